@@ -1,0 +1,1 @@
+"""Online and active multiple kernel learning in JAX."""
