@@ -1,0 +1,1 @@
+"""Learners: one file an algorithm or family."""

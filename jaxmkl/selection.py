@@ -1,0 +1,100 @@
+"""Which experts take part in the prediction: all, or a subset drawn by adaptive kernel selection.
+
+A rule draws from noise that depends on the key and the round alone, so that the noise of a whole
+block can be made at once.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import pytree
+
+__all__ = ["AdaptiveKernelSelection", "AllKernels", "Selection"]
+
+
+class Selection(Protocol):
+    """A rule that draws a subset of the experts."""
+
+    def noise(self, key: jax.Array, num_experts: int, dtype: Any) -> Any:
+        """The random numbers of one round."""
+
+    def draw(self, noise: Any, log_weights: jax.Array) -> jax.Array:
+        """A boolean mask (E,) of the experts that predict until the next draw."""
+
+
+@pytree.dataclass
+class AllKernels:
+    """Every expert takes part (Raker, AMKL)."""
+
+    def noise(self, key: jax.Array, num_experts: int, dtype: Any) -> tuple:
+        """None is needed."""
+        return ()
+
+    def draw(self, noise: Any, log_weights: jax.Array) -> jax.Array:
+        """The full set."""
+        return jnp.ones(log_weights.shape, bool)
+
+
+class Noise(NamedTuple):
+    """Random numbers of one round, each (E,)."""
+
+    gumbel: jax.Array
+    uniform: jax.Array
+
+
+@pytree.dataclass
+class AdaptiveKernelSelection:
+    """Adaptive kernel selection (AKS).
+
+    With p the Hedge weights and K = #{i : p_i / max p > threshold}, the paper fills a collection
+    of N = γP bins so that each kernel lies in J = γK of them, γ = min(C(P, K)/P, 2), and draws
+    a bin with probability proportional to the weights in it. The drawn subset has this law, which
+    is drawn directly in O(P): one kernel i with probability p_i; every other one belongs to the
+    subset independently with probability J/N = K/P.
+
+    Args:
+      threshold: δ in (0, 1): kernels whose weight exceeds this share of the largest count in K.
+
+    Raises:
+      ValueError: when the threshold is outside [0, 1].
+
+    References:
+      Hong and Chae, equations (23) to (30), (40) to (42) and (58).
+
+    >>> import jax, jax.numpy as jnp
+    >>> rule = AdaptiveKernelSelection(threshold=0.8)
+    >>> noise = rule.noise(jax.random.key(0), 4, jnp.float32)
+    >>> int(rule.draw(noise, jnp.zeros(4)).sum())  # equal weights: K = P, all take part
+    4
+    """
+
+    threshold: Any = 0.8
+
+    def __post_init__(self) -> None:
+        threshold = pytree.as_leaf(
+            self,
+            "threshold",
+            self.threshold,
+            minimum=0.0,
+            maximum=1.0,
+            wanted="a number in [0, 1]",
+        )
+        object.__setattr__(self, "threshold", threshold)
+
+    def noise(self, key: jax.Array, num_experts: int, dtype: Any) -> Noise:
+        """Gumbel noise for the first kernel, uniform noise for the others."""
+        first, others = jax.random.split(key)
+        return Noise(
+            jax.random.gumbel(first, (num_experts,), dtype),
+            jax.random.uniform(others, (num_experts,), dtype),
+        )
+
+    def draw(self, noise: Noise, log_weights: jax.Array) -> jax.Array:
+        """A boolean mask (E,) of the drawn subset, never empty."""
+        E = log_weights.shape[0]
+        relative = jnp.exp(log_weights - jnp.max(log_weights))
+        K = jnp.sum(relative > jnp.asarray(self.threshold, relative.dtype))
+        first = jnp.arange(E) == jnp.argmax(log_weights + noise.gumbel)
+        return first | (noise.uniform < K.astype(relative.dtype) / E)
