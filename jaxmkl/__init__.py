@@ -1,5 +1,7 @@
 """Online and active multiple kernel learning in JAX."""
 
+from jaxmkl import data as data
+from jaxmkl import metrics as metrics
 from jaxmkl.kernels import Cauchy as Cauchy
 from jaxmkl.kernels import Gaussian as Gaussian
 from jaxmkl.kernels import KernelDictionary as KernelDictionary
@@ -17,12 +19,20 @@ from jaxmkl.learners.feature_mkl import amkl_aks as amkl_aks
 from jaxmkl.learners.feature_mkl import expert_mkl as expert_mkl
 from jaxmkl.learners.feature_mkl import omkl_aks as omkl_aks
 from jaxmkl.learners.feature_mkl import raker as raker
+from jaxmkl.learners.wrappers import LabelBudget as LabelBudget
+from jaxmkl.learners.wrappers import Scaled as Scaled
+from jaxmkl.learners.wrappers import label_budget as label_budget
+from jaxmkl.learners.wrappers import scaled as scaled
 from jaxmkl.local_rules import OGD as OGD
 from jaxmkl.local_rules import RLS as RLS
 from jaxmkl.random_features import FourierFeatures as FourierFeatures
+from jaxmkl.registry import LEARNERS as LEARNERS
+from jaxmkl.scaling import RunningMoments as RunningMoments
+from jaxmkl.scaling import RunningRanks as RunningRanks
 from jaxmkl.selection import AdaptiveKernelSelection as AdaptiveKernelSelection
 from jaxmkl.selection import AllKernels as AllKernels
+from jaxmkl.streams import permutations as permutations
 from jaxmkl.streams import run as run
 from jaxmkl.streams import run_many as run_many
-
-LEARNERS = {f.__name__: f for f in (raker, omkl_aks, amkl, amkl_aks, expert_mkl)}
+from jaxmkl.streams import stream as stream
+from jaxmkl.streams import without_info as without_info

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-__all__ = ["Learner", "Output", "Prediction", "select_row"]
+__all__ = ["Learner", "Output", "Prediction", "input_bound", "select_row"]
 
 
 class Prediction(NamedTuple):
@@ -55,6 +56,14 @@ class Output(NamedTuple):
     loss: jax.Array
     queried: jax.Array
     info: Any
+
+
+def input_bound(dtype: Any) -> float:
+    """The largest magnitude of an input that is learned from: the root of the dtype's largest.
+
+    Beyond (1.8e19 in float32) squares overflow, so such an input is refused as if it were infinite.
+    """
+    return float(np.sqrt(jnp.finfo(dtype).max))
 
 
 def select_row(codes: Any, row: int) -> Any:

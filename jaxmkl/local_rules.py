@@ -172,21 +172,19 @@ class RLSState(NamedTuple):
       weights: θ (R, P, M).
       covariance: S (R, P, M, M), symmetric.
       gains: (R, P, period, M).
-      cross: gains_s·gains_u, doubled below the diagonal, (R, P, period, period).
       factor: (R, P, period, period), lower triangular; a row of zeros where nothing was learned.
       coefficients: (R, P, period).
       scale: (R, P).
-      trace: trace of S_t (R, P).
+      forgetting: φ_t of this period (R, P).
     """
 
     weights: jax.Array
     covariance: jax.Array
     gains: jax.Array
-    cross: jax.Array
     factor: jax.Array
     coefficients: jax.Array
     scale: jax.Array
-    trace: jax.Array
+    forgetting: jax.Array
 
 
 class RLSCode(NamedTuple):
@@ -199,8 +197,6 @@ class RLSCode(NamedTuple):
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     own_kernel: jax.Array  # z·S z (R, P)
-    cross: jax.Array  # 2 gain·gains, zero from the own slot on (R, P, period)
-    own_cross: jax.Array  # gain·gain (R, P)
     value: jax.Array  # θ·z (R, P)
 
 
@@ -271,12 +267,19 @@ class RLS:
             weights=jnp.zeros((R, P, M), dtype),
             covariance=jnp.tile(identity, (R, P, 1, 1)),
             gains=jnp.zeros((R, P, b, M), dtype),
-            cross=jnp.zeros((R, P, b, b), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((R, P, b), dtype),
             scale=jnp.ones((R, P), dtype),
-            trace=jnp.full((R, P), M * scale, dtype),
+            forgetting=self._forgetting(jnp.full((R, P), M * scale, dtype), M),
         )
+
+    def _forgetting(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
+        """φ_t (R, P) for a period that begins with this trace of S."""
+        dtype = trace.dtype
+        initial = num_coordinates / jnp.asarray(self.regularization, dtype)
+        growth = trace / (jnp.asarray(self.max_growth, dtype) * initial)
+        floor = jnp.minimum(jnp.maximum(growth, 0.0), 1.0) ** (1.0 / self.period)
+        return jnp.maximum(jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None], floor)
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
         """Products of the block's features with S, with each other and with θ."""
@@ -287,15 +290,11 @@ class RLS:
         new = jnp.einsum("rpmn,bpn->rpbm", state.covariance, Z, precision=_HIGHEST)
         placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(state.gains), new, start, 2)
         gains = jnp.where((jnp.arange(b) < slot)[:, None], state.gains, placed)
-        earlier = (jnp.arange(b) < slots[:, None]).astype(Z.dtype)
-        cross = jnp.einsum("rpbm,rpsm->brps", new, gains, precision=_HIGHEST)
         return RLSCode(
             slot=slots,
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.einsum("bpm,rpsm->brps", Z, gains, precision=_HIGHEST),
             own_kernel=jnp.einsum("bpm,rpbm->brp", Z, new, precision=_HIGHEST),
-            cross=2.0 * earlier[:, None, None, :] * cross,
-            own_cross=jnp.einsum("rpbm,rpbm->brp", new, new, precision=_HIGHEST),
             value=jnp.einsum("rpm,bpm->brp", state.weights, Z, precision=_HIGHEST),
         )
 
@@ -318,23 +317,15 @@ class RLS:
     ) -> RLSState:
         """The recursion, on the triangular factor alone."""
         dtype = z.dtype
-        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        bound = jnp.asarray(self.max_growth, dtype) * z.shape[-1]
-        bound = bound / jnp.asarray(self.regularization, dtype)
-
         # z'S_t z. Rounding must not turn a direction that is used up negative.
         h_z = self._innovations(state, code)
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
         learned = asked & (power > 0)
-        denominator = forgetting + jnp.where(learned, power, 1.0)
+        denominator = state.forgetting + jnp.where(learned, power, 1.0)
         root = jnp.sqrt(state.scale / denominator)
 
-        # g_t = S_t z = scale (gain - Σ_u past_u gains_u), and |g_t|² for the trace
+        # S_t z = scale (gain - Σ_u past_u gains_u)
         past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
-        cross = jnp.einsum("rps,rpsu->rpu", past, state.cross, precision=_HIGHEST)
-        squared = code.own_cross + jnp.sum((cross - code.cross) * past, axis=-1)
-        trace = state.trace - squared * state.scale**2 / denominator
-        effective = jnp.minimum(jnp.maximum(forgetting, trace / bound), 1.0)
 
         def write(buffer: jax.Array, row: jax.Array, where: jax.Array) -> jax.Array:
             old = jax.lax.dynamic_index_in_dim(buffer, code.slot, 2, keepdims=False)
@@ -348,11 +339,10 @@ class RLS:
             weights=state.weights,
             covariance=state.covariance,
             gains=write(state.gains, code.gain, rows),
-            cross=write(state.cross, code.cross + code.own_cross[..., None] * own, rows),
             factor=write(state.factor, root[..., None] * (own - past), rows),
             coefficients=write(state.coefficients, coefficient, learned),
-            scale=jnp.where(learned, state.scale / effective, state.scale),
-            trace=jnp.where(learned, trace / effective, state.trace),
+            scale=jnp.where(learned, state.scale / state.forgetting, state.scale),
+            forgetting=state.forgetting,
         )
 
     def fold(self, state: RLSState, round: jax.Array) -> RLSState:
@@ -362,16 +352,16 @@ class RLS:
             H = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
             downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
             covariance = state.scale[..., None, None] * (state.covariance - downdate)
+            trace = jnp.trace(covariance, axis1=-2, axis2=-1)
             change = jnp.einsum("rps,rpsm->rpm", state.coefficients, H, precision=_HIGHEST)
             return RLSState(
                 weights=state.weights + change,
                 covariance=covariance,
                 gains=jnp.zeros_like(state.gains),
-                cross=jnp.zeros_like(state.cross),
                 factor=jnp.zeros_like(state.factor),
                 coefficients=jnp.zeros_like(state.coefficients),
                 scale=jnp.ones_like(state.scale),
-                trace=jnp.trace(covariance, axis1=-2, axis2=-1),
+                forgetting=self._forgetting(trace, covariance.shape[-1]),
             )
 
         return jax.lax.cond(round % self.period == 0, renew, lambda state: state, state)

@@ -55,9 +55,7 @@ class FourierFeatures:
     def __post_init__(self) -> None:
         good = isinstance(self.num_features, int) and self.num_features >= 1
         pytree.require(good, self, "num_features", self.num_features, "an integer of at least 1")
-        pytree.require(
-            self.scale in ("mean", "sum"), self, "scale", self.scale, "'mean' or 'sum'"
-        )
+        pytree.require(self.scale in ("mean", "sum"), self, "scale", self.scale, "'mean' or 'sum'")
 
     @property
     def squared_norm(self) -> float:

@@ -1,15 +1,48 @@
-"""draft"""
+"""Drivers: a learner over a stream, over many permutations of it, over chunks from anywhere.
+
+A driver adds nothing to ``jax.lax.scan(learner.step, state, (X, y))`` but speed (blocks), checks
+of the data, and the choice of what to keep of each round.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
-import jax, jax.numpy as jnp
-from jaxmkl.learner import Output
-def without_info(output):
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl.data import labels
+from jaxmkl.learner import Learner, Output, input_bound
+
+__all__ = ["permutations", "run", "run_many", "stream", "without_info"]
+
+Record = Callable[[Output], Any]
+
+
+def without_info(output: Output) -> Output:
+    """Keep prediction, loss and queried of a round: what :func:`run` records by default."""
     return output._replace(info=None)
 
-def scan_blocks(learner, state, X, y, order, length, block_size, record):
-    B = block_size
-    T = X.shape[0]
-    num_blocks = max(2, -(-(T + B - 1) // B)) if B > 1 else T
+
+def _scan(
+    learner: Learner,
+    state: Any,
+    X: jax.Array,
+    y: jax.Array,
+    order: jax.Array | None,
+    length: Any,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
+
+    Blocks are aligned with the rounds: a block starts at a multiple of its size. A state that
+    stands amid a block gets a first block whose leading rows are absent.
+    """
+    B, T = block_size, X.shape[0]
+    # two blocks at least: XLA unrolls a loop of one, which may round in another way
+    num_blocks = max(2, -(-(T + B - 1) // B))
     offset = state.round % B
     positions = jnp.arange(num_blocks * B, dtype=jnp.int32) - offset
     present = (positions >= 0) & (positions < length)
@@ -17,36 +50,308 @@ def scan_blocks(learner, state, X, y, order, length, block_size, record):
     if order is not None:
         rows = order[rows]
     dtype = learner.dtype(state)
-    def one_block(state, block):
+
+    def one(state: Any, example: tuple) -> tuple[Any, Any]:
+        code, y, present = example
+        state, output = learner.advance(state, code, y, present)
+        return state, record(output)
+
+    def one_block(state: Any, block: tuple) -> tuple[Any, Any]:
         rows, present = block
         codes = learner.encode(state, X[rows].astype(dtype))
-        def one(state, example):
-            code, y, present = example
-            state, output = learner.advance(state, code, y, present)
-            return state, record(output)
-        state, out = jax.lax.scan(one, state, (codes, y[rows], present))
-        return learner.fold(state), out
-    state, out = jax.lax.scan(one_block, state, (rows.reshape(-1, B), present.reshape(-1, B)))
-    out = jax.tree.map(lambda o: jax.lax.dynamic_slice_in_dim(o.reshape((-1,) + o.shape[2:]), offset, T, 0), out)
-    return state, out
+        state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
+        return learner.fold(state), recorded
+
+    blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
+    state, recorded = jax.lax.scan(one_block, state, blocks)
+
+    def unblock(leaf: jax.Array) -> jax.Array:
+        flat = leaf.reshape((num_blocks * B, *leaf.shape[2:]))
+        return jax.lax.dynamic_slice_in_dim(flat, offset, T)
+
+    return state, jax.tree.map(unblock, recorded)
+
 
 @partial(jax.jit, static_argnames=("block_size", "record"))
-def _run(learner, state, X, y, *, block_size, record):
-    return scan_blocks(learner, state, X, y, None, X.shape[0], block_size, record)
+def _run(
+    learner: Learner,
+    state: Any,
+    X: jax.Array,
+    y: jax.Array,
+    length: Any,
+    *,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    return _scan(learner, state, X, y, None, length, block_size, record)
 
-def run(learner, state, X, y, *, block_size=None, record=without_info):
-    B = learner.fit_block_size(block_size or learner.preferred_block_size)
-    return _run(learner, state, X, y, block_size=B, record=record)
 
-@partial(jax.jit, static_argnames=("block_size", "record", "permute"))
-def _run_many(learner, keys, X, y, *, permute, block_size, record):
-    def one(key):
-        ik, pk = jax.random.split(key)
-        state = learner.init(ik, X.shape[1], X.dtype)
-        order = jax.random.permutation(pk, X.shape[0]) if permute else None
-        return scan_blocks(learner, state, X, y, order, X.shape[0], block_size, record)
+@partial(jax.jit, static_argnames=("permute", "block_size", "record"))
+def _run_many(
+    learner: Learner,
+    keys: jax.Array,
+    X: jax.Array,
+    y: jax.Array,
+    *,
+    permute: bool,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    def one(key: jax.Array) -> tuple[Any, Any]:
+        state = learner.init(_init_key(key), X.shape[1], X.dtype)
+        order = _order(key, X.shape[0]) if permute else None
+        return _scan(learner, state, X, y, order, X.shape[0], block_size, record)
+
     return jax.vmap(one)(keys)
 
-def run_many(learner, keys, X, y, *, permute=True, block_size=None, record=without_info):
-    B = learner.fit_block_size(block_size or learner.preferred_block_size)
-    return _run_many(learner, keys, X, y, permute=permute, block_size=B, record=record)
+
+def _init_key(key: jax.Array) -> jax.Array:
+    return jax.random.fold_in(key, 0)
+
+
+def _order(key: jax.Array, num_examples: int) -> jax.Array:
+    return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+
+
+def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
+    """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
+
+    >>> import jax
+    >>> orders = permutations(jax.random.split(jax.random.key(0), 2), 5)
+    >>> sorted(orders[1].tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return jax.vmap(lambda key: _order(key, num_examples))(keys)
+
+
+def _block_size(learner: Learner, block_size: int | None) -> int:
+    if block_size is None:
+        block_size = learner.preferred_block_size
+    if not isinstance(block_size, int | np.integer) or block_size < 1:
+        raise ValueError(f"block_size must be an integer of at least 1; got {block_size!r}")
+    return learner.fit_block_size(int(block_size))
+
+
+def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple[Any, Any]:
+    """Refuse what cannot be learned from; return X (T, D) and y (T,) as arrays.
+
+    Values are looked at where they are known; inside a caller's own jit only shapes are.
+    """
+    X = X if isinstance(X, jax.Array) else np.asarray(X)
+    y = y if isinstance(y, jax.Array) else np.asarray(y)
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
+    if X.shape[1] != num_inputs:
+        raise ValueError(
+            f"X must have {num_inputs} columns, as many as the state was made for; "
+            f"got {X.shape[1]} (shape {X.shape})"
+        )
+    if X.shape[0] == 0:
+        raise ValueError(f"X must hold at least one example; got shape {X.shape}")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"y must have shape (T,) or (T, 1); got shape {y.shape}")
+    if X.shape[0] != y.shape[0]:
+        raise ValueError(
+            f"y must have one entry for each of the {X.shape[0]} rows of X; got {y.shape[0]}"
+        )
+    kinds = {"X": X.dtype} if learner.task == "classification" else {"X": X.dtype, "y": y.dtype}
+    for name, kind in kinds.items():
+        if not jnp.issubdtype(kind, jnp.number) and kind != bool:
+            raise ValueError(f"{name} must hold real numbers; got dtype {kind}")
+        if jnp.issubdtype(kind, jnp.complexfloating):
+            raise ValueError(f"{name} must hold real numbers; got dtype {kind}")
+    bound = input_bound(dtype)
+    if not isinstance(X, jax.core.Tracer):
+        _check_values("X", X, bound)
+    if not isinstance(y, jax.core.Tracer):
+        if learner.task == "classification":
+            y = labels(np.asarray(y))[0]
+        else:
+            _check_values("y", y, bound)
+    return _as_floating(X, dtype), _as_floating(y, dtype)
+
+
+def _as_floating(array: Any, dtype: Any) -> jax.Array:
+    """The array in the state's dtype, without a silent detour through a smaller one."""
+    return jnp.asarray(array.astype(dtype))
+
+
+def _check_values(name: str, array: Any, bound: float) -> None:
+    usable = abs(array) <= bound if array.dtype != bool else array | ~array
+    if bool(usable.all()):
+        return
+    where = tuple(int(i[0]) for i in np.nonzero(~np.asarray(usable)))
+    place = f"{name}[{', '.join(map(str, where))}]"
+    raise ValueError(
+        f"{name} must be finite and of magnitude at most {bound:.3g} (drop or fill such values "
+        f"first, or scan learner.step, which skips and counts them); got {place} = "
+        f"{np.asarray(array)[where]} and {int((~np.asarray(usable)).sum())} such value(s) in all"
+    )
+
+
+def run(
+    learner: Learner,
+    state: Any,
+    X: Any,
+    y: Any,
+    *,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> tuple[Any, Any]:
+    """Run a learner over a stream, one example after the other, in one compiled call.
+
+    Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
+    are encoded by large matrix products. May be called inside ``jit``, ``vmap`` and ``grad``;
+    values are then not checked.
+
+    Args:
+      learner: any learner.
+      state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
+        equals the uninterrupted one bit for bit (at the same block size).
+      X: inputs (T, D), real numbers of any dtype; they are cast to the state's.
+      y: targets (T,) or (T, 1). For classifiers -1 and +1, 0 and 1, booleans, or two strings
+        (the second in sorted order is +1).
+      block_size: examples per block; changes speed and nothing else. A learner may take the
+        largest smaller one that fits it.
+      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Pass the
+        same function object each time: another one is another compilation.
+
+    Returns:
+      The state after the stream, and what was recorded, with leading axis T: by default an
+      ``Output`` with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
+
+    Raises:
+      ValueError: for shapes that do not fit, no example, NaN or infinite values, or labels that
+        are not two classes. The message names the argument, what was given and what is wanted.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 3))
+    >>> learner = jaxmkl.raker()
+    >>> state = learner.init(jax.random.key(1), num_inputs=3)
+    >>> state, outputs = run(learner, state, X, X[:, 0] * X[:, 1])
+    >>> outputs.loss.shape, int(state.round)
+    ((500,), 500)
+    """
+    X, y = _check(learner, X, y, learner.num_inputs(state), learner.dtype(state))
+    size = _block_size(learner, block_size)
+    return _run(learner, state, X, y, X.shape[0], block_size=size, record=record)
+
+
+def run_many(
+    learner: Learner,
+    keys: jax.Array,
+    X: Any,
+    y: Any,
+    *,
+    permute: bool = True,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> tuple[Any, Any]:
+    """Run a learner over a stream once for each key, all at once.
+
+    Each run has its own initialisation and, if ``permute``, its own order of the examples
+    (:func:`permutations` tells which). Rows are gathered block by block, so the data is in memory
+    once, whatever the number of runs.
+
+    Args:
+      learner: any learner.
+      keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
+        have the runs shared out among these.
+      X: inputs (T, D), as in :func:`run`.
+      y: targets (T,), as in :func:`run`.
+      permute: whether each run goes through the examples in an order of its own.
+      block_size: as in :func:`run`.
+      record: as in :func:`run`.
+
+    Returns:
+      States and records with leading axis S; records are in the order in which a run met the
+      examples.
+
+    Raises:
+      ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (200, 3))
+    >>> keys = jax.random.split(jax.random.key(1), 4)
+    >>> states, outputs = run_many(jaxmkl.raker(), keys, X, X[:, 0])
+    >>> outputs.loss.shape
+    (4, 200)
+    """
+    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    if not typed or keys.ndim != 1:
+        given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
+        raise ValueError(
+            f"keys must be a one-dimensional array of typed keys (jax.random.split of a "
+            f"jax.random.key); got {given}"
+        )
+    dtype = _floating_dtype(X)
+    columns = jnp.shape(X)[1] if jnp.ndim(X) == 2 else 0
+    X, y = _check(learner, X, y, columns, dtype)
+    size = _block_size(learner, block_size)
+    return _run_many(learner, keys, X, y, permute=permute, block_size=size, record=record)
+
+
+def _floating_dtype(X: Any) -> Any:
+    """The dtype of states made for X: float32, or float64 where X has it and JAX allows it."""
+    wide = jnp.result_type(getattr(X, "dtype", np.asarray(X).dtype), jnp.float32)
+    return jax.dtypes.canonicalize_dtype(wide)
+
+
+def stream(
+    learner: Learner,
+    state: Any,
+    chunks: Iterable[tuple[Any, Any]],
+    *,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> Iterator[tuple[Any, Any]]:
+    """Run a learner over chunks that come from anywhere, in constant memory.
+
+    A generator: after each chunk it yields the state and the chunk's records, so that the caller
+    shows progress, sums up metrics or saves a checkpoint, and stops when it likes. Chunks may
+    have any lengths; a shorter one than the longest so far is padded and needs no compilation.
+    Empty chunks are passed over. Cutting a stream otherwise changes nothing.
+
+    Args:
+      learner: any learner.
+      state: where to begin.
+      chunks: pairs (X, y), as in :func:`run`.
+      block_size: as in :func:`run`.
+      record: as in :func:`run`.
+
+    Yields:
+      ``(state, records)`` after each chunk.
+
+    Raises:
+      ValueError: as :func:`run`, with the number of the chunk.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.raker()
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> def chunks():
+    ...     for i in range(3):
+    ...         X = jax.random.normal(jax.random.key(i), (100 - i, 2))
+    ...         yield X, X.sum(axis=1)
+    >>> for state, outputs in stream(learner, state, chunks()):
+    ...     print(int(state.round), outputs.loss.shape)
+    100 (100,)
+    199 (99,)
+    297 (98,)
+    """
+    size = _block_size(learner, block_size)
+    longest = 0
+    for number, (X, y) in enumerate(chunks):
+        if jnp.ndim(X) == 2 and jnp.shape(X)[0] == 0:
+            continue
+        try:
+            X, y = _check(learner, X, y, learner.num_inputs(state), learner.dtype(state))
+        except ValueError as error:
+            raise ValueError(f"chunk {number}: {error}") from None
+        length = X.shape[0]
+        longest = max(longest, length)
+        padding = longest - length
+        X, y = jnp.pad(X, ((0, padding), (0, 0))), jnp.pad(y, (0, padding))
+        state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
+        yield state, jax.tree.map(lambda leaf, n=length: leaf[:n], recorded)

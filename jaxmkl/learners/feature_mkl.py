@@ -16,7 +16,7 @@ Four published algorithms are two choices of two: which experts predict, and whe
 
 Where we deviate, with measured reasons: features of norm |z|² = F ("sum") and a Hedge rate of 1
 instead of (10) and 1/sqrt(T), which give errors several times the printed ones; a step size of
-1/(2 |z|²), stable on streams of any length, in place of 1/sqrt(T). All of these are parameters.
+0.3/|z|², stable on streams of any length, in place of 1/sqrt(T). All of these are parameters.
 
 References:
   Hong and Chae, Active learning with multiple kernels, Algorithms 1 and 2.
@@ -31,9 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import hedge, pytree
-from jaxmkl.kernels import Gaussian, Kernel, ShiftInvariantKernel
+from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.labelling import Always, Confidence, Experts, Labelling
-from jaxmkl.learner import Learner, Prediction
+from jaxmkl.learner import Learner, Prediction, input_bound
 from jaxmkl.local_rules import OGD, RLS, LocalRule
 from jaxmkl.losses import LOSSES
 from jaxmkl.random_features import FourierFeatures, require_shift_invariant
@@ -74,12 +74,12 @@ class FeatureMKLInfo(NamedTuple):
 
 
 class FeatureMKLCode(NamedTuple):
-    """One example: features (P, 2 F), codes of the rules, random numbers, whether x is finite."""
+    """One example: features (P, 2 F), codes of the rules, random numbers, whether x is usable."""
 
     features: jax.Array
     local: tuple
     noise: Any
-    finite: jax.Array
+    usable: jax.Array
 
 
 @pytree.dataclass
@@ -122,7 +122,11 @@ class FeatureMKL(Learner):
         tasks = ("regression", "classification")
         pytree.require(self.task in tasks, self, "task", self.task, "one of " + repr(tasks))
         rate = pytree.as_leaf(
-            self, "hedge_rate", self.hedge_rate, minimum=0.0, wanted="a finite number of at least 0"
+            self,
+            "hedge_rate",
+            self.hedge_rate,
+            minimum=0.0,
+            wanted="a finite number of at least 0",
         )
         object.__setattr__(self, "hedge_rate", rate)
         if self.bound is not None:
@@ -155,7 +159,9 @@ class FeatureMKL(Learner):
         """The largest divisor of the rules' period of at most ``block_size``, if they have one."""
         if self._period is None:
             return block_size
-        return max(b for b in range(1, self._period + 1) if self._period % b == 0 and b <= block_size)
+        return max(
+            b for b in range(1, self._period + 1) if self._period % b == 0 and b <= block_size
+        )
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> FeatureMKLState:
         """Draw the frequencies; parameters zero, weights equal, all experts chosen.
@@ -196,9 +202,10 @@ class FeatureMKL(Learner):
     def encode(self, state: FeatureMKLState, X: jax.Array) -> FeatureMKLCode:
         """Features, products and random numbers of a block ``X`` (B, D)."""
         B = X.shape[0]
+        # NaN fails the comparison; below the bound no phase overflows
+        usable = jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+        X = jnp.where(usable[:, None], X, 0.0)
         z = self.features(self.kernels, state.frequencies, X)
-        finite = jnp.all(jnp.isfinite(X), axis=1) & jnp.all(jnp.isfinite(z), axis=(1, 2))
-        z = jnp.where(finite[:, None, None], z, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
 
         def noise(round: jax.Array) -> Any:
@@ -212,7 +219,7 @@ class FeatureMKL(Learner):
                 for rule, local in zip(self.rules, state.local, strict=True)
             ),
             noise=jax.vmap(noise)(rounds),
-            finite=finite,
+            usable=usable,
         )
 
     def _values(self, state: FeatureMKLState, code: FeatureMKLCode) -> list[jax.Array]:
@@ -238,7 +245,7 @@ class FeatureMKL(Learner):
         value = jnp.sum(jnp.where(q > 0, q * values, 0.0))
         experts = Experts(values, hedge.weights(state.log_weights), state.selected)
         query = self.labelling.query(state.labelling, experts)
-        return Prediction(jnp.where(code.finite, value, jnp.nan), query & code.finite)
+        return Prediction(jnp.where(code.usable, value, jnp.nan), query & code.usable)
 
     def learn(
         self,
@@ -250,7 +257,7 @@ class FeatureMKL(Learner):
     ) -> FeatureMKLState:
         """Local rules, Hedge and selection, if the label was asked for."""
         loss = LOSSES[self.loss]
-        valid = code.finite & (jnp.isfinite(y) | ~asked)
+        valid = code.usable & (jnp.isfinite(y) | ~asked)
         learned = asked & valid & present
         y = jnp.where(learned, y, 0.0)
         values = self._values(state, code)
@@ -308,6 +315,7 @@ def _ogd_mkl(
     selection: Selection,
     labelling: Labelling,
     kernels: Kernel | None,
+    *,
     num_features: int,
     step_size: Any,
     regularization: Any,
@@ -316,18 +324,22 @@ def _ogd_mkl(
     orthogonal: bool,
     feature_scale: str,
 ) -> FeatureMKL:
+    """The learners of Hong and Chae: one gradient step a kernel."""
+    pytree.require(
+        loss in LOSSES, "loss", "loss", loss, "one of " + ", ".join(repr(name) for name in LOSSES)
+    )
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    if step_size is None:
-        step_size = 0.5 / features.squared_norm
     return FeatureMKL(
         kernels=default_kernels() if kernels is None else kernels,
         features=features,
-        rules=(OGD(step_size, regularization),),
+        rules=(
+            OGD(0.3 / features.squared_norm if step_size is None else step_size, regularization),
+        ),
         selection=selection,
         labelling=labelling,
         hedge_rate=hedge_rate,
         loss=loss,
-        task=LOSSES[loss].task if loss in LOSSES else "regression",
+        task=LOSSES[loss].task,
     )
 
 
@@ -342,36 +354,280 @@ def raker(
     orthogonal: bool = False,
     feature_scale: str = "sum",
 ) -> FeatureMKL:
-    """Raker: online gradient descent per kernel on random features, Hedge over the kernels."""
+    """Raker: a gradient step for each kernel on its random features, Hedge over the kernels.
+
+        θ_p <- θ_p - η_l (L'(f_p, y) z_p + 2 λ θ_p),      w_p <- w_p exp(-η_g L(f_p, y))
+        prediction = Σ_p w_p f_p / Σ_p w_p,               f_p = θ_p·z_p(x)
+
+    The published setting is ``raker(step_size=T**-0.5, hedge_rate=T**-0.5,
+    feature_scale="mean")`` for a stream of T examples; see the module for why it is not the
+    default.
+
+    Args:
+      kernels: shift-invariant kernels; by default 17 Gaussians, b_i² = 10^((i - 9)/2).
+      num_features: frequencies a kernel, F; each kernel has 2 F coordinates.
+      step_size: η_l; by default 0.3/|z|² (0.006 for 50 features of scale "sum"), stable on any
+        stream.
+      regularization: λ.
+      hedge_rate: η_g, for losses of the order of 1 and below.
+      loss: "squared" for regression; "logistic" or "hinge" for classification.
+      orthogonal: draw frequencies in orthogonal blocks.
+      feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Shen, Chen and Giannakis (2019); Hong and Chae, Algorithm 1 with all kernels.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
+    >>> learner = jaxmkl.raker(step_size=0.005)
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, jax.numpy.sin(6 * X[:, 0]))
+    >>> bool(outputs.loss[-100:].mean() < 0.05)
+    True
+    """
     return _ogd_mkl(
-        AllKernels(), Always(), kernels, num_features, step_size, regularization, hedge_rate,
-        loss, orthogonal, feature_scale,
+        AllKernels(),
+        Always(),
+        kernels,
+        num_features=num_features,
+        step_size=step_size,
+        regularization=regularization,
+        hedge_rate=hedge_rate,
+        loss=loss,
+        orthogonal=orthogonal,
+        feature_scale=feature_scale,
     )
 
 
-def omkl_aks(kernels=None, *, selection_threshold=0.8, num_features=50, step_size=None, regularization=0.01, hedge_rate=1.0, loss="squared", orthogonal=False, feature_scale="sum"):
-    """x"""
-    return _ogd_mkl(AdaptiveKernelSelection(selection_threshold), Always(), kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale)
+def omkl_aks(
+    kernels: Kernel | None = None,
+    *,
+    selection_threshold: Any = 0.8,
+    num_features: int = 50,
+    step_size: Any = None,
+    regularization: Any = 0.01,
+    hedge_rate: Any = 1.0,
+    loss: str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+) -> FeatureMKL:
+    """OMKL-AKS: :func:`raker` with adaptive kernel selection.
+
+    After each label a subset V of the kernels is drawn
+    (:class:`jaxmkl.AdaptiveKernelSelection`); only these predict, with renormalised weights. All
+    kernels go on learning.
+
+    Args:
+      kernels: as in :func:`raker`.
+      selection_threshold: δ; kernels with a weight above δ times the largest set the size of V.
+      num_features: as in :func:`raker`.
+      step_size: as in :func:`raker`.
+      regularization: as in :func:`raker`.
+      hedge_rate: as in :func:`raker`.
+      loss: as in :func:`raker`.
+      orthogonal: as in :func:`raker`.
+      feature_scale: as in :func:`raker`.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hong and Chae, Algorithm 1, with γ of (58).
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.omkl_aks()
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> state, output = learner.step(state, (jax.numpy.ones(2), 1.0))
+    >>> int(output.info.num_selected)  # before the first label all kernels are chosen
+    17
+    """
+    return _ogd_mkl(
+        AdaptiveKernelSelection(selection_threshold),
+        Always(),
+        kernels,
+        num_features=num_features,
+        step_size=step_size,
+        regularization=regularization,
+        hedge_rate=hedge_rate,
+        loss=loss,
+        orthogonal=orthogonal,
+        feature_scale=feature_scale,
+    )
 
 
-def amkl(kernels=None, *, tolerance=0.0005, max_skips=1, num_features=50, step_size=None, regularization=0.01, hedge_rate=1.0, loss="squared", orthogonal=False, feature_scale="sum"):
-    """x"""
-    return _ogd_mkl(AllKernels(), Confidence(tolerance, max_skips), kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale)
+def amkl(
+    kernels: Kernel | None = None,
+    *,
+    tolerance: Any = 0.0002,
+    max_skips: Any = 1.0,
+    num_features: int = 50,
+    step_size: Any = None,
+    regularization: Any = 0.01,
+    hedge_rate: Any = 1.0,
+    loss: str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+) -> FeatureMKL:
+    """AMKL: :func:`raker` that asks for a label only where its kernels disagree.
+
+    The rule is :class:`jaxmkl.Confidence`. Without a label nothing is learned. The published
+    tolerance is 0.0005; the default asks a little more often, which the larger steps here need
+    for the published errors.
+
+    Args:
+      kernels: as in :func:`raker`.
+      tolerance: η_c, disagreement up to which a label is skipped, in squared units of y.
+      max_skips: M, labels skipped in a row at most.
+      num_features: as in :func:`raker`.
+      step_size: as in :func:`raker`.
+      regularization: as in :func:`raker`.
+      hedge_rate: as in :func:`raker`.
+      loss: as in :func:`raker`.
+      orthogonal: as in :func:`raker`.
+      feature_scale: as in :func:`raker`.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hong and Chae, Algorithm 2 with all kernels.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
+    >>> learner = jaxmkl.amkl(tolerance=0.01, max_skips=3)
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
+    >>> bool(0.25 <= outputs.queried.mean() < 0.5)
+    True
+    """
+    return _ogd_mkl(
+        AllKernels(),
+        Confidence(tolerance, max_skips),
+        kernels,
+        num_features=num_features,
+        step_size=step_size,
+        regularization=regularization,
+        hedge_rate=hedge_rate,
+        loss=loss,
+        orthogonal=orthogonal,
+        feature_scale=feature_scale,
+    )
 
 
-def amkl_aks(kernels=None, *, tolerance=0.0005, max_skips=1, selection_threshold=0.8, num_features=50, step_size=None, regularization=0.01, hedge_rate=1.0, loss="squared", orthogonal=False, feature_scale="sum"):
-    """x"""
-    return _ogd_mkl(AdaptiveKernelSelection(selection_threshold), Confidence(tolerance, max_skips), kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale)
+def amkl_aks(
+    kernels: Kernel | None = None,
+    *,
+    tolerance: Any = 0.0002,
+    max_skips: Any = 1.0,
+    selection_threshold: Any = 0.8,
+    num_features: int = 50,
+    step_size: Any = None,
+    regularization: Any = 0.01,
+    hedge_rate: Any = 1.0,
+    loss: str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+) -> FeatureMKL:
+    """AMKL-AKS: :func:`amkl` with adaptive kernel selection; only chosen kernels are consulted.
+
+    Args:
+      kernels: as in :func:`raker`.
+      tolerance: as in :func:`amkl`.
+      max_skips: as in :func:`amkl`.
+      selection_threshold: as in :func:`omkl_aks`.
+      num_features: as in :func:`raker`.
+      step_size: as in :func:`raker`.
+      regularization: as in :func:`raker`.
+      hedge_rate: as in :func:`raker`.
+      loss: as in :func:`raker`.
+      orthogonal: as in :func:`raker`.
+      feature_scale: as in :func:`raker`.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hong and Chae, Algorithm 2.
+
+    >>> import jaxmkl
+    >>> jaxmkl.amkl_aks().labelling, jaxmkl.amkl_aks().selection
+    (Confidence(tolerance=0.0002, max_skips=1.0), AdaptiveKernelSelection(threshold=0.8))
+    """
+    return _ogd_mkl(
+        AdaptiveKernelSelection(selection_threshold),
+        Confidence(tolerance, max_skips),
+        kernels,
+        num_features=num_features,
+        step_size=step_size,
+        regularization=regularization,
+        hedge_rate=hedge_rate,
+        loss=loss,
+        orthogonal=orthogonal,
+        feature_scale=feature_scale,
+    )
 
 
-def expert_mkl(kernels=None, *, task="regression", num_features=50, step_sizes=(0.1, 0.25, 0.5, 0.7), forgetting=(1.0, 0.999), rls_regularization=None, hedge_rate=None, bound=None, selection=AllKernels(), labelling=Always(), orthogonal=False):
-    """x"""
-    c = task == "classification"
+def expert_mkl(
+    kernels: Kernel | None = None,
+    *,
+    task: str = "regression",
+    num_features: int = 50,
+    step_sizes: Any = (0.1, 0.25, 0.5, 0.7),
+    forgetting: Any = (1.0, 0.999),
+    regularization: Any = 0.1,
+    hedge_rate: Any = None,
+    selection: Selection | None = None,
+    labelling: Labelling | None = None,
+    orthogonal: bool = False,
+) -> FeatureMKL:
+    """Hedge over kernels times local rules: gradient steps to track, least squares to fit.
+
+    The experts are all pairs of a kernel and one of six local models on its features (|z|² = 1):
+    gradient descent at four step sizes, recursive least squares with and without forgetting.
+    Selection and labelling work on these 102 experts as on kernels. As a classifier it fits the
+    labels ±1 by squared loss, and experts are clipped to [-1, 1] where they are combined and
+    judged.
+
+    Args:
+      kernels: as in :func:`raker`.
+      task: "regression" or "classification".
+      num_features: frequencies a kernel, F.
+      step_sizes: rates η of :class:`jaxmkl.OGD`; stable below 1.
+      forgetting: factors φ of :class:`jaxmkl.RLS`.
+      regularization: λ of :class:`jaxmkl.RLS`.
+      hedge_rate: η_g; by default 1 for regression, 0.1 for classification.
+      selection: which experts predict; by default :class:`jaxmkl.AllKernels`.
+      labelling: when a label is asked for; by default :class:`jaxmkl.Always`.
+      orthogonal: draw frequencies in orthogonal blocks.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Beyond the papers; the parts are those of Hong and Chae.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> learner = jaxmkl.expert_mkl(task="classification")
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1] > 0)
+    >>> learner.num_experts
+    102
+    """
+    classify = task == "classification"
+    if hedge_rate is None:
+        hedge_rate = 0.1 if classify else 1.0
     return FeatureMKL(
         kernels=default_kernels() if kernels is None else kernels,
         features=FourierFeatures(num_features, orthogonal, "mean"),
-        rules=(OGD(step_sizes), RLS(0.1 if rls_regularization is None else rls_regularization, forgetting)),
-        selection=selection, labelling=labelling,
-        hedge_rate=(0.1 if c else 1.0) if hedge_rate is None else hedge_rate,
-        bound=(1.0 if c else None) if bound is None else bound,
-        loss="squared", task=task)
+        rules=(OGD(step_sizes), RLS(regularization, forgetting)),
+        selection=AllKernels() if selection is None else selection,
+        labelling=Always() if labelling is None else labelling,
+        hedge_rate=hedge_rate,
+        bound=1.0 if classify else None,
+        loss="squared",
+        task=task,
+    )

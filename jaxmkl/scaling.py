@@ -1,0 +1,141 @@
+"""Online scaling of inputs: each example is scaled by what the stream has shown so far.
+
+A scaler is a part that stands before a learner (:func:`jaxmkl.scaled`). ``apply`` sees one input
+vector and returns its next state and the scaled vector; labels play no part.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import pytree
+
+__all__ = ["RunningMoments", "RunningRanks", "Scaler"]
+
+
+class Scaler(Protocol):
+    """The methods of an online scaler."""
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """The state before the first example."""
+
+    def apply(self, state: Any, x: jax.Array, seen: jax.Array) -> tuple[Any, jax.Array]:
+        """The next state and the scaled ``x`` (D,). Unless ``seen`` the state stays as it is."""
+
+
+class RunningMomentsState(NamedTuple):
+    """Count, means (D,) and sums of squared deviations (D,)."""
+
+    count: jax.Array
+    mean: jax.Array
+    squares: jax.Array
+
+
+@pytree.dataclass
+class RunningMoments:
+    """Mean 0 and variance 1 by running moments, the present example included.
+
+        n <- n + 1,  δ = x - m,  m <- m + δ / n,  v <- v + δ (x - m),  z = (x - m) / sqrt(v / n)
+
+    A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
+
+    References:
+      Welford (1962).
+
+    >>> import jax, jax.numpy as jnp
+    >>> scaler = RunningMoments()
+    >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
+    >>> for x in (1.0, 3.0, 5.0):
+    ...     state, z = scaler.apply(state, jnp.array([x]), jnp.asarray(True))
+    >>> float(z[0])
+    1.2247...
+    """
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
+        """Nothing seen."""
+        zeros = jnp.zeros((2, num_inputs), dtype)
+        return RunningMomentsState(jnp.zeros((), jnp.int32), zeros[0], zeros[1])
+
+    def apply(
+        self, state: RunningMomentsState, x: jax.Array, seen: jax.Array
+    ) -> tuple[RunningMomentsState, jax.Array]:
+        """The next state and the scaled x."""
+        count = state.count + 1
+        n = count.astype(x.dtype)
+        difference = x - state.mean
+        mean = state.mean + difference / n
+        squares = state.squares + difference * (x - mean)
+        variance = squares / n
+        varied = variance > 0
+        scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
+        after = RunningMomentsState(count, mean, squares)
+        return jax.tree.map(lambda new, old: jnp.where(seen, new, old), after, state), scaled
+
+
+class RunningRanksState(NamedTuple):
+    """A uniform sample (C, D) of the inputs so far, their count, and the key of the draws."""
+
+    key: jax.Array
+    count: jax.Array
+    sample: jax.Array
+
+
+@pytree.dataclass
+class RunningRanks:
+    """Ranks on a normal scale, by a sketch of each column's quantiles.
+
+    The sketch is a uniform sample of C of the inputs seen so far (reservoir sampling). With L the
+    sampled values below x, Q those equal to it and n the size of the sample,
+
+        u = (L + (Q + 1)/2) / (n + 1),      z = Φ^-1(u)
+
+    taken before x may enter the sample. Monotone in x, deaf to outliers and to any monotone
+    transformation of a column; ties share their middle rank. The rank is off by at most
+    sqrt(log(2/ε) / (2 C)) with probability 1 - ε (Dvoretzky, Kiefer and Wolfowitz).
+
+    Args:
+      capacity: C, an integer of at least 1 (static).
+
+    Raises:
+      ValueError: for another capacity.
+
+    References:
+      Vitter (1985), algorithm R.
+
+    >>> import jax, jax.numpy as jnp
+    >>> scaler = RunningRanks(capacity=4)
+    >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
+    >>> for x in (1.0, 1e9, 10.0):
+    ...     state, z = scaler.apply(state, jnp.array([x]), jnp.asarray(True))
+    >>> float(z[0])  # in the middle
+    0.0
+    """
+
+    capacity: int = pytree.static(512)
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.capacity, int) and self.capacity >= 1
+        pytree.require(good, self, "capacity", self.capacity, "an integer of at least 1")
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningRanksState:
+        """An empty sample."""
+        sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
+        return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
+
+    def apply(
+        self, state: RunningRanksState, x: jax.Array, seen: jax.Array
+    ) -> tuple[RunningRanksState, jax.Array]:
+        """The next state and the scaled x."""
+        dtype = x.dtype
+        n = jnp.minimum(state.count, self.capacity).astype(dtype)
+        # places that are still empty hold infinity: neither below x nor equal to it
+        below = jnp.sum(state.sample < x, axis=0, dtype=jnp.int32).astype(dtype)
+        equal = jnp.sum(state.sample == x, axis=0, dtype=jnp.int32).astype(dtype)
+        scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
+        key = jax.random.fold_in(state.key, state.count)
+        drawn = jax.random.randint(key, (), 0, state.count + 1, jnp.int32)
+        place = jnp.where(state.count < self.capacity, state.count, drawn)
+        place = jnp.where(seen, place, self.capacity)
+        sample = state.sample.at[place].set(x, mode="drop")
+        return RunningRanksState(state.key, state.count + seen.astype(jnp.int32), sample), scaled
