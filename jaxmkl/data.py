@@ -35,15 +35,15 @@ class Dataset:
     """A table of examples in the order of the file, ready for a learner.
 
     Attributes:
-        X: (n, D) float32 or float64, finite.
-        y: (n,). Regression: the targets, in the dtype of ``X``. Classification: -1 and +1, in the
-            dtype of ``X``. Multiclass: int16 codes 0, 1, ... into ``classes``.
-        task: "regression", "classification" (two classes) or "multiclass".
-        feature_names: D names; a category of a text column is named ``column=value``.
-        classes: the labels as they stood in the file: (negative, positive) for two classes, in
-            the order of their codes for more, () for regression.
-        notes: what was decided, filled in, encoded or left out, one sentence each.
-        target: the name of the target.
+      X: (n, D) float32 or float64, finite.
+      y: (n,). Regression: the targets, in the dtype of ``X``. Classification: -1 and +1, in the
+        dtype of ``X``. Multiclass: int16 codes 0, 1, ... into ``classes``.
+      task: "regression", "classification" (two classes) or "multiclass".
+      feature_names: D names; a category of a text column is named ``column=value``.
+      classes: the labels as they stood in the file: (negative, positive) for two classes, in
+        the order of their codes for more, () for regression.
+      notes: what was decided, filled in, encoded or left out, one sentence each.
+      target: the name of the target.
     """
 
     X: np.ndarray
@@ -76,20 +76,20 @@ def read(
     numbers become float64.
 
     Args:
-        path: the file.
-        target: the column of a CSV file, or the key of an npz file, to be predicted. By default
-            the CSV column named target, y, label or class, else the last one, and the key "y".
-        task: "regression", "classification" or "multiclass". By default a target with two
-            distinct values, numbers or text, is classification (the smaller one is -1), other
-            numbers are regression, other text is multiclass.
+      path: the file.
+      target: the column of a CSV file, or the key of an npz file, to be predicted. By default
+        the CSV column named target, y, label or class, else the last one, and the key "y".
+      task: "regression", "classification" or "multiclass". By default a target with two
+        distinct values, numbers or text, is classification (the smaller one is -1), other
+        numbers are regression, other text is multiclass.
 
     Returns:
-        The :class:`Dataset`.
+      The :class:`Dataset`.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file cannot be read without guessing, the target does not exist or has
-            one value only, or the task does not fit it.
+      FileNotFoundError: there is no such file.
+      ValueError: the file cannot be read without guessing, the target does not exist or has
+        one value only, or the task does not fit it.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -142,14 +142,14 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     False are -1.
 
     Args:
-        y: (T,) or (T, 1) numbers, booleans or strings.
+      y: (T,) or (T, 1) numbers, booleans or strings.
 
     Returns:
-        The signs (T,), in the dtype of ``y`` if it is floating and float32 otherwise, and the
-        classes (negative, positive) as they were given.
+      The signs (T,), in the dtype of ``y`` if it is floating and float32 otherwise, and the
+      classes (negative, positive) as they were given.
 
     Raises:
-        ValueError: any other labels, NaN among them; the message shows the values given.
+      ValueError: any other labels, NaN among them; the message shows the values given.
 
     >>> labels([0, 1, 1])
     (array([-1.,  1.,  1.], dtype=float32), (0, 1))
@@ -208,15 +208,15 @@ def scale(X: Any, how: str) -> np.ndarray:
     A constant column becomes 0 in the first three; a row, or an array, of zeros stays as it is.
 
     Args:
-        X: (n, D) finite numbers, n >= 1.
-        how: one of the names above.
+      X: (n, D) finite numbers, n >= 1.
+      how: one of the names above.
 
     Returns:
-        A new (n, D) array; float32 and float64 are kept, float16 becomes float32, and integers
-        and booleans become float64.
+      A new (n, D) array; float32 and float64 are kept, float16 becomes float32, and integers
+      and booleans become float64.
 
     Raises:
-        ValueError: NaN or an infinite value, a wrong shape or dtype, or an unknown ``how``.
+      ValueError: NaN or an infinite value, a wrong shape or dtype, or an unknown ``how``.
 
     >>> scale([[1, 5], [2, 5], [3, 5]], "symmetric")
     array([[-1.,  0.],
@@ -342,7 +342,7 @@ def _filled(
         notes.append(f"dropped for having no value at all: {_shown(lost)}")
     if not names:
         raise ValueError(f"{path}: has no features")
-    for index in np.flatnonzero(missing):
+    for index in np.flatnonzero(missing).tolist():
         column = X[:, index]
         gaps = np.isnan(column)
         # halves, or the mean of the two middle values could overflow
@@ -352,8 +352,8 @@ def _filled(
             f"column {names[index]!r}: {missing[index]} missing {cells} replaced by the median "
             f"{median!s}"
         )
-    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))
-    if len(constant):
+    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0)).tolist()
+    if constant:
         notes.append(f"constant, and kept: {_shown([names[index] for index in constant])}")
     return X, names
 
@@ -499,9 +499,10 @@ def _read_csv(path: str, target: str | None, task: str | None) -> Dataset:
         categories = sorted(column.distinct) + (["?"] if column.has_missing else [])
         codes.append({value: len(features) + code for code, value in enumerate(categories)})
         features.extend(f"{column.name}={value}" for value in categories)
+        missing = ", of which ? stands for missing cells" if column.has_missing else ""
         encoding.append(
             f"column {column.name!r} holds text: one 0/1 feature for each of its "
-            f"{len(categories)} values{', of which ? stands for missing cells' if column.has_missing else ''}"
+            f"{len(categories)} values{missing}"
         )
     _check_size(path, (num_rows, len(features)), np.dtype(np.float64))
     X = np.zeros((num_rows, len(features)))
@@ -703,7 +704,9 @@ def _read_libsvm(path: str, target: str | None, task: str | None) -> Dataset:
                     continue
                 value = _number(label)
                 if value is None or not np.isfinite(value):
-                    raise ValueError(f"{path}, line {line}: the label {label!r} is not a number")
+                    raise ValueError(
+                        f"{path}, line {line}: the label {label!r} is not a finite number"
+                    )
                 if pairs and pairs[0].startswith("qid:"):
                     has_qid = True
                     del pairs[0]
@@ -745,7 +748,9 @@ def _indexed(path: str, line: int, pair: str, last: int) -> tuple[int, float]:
         problem = "stands twice" if index == last else f"follows {last}; indices must increase"
         raise ValueError(f"{path}, line {line}, column {index}: the index {problem}")
     if value is None or not np.isfinite(value):
-        raise ValueError(f"{path}, line {line}, column {index}: {value_text!r} is not a number")
+        raise ValueError(
+            f"{path}, line {line}, column {index}: {value_text!r} is not a finite number"
+        )
     return index, value
 
 
@@ -755,7 +760,7 @@ def _indexed(path: str, line: int, pair: str, last: int) -> tuple[int, float]:
 def _read_npz(path: str, target: str | None, task: str | None) -> Dataset:
     key = "y" if target is None else target
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             keys = set(archive.files)
             parts = {"X"} if "X" in keys else {"data", "indices", "indptr", "shape"}
             if not parts <= keys:
