@@ -1,0 +1,289 @@
+"""What a run achieved: errors and labels over time, and regret against the best kernel.
+
+The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
+time; axes before it (seeds, say) are kept. An example that was refused has a loss, or a
+prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it.
+"""
+
+import types
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import data, pytree
+
+__all__ = [
+    "hindsight_losses",
+    "label_rate",
+    "regret",
+    "running_label_rate",
+    "running_mistake_rate",
+    "running_mse",
+]
+
+ROWS_AT_ONCE = 512
+
+
+def running_mse(prediction: Any, y: Any) -> Any:
+    r"""Mean squared error of the predictions so far.
+
+        MSE(t) = 1/t Σ_{τ <= t} (prediction_τ - y_τ)²
+
+    Args:
+      prediction: (..., T).
+      y: (T,), or the shape of ``prediction`` where every seed has its own order.
+
+    Returns:
+      MSE(1), ..., MSE(T) in an array (..., T); NaN until the first example that counts.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    References:
+      Hong and Chae, Active learning with multiple kernels, equation (54).
+
+    >>> running_mse([1.0, 2.0, 4.0], [1.0, 1.0, 2.0])
+    array([0.        , 0.5       , 1.66666667])
+    """
+    xp, prediction, y = _paired("running_mse", prediction, y)
+    return _running_mean(xp, xp.square(prediction - y))
+
+
+def running_mistake_rate(prediction: Any, y: Any) -> Any:
+    r"""Share of mistakes among the predictions so far.
+
+        1/t Σ_{τ <= t} [y_τ prediction_τ <= 0]
+
+    A prediction of exactly 0 is a mistake, whatever the label.
+
+    Args:
+      prediction: margins (..., T).
+      y: labels (T,), or of the shape of ``prediction``: {-1, 1}, {0, 1}, booleans or two strings,
+        read as by :func:`jaxmkl.data.labels`; NaN where an example was refused. Inside ``jit``
+        they must be -1 and +1.
+
+    Returns:
+      An array (..., T); NaN until the first example that counts.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> running_mistake_rate([0.3, -0.2, 0.0, 2.0], [1, 1, -1, 1])
+    array([0.  , 0.5 , 0.66666667, 0.5 ])
+    """
+    xp, prediction, y = _paired("running_mistake_rate", prediction, _signs(y))
+    margin = y * prediction
+    return _running_mean(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
+
+
+def label_rate(queried: Any) -> Any:
+    r"""Share of the examples whose label was asked for (the efficiency of active learning).
+
+        AL_eff = 1/T Σ_t a_t
+
+    Args:
+      queried: (..., T) booleans a_t, T >= 1.
+
+    Returns:
+      An array (...).
+
+    Raises:
+      ValueError: for no examples, or values other than booleans, 0 and 1.
+
+    References:
+      Hong and Chae, Active learning with multiple kernels, equation (55).
+
+    >>> float(label_rate([True, False, True, True]))
+    0.75
+    """
+    xp, queried = _indicators("label_rate", queried)
+    if queried.shape[-1] == 0:
+        raise ValueError(
+            f"label_rate: queried must hold an example; got the shape {queried.shape}"
+        )
+    return xp.mean(queried, axis=-1)
+
+
+def running_label_rate(queried: Any) -> Any:
+    r"""Share of the examples so far whose label was asked for, 1/t Σ_{τ <= t} a_τ.
+
+    Args:
+      queried: (..., T) booleans a_t.
+
+    Returns:
+      An array (..., T).
+
+    Raises:
+      ValueError: for values other than booleans, 0 and 1.
+
+    >>> running_label_rate([True, False, True, True])
+    array([1.  , 0.5 , 0.66666667, 0.75 ])
+    """
+    xp, queried = _indicators("running_label_rate", queried)
+    return _running_mean(xp, queried)
+
+
+def hindsight_losses(
+    learner: Any, state: Any, X: Any, y: Any, regularization: float = 0.0
+) -> np.ndarray:
+    r"""Total squared loss of the best fixed function of each kernel, chosen in hindsight.
+
+        loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
+
+    on the learner's own random features z_p. Of several best θ (λ = 0) the shortest is meant. The
+    triangular factor of the features is kept up to date block by block in float64, so memory does
+    not grow with T, and features that depend on each other do no harm: no normal equations, whose
+    condition would be squared.
+
+    Args:
+      learner: a learner on random features, such as :func:`jaxmkl.raker`.
+      state: one state of it, for its frequencies (P, F, D).
+      X: (T, D), T >= 1. Rows that are not finite, in X or y, are left out, as the learner does.
+      y: (T,) numbers; -1 and +1 for classes.
+      regularization: λ >= 0.
+
+    Returns:
+      loss_p without the penalty, float64 (P,).
+
+    Raises:
+      ValueError: for a learner without random features, shapes that do not fit, or a negative λ.
+
+    >>> import jax, numpy as np, jaxmkl
+    >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> losses = hindsight_losses(learner, learner.init(jax.random.key(0), 1), X, X[:, 0] ** 2)
+    >>> bool((losses < 1e-3).all())
+    True
+    """
+    if not callable(getattr(learner, "features", None)) or not hasattr(state, "frequencies"):
+        raise ValueError(
+            "hindsight_losses: learner must be one on random features, with a state of its own; "
+            f"got {type(learner).__name__} and {type(state).__name__}"
+        )
+    penalty = pytree.as_leaf("hindsight_losses", "regularization", regularization, minimum=0.0)
+    X, y = np.asarray(X), np.asarray(y)
+    num_inputs = state.frequencies.shape[-1]
+    if state.frequencies.ndim != 3 or X.ndim != 2 or X.shape[1] != num_inputs:
+        raise ValueError(
+            "hindsight_losses: frequencies (P, F, D) of one state and X (T, D) wanted; got "
+            f"{state.frequencies.shape} and {X.shape}"
+        )
+    y = y[:, 0] if y.shape == (len(X), 1) else y
+    if y.shape != (len(X),) or y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"hindsight_losses: y must be {len(X)} numbers, one a row of X; got the shape "
+            f"{y.shape} and the dtype {y.dtype}"
+        )
+    factor: np.ndarray | None = None  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1)
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        block = jnp.asarray(X[rows], state.frequencies.dtype)
+        z = learner.features(learner.kernels, state.frequencies, block)
+        features = np.asarray(z, np.float64).swapaxes(0, 1)
+        targets = y[rows].astype(np.float64)
+        valid = np.isfinite(features).all(axis=(0, 2)) & np.isfinite(targets)
+        valid &= np.isfinite(X[rows]).all(axis=1)
+        column = np.broadcast_to(targets[None, :, None], (*features.shape[:2], 1))
+        table = np.concatenate([features, column], axis=2)[:, valid]
+        if not valid.any():
+            continue
+        if factor is not None:
+            table = np.concatenate([factor, table], axis=1)
+        factor = np.asarray(np.linalg.qr(table, mode="r"))
+    if factor is None:
+        raise ValueError("hindsight_losses: X and y must hold a finite example; got none")
+    # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
+    triangle, target = factor[..., :-1], factor[..., -1]
+    left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
+    along = np.einsum("pmk,pm->pk", left, target)
+    cut = np.finfo(np.float64).eps * max(triangle.shape[1:]) * singular.max(axis=1, keepdims=True)
+    squares = np.where(singular > cut, np.square(singular), 0.0)
+    kept = np.divide(squares, squares + penalty, out=np.zeros_like(squares), where=squares > 0)
+    outside = target - np.einsum("pmk,pk->pm", left, kept * along)
+    return np.square(outside).sum(axis=1)
+
+
+def regret(losses: Any, hindsight: Any) -> np.ndarray:
+    r"""Cumulative regret against the best kernel in hindsight.
+
+        regret_T = Σ_t loss_t - min_p hindsight_p
+
+    Args:
+      losses: the learner's losses (..., T); NaN where an example was refused.
+      hindsight: total loss of each kernel (..., P), as from :func:`hindsight_losses`.
+
+    Returns:
+      A float64 array (...).
+
+    Raises:
+      ValueError: for a hindsight that is empty or not finite.
+
+    References:
+      Hong and Chae, Active learning with multiple kernels, equation (15).
+
+    >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
+    0.5
+    """
+    totals = np.asarray(hindsight, np.float64)
+    if totals.ndim == 0 or totals.shape[-1] == 0 or not np.isfinite(totals).all():
+        raise ValueError(
+            f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
+        )
+    each = np.asarray(losses, np.float64)
+    if each.ndim == 0:
+        raise ValueError("regret: losses must have the shape (..., T); got a single number")
+    return np.nansum(each, axis=-1) - totals.min(axis=-1)
+
+
+def _array(values: Any) -> tuple[types.ModuleType, Any]:
+    """Return the library of an array, and the array (NumPy's numbers in float64)."""
+    if isinstance(values, jax.Array):
+        floating = jnp.issubdtype(values.dtype, jnp.floating)
+        return jnp, values if floating else values.astype(float)
+    return np, np.asarray(values, np.float64)
+
+
+def _paired(caller: str, prediction: Any, y: Any) -> tuple[types.ModuleType, Any, Any]:
+    is_jax = isinstance(prediction, jax.Array) or isinstance(y, jax.Array)
+    if is_jax:
+        prediction, y = jnp.asarray(prediction), jnp.asarray(y)
+    xp, prediction = _array(prediction)
+    _, y = _array(y)
+    if prediction.ndim == 0 or y.shape not in (prediction.shape, prediction.shape[-1:]):
+        raise ValueError(
+            f"{caller}: y must have the shape of prediction (..., T) or (T,); got {y.shape} for "
+            f"{prediction.shape}"
+        )
+    return xp, prediction, xp.broadcast_to(y, prediction.shape)
+
+
+def _signs(y: Any) -> Any:
+    """Return labels of any usual kind as -1 and +1, NaN kept; tracers pass as they are."""
+    if isinstance(y, jax.core.Tracer):
+        return y
+    values = np.asarray(y)
+    given = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
+    signs = np.full(values.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float32)
+    signs[given] = data.labels(values[given])[0]
+    return jnp.asarray(signs) if isinstance(y, jax.Array) else signs
+
+
+def _indicators(caller: str, queried: Any) -> tuple[types.ModuleType, Any]:
+    xp, values = _array(queried)
+    if values.ndim == 0:
+        raise ValueError(f"{caller}: queried must have the shape (..., T); got a single value")
+    if not isinstance(values, jax.core.Tracer):
+        other = np.asarray(values)[~np.isin(np.asarray(values), (0, 1))]
+        if other.size:
+            raise ValueError(f"{caller}: queried must be booleans, or 0 and 1; got {other[0]}")
+    return xp, values
+
+
+def _running_mean(xp: types.ModuleType, values: Any) -> Any:
+    """Means of the first 1, ..., T values that are not NaN, along the last axis."""
+    counts = ~xp.isnan(values)
+    total = xp.cumsum(xp.where(counts, values, 0), axis=-1)
+    number = xp.cumsum(counts, axis=-1)
+    return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)
