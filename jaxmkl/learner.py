@@ -61,7 +61,7 @@ class Output(NamedTuple):
 def input_bound(dtype: Any) -> float:
     """The largest magnitude of an input that is learned from: the root of the dtype's largest.
 
-    Beyond (1.8e19 in float32) squares overflow, so such an input is refused as if it were infinite.
+    Beyond (1.8e19 in float32) squares overflow: such an input is refused like an infinite one.
     """
     return float(np.sqrt(jnp.finfo(dtype).max))
 

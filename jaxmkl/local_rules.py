@@ -238,7 +238,7 @@ class RLS:
     regularization: Any = 0.1
     forgetting: Any = 1.0
     max_growth: Any = 10.0
-    period: int = pytree.static(32)
+    period: int = pytree.static(default=32)
 
     def __post_init__(self) -> None:
         for name, limits in {

@@ -42,7 +42,7 @@ def dataclass(cls: C) -> C:
     >>> jax.tree.map(lambda leaf: 2 * leaf, Step(0.5))
     Step(rate=1.0, loss='squared')
     """
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)  # type: ignore[assignment]
     fields = dataclasses.fields(cls)
     data = tuple(f.name for f in fields if not f.metadata.get("static", False))
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -56,7 +56,7 @@ def dataclass(cls: C) -> C:
         return tuple(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple, children: Any) -> Any:
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)
         for name, item in zip(data, children, strict=True):
             object.__setattr__(value, name, item)
         for name, item in zip(meta, aux, strict=True):

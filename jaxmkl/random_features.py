@@ -48,9 +48,9 @@ class FourierFeatures:
     (5, 2, 8)
     """
 
-    num_features: int = pytree.static(50)
-    orthogonal: bool = pytree.static(False)
-    scale: str = pytree.static("sum")
+    num_features: int = pytree.static(default=50)
+    orthogonal: bool = pytree.static(default=False)
+    scale: str = pytree.static(default="sum")
 
     def __post_init__(self) -> None:
         good = isinstance(self.num_features, int) and self.num_features >= 1
@@ -66,7 +66,7 @@ class FourierFeatures:
         self, key: jax.Array, kernels: ShiftInvariantKernel, num_inputs: int, dtype: Any = None
     ) -> jax.Array:
         """Draw the frequencies (P, F, D) for bandwidth 1."""
-        dtype = jnp.dtype(float if dtype is None else dtype)
+        dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         P, F, D = kernels.num_kernels, self.num_features, num_inputs
         normal_key, rotation_key, scale_key = jax.random.split(key, 3)
         directions = jax.random.normal(normal_key, (P, F, D), dtype)

@@ -27,7 +27,7 @@ class Scaler(Protocol):
 class RunningMomentsState(NamedTuple):
     """Count, means (D,) and sums of squared deviations (D,)."""
 
-    count: jax.Array
+    num_seen: jax.Array
     mean: jax.Array
     squares: jax.Array
 
@@ -61,15 +61,15 @@ class RunningMoments:
         self, state: RunningMomentsState, x: jax.Array, seen: jax.Array
     ) -> tuple[RunningMomentsState, jax.Array]:
         """The next state and the scaled x."""
-        count = state.count + 1
-        n = count.astype(x.dtype)
+        num_seen = state.num_seen + 1
+        n = num_seen.astype(x.dtype)
         difference = x - state.mean
         mean = state.mean + difference / n
         squares = state.squares + difference * (x - mean)
         variance = squares / n
         varied = variance > 0
         scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
-        after = RunningMomentsState(count, mean, squares)
+        after = RunningMomentsState(num_seen, mean, squares)
         return jax.tree.map(lambda new, old: jnp.where(seen, new, old), after, state), scaled
 
 
@@ -77,7 +77,7 @@ class RunningRanksState(NamedTuple):
     """A uniform sample (C, D) of the inputs so far, their count, and the key of the draws."""
 
     key: jax.Array
-    count: jax.Array
+    num_seen: jax.Array
     sample: jax.Array
 
 
@@ -112,7 +112,7 @@ class RunningRanks:
     0.0
     """
 
-    capacity: int = pytree.static(512)
+    capacity: int = pytree.static(default=512)
 
     def __post_init__(self) -> None:
         good = isinstance(self.capacity, int) and self.capacity >= 1
@@ -128,14 +128,16 @@ class RunningRanks:
     ) -> tuple[RunningRanksState, jax.Array]:
         """The next state and the scaled x."""
         dtype = x.dtype
-        n = jnp.minimum(state.count, self.capacity).astype(dtype)
+        n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # places that are still empty hold infinity: neither below x nor equal to it
         below = jnp.sum(state.sample < x, axis=0, dtype=jnp.int32).astype(dtype)
         equal = jnp.sum(state.sample == x, axis=0, dtype=jnp.int32).astype(dtype)
         scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
-        key = jax.random.fold_in(state.key, state.count)
-        drawn = jax.random.randint(key, (), 0, state.count + 1, jnp.int32)
-        place = jnp.where(state.count < self.capacity, state.count, drawn)
+        key = jax.random.fold_in(state.key, state.num_seen)
+        drawn = jax.random.randint(key, (), 0, state.num_seen + 1, jnp.int32)
+        place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
         place = jnp.where(seen, place, self.capacity)
         sample = state.sample.at[place].set(x, mode="drop")
-        return RunningRanksState(state.key, state.count + seen.astype(jnp.int32), sample), scaled
+        return RunningRanksState(
+            state.key, state.num_seen + seen.astype(jnp.int32), sample
+        ), scaled

@@ -109,8 +109,8 @@ class FeatureMKL(Learner):
     labelling: Labelling
     hedge_rate: Any
     bound: Any = None
-    loss: str = pytree.static("squared")
-    task: str = pytree.static("regression")
+    loss: str = pytree.static(default="squared")
+    task: str = pytree.static(default="regression")
 
     def __post_init__(self) -> None:
         require_shift_invariant("FeatureMKL", self.kernels)
@@ -159,9 +159,8 @@ class FeatureMKL(Learner):
         """The largest divisor of the rules' period of at most ``block_size``, if they have one."""
         if self._period is None:
             return block_size
-        return max(
-            b for b in range(1, self._period + 1) if self._period % b == 0 and b <= block_size
-        )
+        sizes = range(1, min(block_size, self._period) + 1)
+        return max(size for size in sizes if self._period % size == 0)
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> FeatureMKLState:
         """Draw the frequencies; parameters zero, weights equal, all experts chosen.
@@ -329,12 +328,12 @@ def _ogd_mkl(
         loss in LOSSES, "loss", "loss", loss, "one of " + ", ".join(repr(name) for name in LOSSES)
     )
     features = FourierFeatures(num_features, orthogonal, feature_scale)
+    if step_size is None:
+        step_size = 0.3 / features.squared_norm
     return FeatureMKL(
         kernels=default_kernels() if kernels is None else kernels,
         features=features,
-        rules=(
-            OGD(0.3 / features.squared_norm if step_size is None else step_size, regularization),
-        ),
+        rules=(OGD(step_size, regularization),),
         selection=selection,
         labelling=labelling,
         hedge_rate=hedge_rate,
@@ -497,7 +496,7 @@ def amkl(
 
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
-    >>> learner = jaxmkl.amkl(tolerance=0.01, max_skips=3)
+    >>> learner = jaxmkl.amkl(jaxmkl.Gaussian([0.5, 1.0, 2.0]), tolerance=0.001, max_skips=3)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
     >>> bool(0.25 <= outputs.queried.mean() < 0.5)
