@@ -184,7 +184,6 @@ def hindsight_losses(
         features = np.asarray(z, np.float64).swapaxes(0, 1)
         targets = y[rows].astype(np.float64)
         valid = np.isfinite(features).all(axis=(0, 2)) & np.isfinite(targets)
-        valid &= np.isfinite(X[rows]).all(axis=1)
         column = np.broadcast_to(targets[None, :, None], (*features.shape[:2], 1))
         table = np.concatenate([features, column], axis=2)[:, valid]
         if not valid.any():

@@ -92,6 +92,13 @@ def test_missing_cells(write, missing):
     assert "column 'b' holds text: one 0/1 feature for each of its 3 values, of which ?" in notes
 
 
+def test_a_separator_that_the_rows_share(write):
+    # the header has as many commas as semicolons
+    table = read(write("t.csv", "x, m;z, m;class\n1;2;3\n2;3;5\n4;1;9\n"))
+    assert table.feature_names == ("x, m", "z, m")
+    np.testing.assert_array_equal(table.y, [3, 5, 9])
+
+
 def test_medians_are_those_of_the_rows_kept(write):
     path = write("t.csv", "a,y\n1,1\n2,2\n,3\n10,4.5\n1000,\n1000,NA\n")
     table = read(path)
@@ -129,6 +136,13 @@ def test_text_that_first_looks_like_numbers(write, monkeypatch):
     table = read(write("t.csv", "a,y\n1,1\n2,2\n1,3\nx,4\n?,5.5\n"))
     assert table.feature_names == ("a=1", "a=2", "a=x", "a=?")
     np.testing.assert_array_equal(table.X.argmax(axis=1), [0, 1, 0, 2, 3])
+
+
+def test_values_of_text_that_come_late(write, monkeypatch):
+    monkeypatch.setattr(data, "ROWS_AT_ONCE", 2)
+    rows = "\n".join(f"{letter},{i}.5" for i, letter in enumerate("abcdefgh"))
+    table = read(write("t.csv", f"a,y\n{rows}\n"))
+    np.testing.assert_array_equal(table.X, np.eye(8))
 
 
 def test_a_column_of_text_has_its_limit(write):
@@ -461,7 +475,7 @@ def test_npz_targets(write):
         y=signs,
         codes=np.array([0, 1, 2, 1], np.int16),
         whole=np.array([0, 1, 2, 1]),
-        text=np.array(["b", "a", "?", "b"]),
+        text=np.array(["?", "b", "a", "b"]),
         column=np.array([[1.5], [np.nan], [2.5], [3.5]]),
     )
     table = read(path)
@@ -478,8 +492,8 @@ def test_npz_targets(write):
     text = read(path, target="text")
     assert (text.task, text.classes) == ("classification", ("a", "b"))
     np.testing.assert_array_equal(text.y, [1, -1, 1])
-    np.testing.assert_array_equal(text.X, X[[0, 1, 3]])
-    assert "1 row without a target dropped (index 2)" in text.notes
+    np.testing.assert_array_equal(text.X, X[1:])
+    assert "1 row without a target dropped (index 0)" in text.notes
 
     column = read(path, target="column")
     np.testing.assert_array_equal(column.y, [1.5, 2.5, 3.5])
@@ -672,6 +686,14 @@ def test_standard(X):
     np.testing.assert_allclose(scaled.mean(axis=0, dtype=np.float64), 0, atol=tolerance)
     variance = scaled[:, ~constant].var(axis=0, dtype=np.float64)
     np.testing.assert_allclose(variance, 1, atol=tolerance)
+
+
+def test_standard_of_columns_whose_mean_is_not_a_number_of_theirs():
+    step = np.finfo(np.float64).eps
+    np.testing.assert_array_equal(scale([[1.0], [1.0 + step]], "standard"), [[-1], [1]])
+    for length in range(1, 60):
+        constant = scale(np.full((length, 2), [0.1, 1e8 / 3]), "standard")
+        np.testing.assert_array_equal(constant, np.zeros((length, 2)))
 
 
 @quick
