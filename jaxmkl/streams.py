@@ -158,9 +158,8 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
         )
     kinds = {"X": X.dtype} if learner.task == "classification" else {"X": X.dtype, "y": y.dtype}
     for name, kind in kinds.items():
-        if not jnp.issubdtype(kind, jnp.number) and kind != bool:
-            raise ValueError(f"{name} must hold real numbers; got dtype {kind}")
-        if jnp.issubdtype(kind, jnp.complexfloating):
+        real = any(jnp.issubdtype(kind, k) for k in (jnp.floating, jnp.integer, jnp.bool_))
+        if not real:
             raise ValueError(f"{name} must hold real numbers; got dtype {kind}")
     bound = input_bound(dtype)
     if not isinstance(X, jax.core.Tracer):
@@ -179,7 +178,7 @@ def _as_floating(array: Any, dtype: Any) -> jax.Array:
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
-    usable = abs(array) <= bound if array.dtype != bool else array | ~array
+    usable = abs(array) <= bound if array.dtype.kind != "b" else array | ~array
     if bool(usable.all()):
         return
     where = tuple(int(i[0]) for i in np.nonzero(~np.asarray(usable)))
