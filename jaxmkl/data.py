@@ -197,13 +197,13 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
 def scale(X: Any, how: str) -> np.ndarray:
     r"""Scale a whole data set before a run (the scaled copies of the papers are made this way).
 
-    ==================  ===========================================================
+    ===================  ==================================================
     ``"unit_interval"``  every column to [0, 1]: (x - min) / (max - min)
     ``"symmetric"``      every column to [-1, 1]: 2 (x - min) / (max - min) - 1
     ``"standard"``       every column to mean 0 and variance 1 (divisor n)
     ``"unit_rows"``      every row to Euclidean length 1
     ``"largest"``        all divided by the largest absolute entry
-    ==================  ===========================================================
+    ===================  ==================================================
 
     A constant column becomes 0 in the first three; a row, or an array, of zeros stays as it is.
 
@@ -241,13 +241,13 @@ def scale(X: Any, how: str) -> np.ndarray:
     if how == "largest":
         return _divided(X, np.abs(X).max(keepdims=True))
     if how == "unit_rows":
-        return _divided(X, np.sqrt(np.square(X, dtype=np.float64).sum(axis=1, keepdims=True)))
-    low, high = X.min(axis=0), X.max(axis=0)
+        return _divided(X, np.sqrt(np.square(X).sum(axis=1, keepdims=True)))
     if how == "standard":
         centred = X - X.mean(axis=0, dtype=np.float64)
-        centred -= centred.mean(axis=0)
+        centred -= centred.mean(axis=0)  # the mean above is rounded; this leaves constants at 0
         deviation = np.sqrt(np.square(centred).mean(axis=0))
-        return _divided(centred, np.where(high > low, deviation, 0.0)).astype(X.dtype)
+        return _divided(centred, deviation).astype(X.dtype)
+    low, high = X.min(axis=0), X.max(axis=0)
     unit = _divided(X - low, high - low)
     if how == "unit_interval":
         return unit
