@@ -2,6 +2,8 @@
 
 from jaxmkl import data as data
 from jaxmkl import metrics as metrics
+from jaxmkl.checkpoint import load as load
+from jaxmkl.checkpoint import save as save
 from jaxmkl.kernels import Cauchy as Cauchy
 from jaxmkl.kernels import Gaussian as Gaussian
 from jaxmkl.kernels import KernelDictionary as KernelDictionary

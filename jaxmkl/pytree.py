@@ -15,9 +15,25 @@ from typing import Any, TypeVar, dataclass_transform
 import jax
 import numpy as np
 
-__all__ = ["as_leaf", "dataclass", "is_concrete", "require", "static"]
+__all__ = [
+    "REGISTERED",
+    "as_leaf",
+    "dataclass",
+    "is_concrete",
+    "qualified_name",
+    "require",
+    "static",
+]
 
 C = TypeVar("C", bound=type)
+
+#: All classes made by :func:`dataclass`, by module and name: what a checkpoint can name.
+REGISTERED: dict[str, type] = {}
+
+
+def qualified_name(cls: type) -> str:
+    """Module and name of a class, as "package.module.Class"."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def static(default: Any = dataclasses.MISSING, **kwargs: Any) -> Any:
@@ -64,6 +80,7 @@ def dataclass(cls: C) -> C:
         return value
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    REGISTERED[qualified_name(cls)] = cls
     return cls
 
 

@@ -1,7 +1,9 @@
 """Online scaling of inputs: each example is scaled by what the stream has shown so far.
 
-A scaler is a part that stands before a learner (:func:`jaxmkl.scaled`). ``apply`` sees one input
-vector and returns its next state and the scaled vector; labels play no part.
+A scaler is a part that stands before a learner (:func:`jaxmkl.scaled`). ``observe`` sees one input
+vector and returns what would change in its state, and the scaled vector; ``accept`` makes the
+change. So a block can be scaled ahead of the learner, which then takes each change over as it was
+computed. Labels play no part.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -20,8 +22,11 @@ class Scaler(Protocol):
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         """The state before the first example."""
 
-    def apply(self, state: Any, x: jax.Array, seen: jax.Array) -> tuple[Any, jax.Array]:
-        """The next state and the scaled ``x`` (D,). Unless ``seen`` the state stays as it is."""
+    def observe(self, state: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+        """The change that ``x`` (D,) makes, and the scaled ``x``."""
+
+    def accept(self, state: Any, change: Any, seen: jax.Array) -> Any:
+        """The state after the change, or the same state unless ``seen``."""
 
 
 class RunningMomentsState(NamedTuple):
@@ -47,7 +52,8 @@ class RunningMoments:
     >>> scaler = RunningMoments()
     >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
     >>> for x in (1.0, 3.0, 5.0):
-    ...     state, z = scaler.apply(state, jnp.array([x]), jnp.asarray(True))
+    ...     change, z = scaler.observe(state, jnp.array([x]))
+    ...     state = scaler.accept(state, change, seen=True)
     >>> float(z[0])
     1.2247...
     """
@@ -57,10 +63,10 @@ class RunningMoments:
         zeros = jnp.zeros((2, num_inputs), dtype)
         return RunningMomentsState(jnp.zeros((), jnp.int32), zeros[0], zeros[1])
 
-    def apply(
-        self, state: RunningMomentsState, x: jax.Array, seen: jax.Array
+    def observe(
+        self, state: RunningMomentsState, x: jax.Array
     ) -> tuple[RunningMomentsState, jax.Array]:
-        """The next state and the scaled x."""
+        """The moments with x in them, and the scaled x."""
         num_seen = state.num_seen + 1
         n = num_seen.astype(x.dtype)
         difference = x - state.mean
@@ -69,8 +75,13 @@ class RunningMoments:
         variance = squares / n
         varied = variance > 0
         scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
-        after = RunningMomentsState(num_seen, mean, squares)
-        return jax.tree.map(lambda new, old: jnp.where(seen, new, old), after, state), scaled
+        return RunningMomentsState(num_seen, mean, squares), scaled
+
+    def accept(
+        self, state: RunningMomentsState, change: RunningMomentsState, seen: jax.Array
+    ) -> RunningMomentsState:
+        """The new moments."""
+        return jax.tree.map(lambda new, old: jnp.where(seen, new, old), change, state)
 
 
 class RunningRanksState(NamedTuple):
@@ -107,7 +118,8 @@ class RunningRanks:
     >>> scaler = RunningRanks(capacity=4)
     >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
     >>> for x in (1.0, 1e9, 10.0):
-    ...     state, z = scaler.apply(state, jnp.array([x]), jnp.asarray(True))
+    ...     change, z = scaler.observe(state, jnp.array([x]))
+    ...     state = scaler.accept(state, change, seen=True)
     >>> float(z[0])  # in the middle
     0.0
     """
@@ -123,10 +135,10 @@ class RunningRanks:
         sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
         return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
 
-    def apply(
-        self, state: RunningRanksState, x: jax.Array, seen: jax.Array
-    ) -> tuple[RunningRanksState, jax.Array]:
-        """The next state and the scaled x."""
+    def observe(
+        self, state: RunningRanksState, x: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        """The place of x in the sample (C for none) with x itself, and the scaled x."""
         dtype = x.dtype
         n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # places that are still empty hold infinity: neither below x nor equal to it
@@ -136,8 +148,13 @@ class RunningRanks:
         key = jax.random.fold_in(state.key, state.num_seen)
         drawn = jax.random.randint(key, (), 0, state.num_seen + 1, jnp.int32)
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
-        place = jnp.where(seen, place, self.capacity)
-        sample = state.sample.at[place].set(x, mode="drop")
-        return RunningRanksState(
-            state.key, state.num_seen + seen.astype(jnp.int32), sample
-        ), scaled
+        return (place, x), scaled
+
+    def accept(
+        self, state: RunningRanksState, change: tuple[jax.Array, jax.Array], seen: jax.Array
+    ) -> RunningRanksState:
+        """The sample with x in its place."""
+        place, x = change
+        seen = jnp.asarray(seen)
+        sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
+        return RunningRanksState(state.key, state.num_seen + seen.astype(jnp.int32), sample)

@@ -77,10 +77,10 @@ class ScaledState(NamedTuple):
 
 
 class ScaledCode(NamedTuple):
-    """The learner's code of the scaled input, the input itself, and whether it is usable."""
+    """The learner's code of the scaled input, the scaler's change, whether the input is usable."""
 
     inner: Any
-    x: jax.Array
+    change: Any
     usable: jax.Array
 
 
@@ -104,14 +104,16 @@ class Scaled(_Wrapper):
         usable = jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
         ahead = jnp.arange(B) >= state.round % B
 
-        def one(scaler: Any, row: tuple) -> tuple[Any, jax.Array]:
-            return self.scaler.apply(scaler, *row)
+        def one(scaler: Any, row: tuple) -> tuple[Any, tuple]:
+            x, seen = row
+            change, z = self.scaler.observe(scaler, x)
+            return self.scaler.accept(scaler, change, seen), (change, z)
 
         filled = jnp.where(usable[:, None], X, 0.0)
-        _, Z = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
+        _, (changes, Z) = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
         # what the learner gets for an unusable row must be refused there too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
-        return ScaledCode(self.learner.encode(state.inner, Z), filled, usable)
+        return ScaledCode(self.learner.encode(state.inner, Z), changes, usable)
 
     def decide(self, state: ScaledState, code: ScaledCode) -> Prediction:
         """As the learner inside."""
@@ -126,7 +128,7 @@ class Scaled(_Wrapper):
         present: jax.Array,
     ) -> ScaledState:
         """The learner learns if asked; the scaler sees every usable input."""
-        scaler, _ = self.scaler.apply(state.scaler, code.x, code.usable & present)
+        scaler = self.scaler.accept(state.scaler, code.change, code.usable & present)
         return ScaledState(self.learner.learn(state.inner, code.inner, y, asked, present), scaler)
 
 
