@@ -60,7 +60,7 @@ def _scan(
         rows, present = block
         codes = learner.encode(state, X[rows].astype(dtype))
         state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
-        return learner.fold(state), recorded
+        return learner.fold(state, codes), recorded
 
     blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
     state, recorded = jax.lax.scan(one_block, state, blocks)
