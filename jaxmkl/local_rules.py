@@ -339,7 +339,7 @@ class RLS:
             row = jnp.where(where, row, old)
             return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, 2)
 
-        own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)
+        own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
         coefficient = residuals * state.scale / (denominator * root)
         return state._replace(
             factor=write(state.factor, root[..., None] * (own - past), learned[..., None]),

@@ -294,7 +294,8 @@ def run_many(
 
 def _floating_dtype(X: Any) -> Any:
     """The dtype of states made for X: float32, or float64 where X has it and JAX allows it."""
-    wide = jnp.result_type(getattr(X, "dtype", np.asarray(X).dtype), jnp.float32)
+    dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
+    wide = jnp.result_type(dtype, jnp.float32)
     return jax.dtypes.canonicalize_dtype(wide)
 
 
