@@ -191,6 +191,40 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
     )
 
 
+def test_clipped_experts_agree_with_the_oracle(x64):
+    """As a classifier expert_mkl clips its experts: where they are combined, judged and compared,
+    not where they learn."""
+    X, y = two_classes(128)
+    bandwidths = np.array([0.5, 2.0, 5.0])
+    learner = jaxmkl.expert_mkl(
+        kernels=jaxmkl.Gaussian(bandwidths),
+        task="classification",
+        num_features=8,
+        step_sizes=(0.4,),
+        forgetting=(0.99,),
+        regularization=0.02,
+        labelling=jaxmkl.Confidence(0.3, 1),
+        selection=jaxmkl.AdaptiveKernelSelection(0.3),
+    )
+    rule = jaxmkl.RLS(1.0, 1.0)
+    arguments = {
+        "rules": [ogd(0.4, 0.0), rls(0.99, 0.02, rule.max_growth, rule.period)],
+        "hedge_rate": 0.1,
+        "feature_scale": "mean",
+        "tolerance": 0.3,
+        "max_skips": 1,
+        "threshold": 0.3,
+    }
+    start = learner.init(jax.random.key(12), 3, dtype=jnp.float64)
+    expected = run_oracle(learner, arguments | {"bound": 1.0}, bandwidths, start, X, y)
+    free = run_oracle(learner, arguments, bandwidths, start, X, y)
+    assert np.abs(free.prediction - expected.prediction).max() > 0.1, "the bound is met"
+    assert 0.5 < expected.queried.mean() < 0.95
+    state, outputs = jaxmkl.run(learner, start, X, y, record=everything)
+    check_outputs(outputs, expected)
+    check_state(learner, state, expected)
+
+
 def test_single_precision_stays_near_the_oracle():
     """Raker makes no choices, so rounding stays rounding; AMKL may at times choose otherwise."""
     X, y = wave(400)
