@@ -102,16 +102,18 @@ def check_outputs(outputs, expected, tolerance=1e-9):
 def experts_of(learner, state):
     """The experts' parameters (E, M) and covariances (.., M, M).
 
-    Recursive least squares has them up to date whenever a period is over.
+    Recursive least squares has them up to date whenever a period is over, for features divided by
+    the root of the regularization.
     """
     thetas, covariances = [], []
     for rule, local in zip(learner.rules, state.local, strict=True):
         theta = np.asarray(local.weights, np.float64)
-        thetas.extend(theta.reshape(-1, theta.shape[-1]))
         if isinstance(rule, jaxmkl.RLS):
             assert int(state.round) % rule.period == 0
-            S = np.asarray(local.covariance, np.float64)
+            theta = theta / np.sqrt(rule.regularization)
+            S = np.asarray(local.covariance, np.float64) / rule.regularization
             covariances.extend(S.reshape(-1, *S.shape[-2:]))
+        thetas.extend(theta.reshape(-1, theta.shape[-1]))
     return np.array(thetas), np.array(covariances)
 
 
