@@ -118,9 +118,7 @@ def check_agreement(name, bandwidths, num_features, rate, tolerance, X, y, block
     check_outputs(outputs, expected)
     check_state(state, expected)
     for block_size in block_sizes:
-        state, outputs = jaxmkl.run(
-            learner, start, X, y, block_size=block_size, record=everything
-        )
+        state, outputs = jaxmkl.run(learner, start, X, y, block_size=block_size, record=everything)
         check_outputs(outputs, expected)
         check_state(state, expected)
 
@@ -171,7 +169,7 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
 
 
 def test_single_precision_stays_near_the_oracle():
-    """Raker makes no choices, so rounding stays rounding; AMKL may now and then choose otherwise."""
+    """Raker makes no choices, so rounding stays rounding; AMKL may at times choose otherwise."""
     X, y = wave(400)
     bandwidths = np.array([0.5, 1.0, 2.0, 5.0])
     for name in ("raker", "expert_mkl", "amkl"):
@@ -259,9 +257,7 @@ SMALL = np.array([0.5, 1.0, 3.0])
 
 def small(name, bandwidths=SMALL, **arguments):
     """A small learner; the same structure for every value of the arguments."""
-    return getattr(jaxmkl, name)(
-        kernels=jaxmkl.Gaussian(bandwidths), num_features=5, **arguments
-    )
+    return getattr(jaxmkl, name)(kernels=jaxmkl.Gaussian(bandwidths), num_features=5, **arguments)
 
 
 VARIED = {
@@ -639,9 +635,11 @@ def test_invalid_examples_leave_the_state_alone(name, where):
             assert np.isfinite(float(output.loss))
             continue
         assert int(state.invalid) == int(before.invalid) + 1
-        same = {f: getattr(state, f) for f in before.__dataclass_fields__} if hasattr(
-            before, "__dataclass_fields__"
-        ) else before._asdict() | state._asdict()
+        same = (
+            {f: getattr(state, f) for f in before.__dataclass_fields__}
+            if hasattr(before, "__dataclass_fields__")
+            else before._asdict() | state._asdict()
+        )
         for counter in ("round", "invalid"):
             same[counter] = getattr(before, counter)
         for field, value in same.items():
@@ -676,9 +674,7 @@ def test_label_budget_is_never_exceeded(name, budget):
     # up to the exhaustion of the budget it is the learner without one
     until = int(np.argmin(allowed)) if not allowed.all() else 60
     np.testing.assert_array_equal(queried[:until], np.asarray(free.queried)[:until])
-    np.testing.assert_allclose(
-        outputs.prediction[:until], free.prediction[:until], atol=1e-6
-    )
+    np.testing.assert_allclose(outputs.prediction[:until], free.prediction[:until], atol=1e-6)
 
 
 @pytest.mark.parametrize("budget", [-1, 2.5, np.nan])
@@ -741,9 +737,7 @@ def test_bounded_forgetting_agrees_with_the_oracle(x64):
     traces = np.array([np.trace(S) for S in expected.covariance])
     np.testing.assert_allclose(traces, growth * 10 / 0.5, rtol=0.05)  # the bound is reached
     for block_size in (1, 16, None):
-        state, outputs = jaxmkl.run(
-            learner, start, X, y, block_size=block_size, record=everything
-        )
+        state, outputs = jaxmkl.run(learner, start, X, y, block_size=block_size, record=everything)
         check_outputs(outputs, expected, tolerance=1e-8)
         S = covariances(state)
         np.testing.assert_allclose(S, np.stack(expected.covariance), rtol=1e-6, atol=1e-6 * growth)

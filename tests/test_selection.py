@@ -184,9 +184,7 @@ def test_weights_far_apart(dtype):
         selection = jaxmkl.AdaptiveKernelSelection(0.8)
         keys = jax.random.split(jax.random.key(1), 2000)
         drawn = np.asarray(
-            jax.vmap(lambda key: selection.draw(selection.noise(key, 4, dtype), log_weights))(
-                keys
-            )
+            jax.vmap(lambda key: selection.draw(selection.noise(key, 4, dtype), log_weights))(keys)
         )
     assert drawn[:, 1].all()
     assert_near(drawn[:, [0, 2, 3]].mean(axis=0), np.full(3, 0.25), draws=2000)

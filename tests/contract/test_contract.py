@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import itertools
 import re
 
 import jax
@@ -222,7 +223,7 @@ def test_outputs_are_of_their_type(name):
 @every_learner
 def test_predictions_never_see_the_label(name):
     learner = learner_of(name)
-    X, y = stream(learner)
+    X, _y = stream(learner)
     state, _ = scanned(name)
 
     @jax.jit
@@ -359,16 +360,14 @@ def test_pieces_are_the_whole(name):
     whole_state, whole = jaxmkl.run(learner, begin(name), X, y, block_size=16)
     cuts = [0, 3, 16, 17, 30, NUM_EXAMPLES]
     state, pieces = begin(name), []
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
-        state, outputs = jaxmkl.run(
-            learner, state, X[start:stop], y[start:stop], block_size=16
-        )
+    for start, stop in itertools.pairwise(cuts):
+        state, outputs = jaxmkl.run(learner, state, X[start:stop], y[start:stop], block_size=16)
         pieces.append(outputs)
     joined = jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
     assert_equal(joined, whole)
     assert_equal(state, whole_state)
 
-    chunks = [(X[a:b], y[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    chunks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
     streamed = list(jaxmkl.stream(learner, begin(name), chunks))
     parts = jax.tree.map(lambda *p: np.concatenate(p), *[outputs for _, outputs in streamed])
     assert parts.prediction.shape == (NUM_EXAMPLES,)

@@ -143,9 +143,7 @@ class FeatureMKL:
     def run(self, X: Array, y: Array) -> Result:
         num_kernels, num_features, _ = self.frequencies.shape
         kernels = [k for _ in self.rules for k in range(num_kernels)]
-        self.experts = [
-            rule(2 * num_features) for rule in self.rules for _ in range(num_kernels)
-        ]
+        self.experts = [rule(2 * num_features) for rule in self.rules for _ in range(num_kernels)]
         E = len(self.experts)
         cumulative = np.zeros(E)  # of the losses, times the hedge rate
         selected = np.ones(E, dtype=bool)
