@@ -24,6 +24,26 @@ def small(name, **arguments):
     return jaxmkl.LEARNERS[name](kernels=kernels(), num_features=4, **arguments)
 
 
+def orthogonal_hinge():
+    return small("raker", orthogonal=True, feature_scale="mean", loss="hinge")
+
+
+def choosy_experts():
+    selection, labelling = jaxmkl.AdaptiveKernelSelection(0.5), jaxmkl.Confidence(0.01, 2)
+    return small(
+        "expert_mkl", task="classification", selection=selection, labelling=labelling
+    )
+
+
+def scaled_by_ranks():
+    return jaxmkl.scaled(small("amkl_aks", tolerance=0.01), jaxmkl.RunningRanks())
+
+
+def budgeted_and_scaled():
+    inner = small("expert_mkl", step_sizes=(0.2,), forgetting=(0.999,))
+    return jaxmkl.label_budget(jaxmkl.scaled(inner, jaxmkl.RunningMoments()), 12)
+
+
 # Learners by name: each of the registry (small where its defaults are large) and variants.
 FEATURE_LEARNERS = {
     "raker": lambda: small("raker"),
@@ -31,28 +51,12 @@ FEATURE_LEARNERS = {
     "amkl": lambda: small("amkl", tolerance=0.01),
     "amkl_aks": lambda: small("amkl_aks", tolerance=0.01, max_skips=2),
     "expert_mkl": lambda: small("expert_mkl"),
-    "raker, orthogonal, mean": lambda: small("raker", orthogonal=True, feature_scale="mean"),
-    "raker, logistic": lambda: small("raker", loss="logistic"),
-    "omkl_aks, hinge": lambda: small("omkl_aks", loss="hinge"),
-    "amkl_aks, logistic": lambda: small("amkl_aks", loss="logistic", tolerance=0.05),
-    "expert_mkl, classification": lambda: small("expert_mkl", task="classification"),
-    "expert_mkl, selecting and active": lambda: small(
-        "expert_mkl",
-        selection=jaxmkl.AdaptiveKernelSelection(0.5),
-        labelling=jaxmkl.Confidence(0.01, 2),
-    ),
-    "label_budget of raker": lambda: jaxmkl.label_budget(small("raker"), 10),
+    "raker: orthogonal, mean, hinge": orthogonal_hinge,
+    "amkl_aks: logistic": lambda: small("amkl_aks", loss="logistic", tolerance=0.05),
+    "expert_mkl: classes, selecting, active": choosy_experts,
     "label_budget of amkl": lambda: jaxmkl.label_budget(small("amkl", tolerance=0.01), 10),
-    "scaled raker, moments": lambda: jaxmkl.scaled(small("raker"), jaxmkl.RunningMoments()),
-    "scaled amkl_aks, ranks": lambda: jaxmkl.scaled(
-        small("amkl_aks", tolerance=0.01), jaxmkl.RunningRanks()
-    ),
-    "scaled expert_mkl, moments, classes": lambda: jaxmkl.scaled(
-        small("expert_mkl", task="classification"), jaxmkl.RunningMoments()
-    ),
-    "label_budget of scaled expert_mkl": lambda: jaxmkl.label_budget(
-        jaxmkl.scaled(small("expert_mkl"), jaxmkl.RunningMoments()), 12
-    ),
+    "scaled by ranks": scaled_by_ranks,
+    "label_budget of scaled by moments": budgeted_and_scaled,
 }
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in FEATURE_LEARNERS}
 LEARNERS = FEATURE_LEARNERS | OTHERS
@@ -63,6 +67,11 @@ every_learner = pytest.mark.parametrize("name", LEARNERS)
 @functools.cache
 def learner_of(name):
     return LEARNERS[name]()
+
+
+def everything(output):
+    """Record the diagnostics too. One function for all tests: ``record`` is part of what is compiled."""
+    return output
 
 
 def stream(learner, dtype=np.float32):

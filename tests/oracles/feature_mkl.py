@@ -55,6 +55,9 @@ class GradientDescent:
     def __post_init__(self) -> None:
         self.theta = np.zeros(self.size)
 
+    def begin(self, t: int) -> None:
+        pass
+
     def learn(self, z: Array, y: float) -> None:
         f = self.theta @ z
         gradient = slope(self.loss, f, y) * z + 2.0 * self.regularization * self.theta
@@ -63,16 +66,17 @@ class GradientDescent:
 
 @dataclass
 class RecursiveLeastSquares:
-    """Recursive least squares; forgetting pauses while the trace is at its bound.
+    """Recursive least squares that forgets no faster than its covariance may grow.
 
-    ``covariance`` starts at I / regularization. It is divided by the forgetting factor after each
-    example, or by a larger factor (at most 1) where the quotient's trace would be above
-    ``max_growth`` times the first trace.
+    The covariance starts at I / regularization. A factor is fixed for ``period`` rounds: the
+    forgetting factor, or where these rounds could raise the trace above ``max_growth`` times the
+    first one, the larger factor with which they cannot.
     """
 
     forgetting: float
     regularization: float
     max_growth: float
+    period: int
     size: int
 
     def __post_init__(self) -> None:
@@ -80,15 +84,19 @@ class RecursiveLeastSquares:
         self.covariance = np.eye(self.size) / self.regularization
         self.bound = self.max_growth * np.trace(self.covariance)
 
+    def begin(self, t: int) -> None:
+        if t % self.period == 0:
+            share = min(1.0, np.trace(self.covariance) / self.bound)
+            self.factor = max(self.forgetting, share ** (1 / self.period))
+
     def learn(self, z: Array, y: float) -> None:
-        if not z.any():
-            return
         gain = self.covariance @ z
-        denominator = self.forgetting + z @ gain
+        power = z @ gain
+        if power <= 0:
+            return
+        denominator = self.factor + power
         self.theta = self.theta + gain * ((y - self.theta @ z) / denominator)
-        rest = self.covariance - np.outer(gain, gain) / denominator
-        factor = min(1.0, max(self.forgetting, np.trace(rest) / self.bound))
-        self.covariance = rest / factor
+        self.covariance = (self.covariance - np.outer(gain, gain) / denominator) / self.factor
 
 
 # --- the learner ---------------------------------------------------------------------------------
@@ -152,6 +160,8 @@ class FeatureMKL:
 
         for t in range(len(y)):
             x, label = np.asarray(X[t], np.float64), float(y[t])
+            for expert in self.experts:
+                expert.begin(t)
             z = [self.features(kernel, x) for kernel in range(num_kernels)]
 
             # (16), (20) to (22), (31), (32): experts, weights, prediction
