@@ -1,0 +1,51 @@
+"""Settings shared by all tests: strict shapes, reproducible examples, the papers' data."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+hypothesis.settings.register_profile(
+    "jaxmkl", deadline=None, derandomize=True, max_examples=25, database=None
+)
+hypothesis.settings.load_profile("jaxmkl")
+
+
+def folder_of_data() -> Path:
+    """The folder that JAXMKL_DATA names; a test that needs it is skipped where it is unset.
+
+    With JAXMKL_REQUIRE_DATA set, it fails instead: so a run can show that nothing was left out.
+    """
+    name = os.environ.get("JAXMKL_DATA")
+    if not name:
+        reason = "JAXMKL_DATA is unset: it should name the folder of the papers' npz files"
+        if os.environ.get("JAXMKL_REQUIRE_DATA"):
+            pytest.fail(f"{reason} (JAXMKL_REQUIRE_DATA is set)", pytrace=False)
+        pytest.skip(reason)
+    folder = Path(name)
+    if not folder.is_dir():
+        pytest.fail(f"JAXMKL_DATA names {name!r}, which is no folder", pytrace=False)
+    return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("data") is not None:
+        folder_of_data()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of the papers' data sets; for tests marked ``data``."""
+    return folder_of_data()
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """The test runs in double precision."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,209 @@
+"""Kernel matrices against SciPy and scikit-learn in float64, and what a kernel matrix must be."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
+
+import jaxmkl
+
+BANDWIDTHS = np.array([0.3, 1.0, 4.0])
+
+# name: (the stacked kernel, the same matrices one by one)
+KERNELS = {
+    "Gaussian": (
+        lambda: jaxmkl.Gaussian(BANDWIDTHS),
+        lambda X, Y: [rbf_kernel(X, Y, gamma=1 / (2 * b**2)) for b in BANDWIDTHS],
+    ),
+    "Laplacian": (
+        lambda: jaxmkl.Laplacian(BANDWIDTHS),
+        lambda X, Y: [np.exp(-cdist(X, Y) / b) for b in BANDWIDTHS],
+    ),
+    "Cauchy": (
+        lambda: jaxmkl.Cauchy(BANDWIDTHS),
+        lambda X, Y: [1 / (1 + cdist(X, Y, "sqeuclidean") / b**2) for b in BANDWIDTHS],
+    ),
+    "Polynomial": (
+        lambda: jaxmkl.Polynomial(3, offset=0.5),
+        lambda X, Y: [polynomial_kernel(X, Y, degree=3, gamma=1, coef0=0.5)],
+    ),
+    "Polynomial without offset": (
+        lambda: jaxmkl.Polynomial(2),
+        lambda X, Y: [polynomial_kernel(X, Y, degree=2, gamma=1, coef0=0)],
+    ),
+    "Linear": (lambda: jaxmkl.Linear(), lambda X, Y: [linear_kernel(X, Y)]),
+}
+SHIFT_INVARIANT = ["Gaussian", "Laplacian", "Cauchy"]
+
+
+def everything():
+    return jaxmkl.KernelDictionary(tuple(make() for make, _ in KERNELS.values()))
+
+
+def reference(X, Y):
+    return np.stack([matrix for _, of in KERNELS.values() for matrix in of(X, Y)])
+
+
+@jax.jit
+def gram(dictionary, X, Y):
+    return dictionary.gram(X, Y)
+
+
+@given(
+    n=st.sampled_from([1, 4, 7]),
+    m=st.sampled_from([1, 5]),
+    d=st.sampled_from([1, 3, 10]),
+    seed=st.integers(0, 2**31 - 1),
+    shift=st.sampled_from([0.0, 2.0, -30.0]),
+)
+def test_dictionary_agrees_with_the_usual_formulas(n, m, d, seed, shift):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, d)) + shift, rng.normal(size=(m, d)) + shift
+    with jax.enable_x64(True):
+        ours = np.asarray(gram(everything(), X, Y))
+    assert ours.shape == (12, n, m)
+    assert ours.dtype == np.float64
+    np.testing.assert_allclose(ours, reference(X, Y), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_one_kernel_in_a_dictionary(name, x64):
+    make, of = KERNELS[name]
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    ours = np.asarray(jaxmkl.KernelDictionary((make(),)).gram(X, Y))
+    np.testing.assert_allclose(ours, np.stack(of(X, Y)), rtol=1e-12, atol=1e-13)
+
+
+def test_laplacian_is_isotropic():
+    """The distance is Euclidean: not scikit-learn's kernel, which is of the 1-norm."""
+    X = np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)
+    ours = np.asarray(jaxmkl.KernelDictionary((jaxmkl.Laplacian(2.0),)).gram(X, X))
+    np.testing.assert_allclose(ours[0, 0, 1], np.exp(-5 / 2), rtol=1e-6)
+    assert abs(ours[0, 0, 1] - laplacian_kernel(X, gamma=0.5)[0, 1]) > 0.01
+
+
+@pytest.mark.parametrize("stretch", [1e-3, 1.0, 100.0])
+def test_matrices_are_symmetric_and_positive_semidefinite(stretch, x64):
+    X = stretch * np.random.default_rng(2).normal(size=(30, 4))
+    X = np.concatenate([X, X[:3], X[:3] + 1e-9 * stretch])  # with repeated and near points
+    for matrix in np.asarray(everything().gram(X, X)):
+        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+        eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
+        assert eigenvalues[0] >= -1e-10 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=st.integers(0, 2**31 - 1), size=st.floats(1e-3, 1e3))
+def test_shift_invariant_kernels_lie_in_the_unit_interval(dtype, seed, size):
+    X = (size * np.random.default_rng(seed).normal(size=(7, 3))).astype(dtype)
+    with jax.enable_x64(dtype is np.float64):
+        dictionary = jaxmkl.KernelDictionary(tuple(KERNELS[n][0]() for n in SHIFT_INVARIANT))
+        K = np.asarray(gram(dictionary, X, X))
+    assert K.dtype == dtype
+    assert ((K >= 0) & (K <= 1)).all()
+    # a point and itself: the distance is 0, up to the rounding of its square
+    tolerance = 1e-3 if dtype is np.float32 else 1e-9
+    diagonal = np.einsum("pii->pi", K)
+    smooth = np.concatenate([diagonal[:3], diagonal[6:]])
+    np.testing.assert_allclose(smooth, 1, atol=tolerance * max(1.0, size**2))
+
+
+@pytest.mark.parametrize("num_inputs", [8, 100])
+def test_narrow_kernels_on_raw_data_in_single_precision(num_inputs):
+    """Points of norm 300 with near duplicates: distances must not drown in the squares' rounding.
+
+    |x|^2 is about 1e5, of which single precision keeps 0.01. Neither a common centre helps (the
+    points lie in all directions) nor any clipping at 0.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, num_inputs))
+    X *= 300 / np.linalg.norm(X, axis=1, keepdims=True)
+    step = rng.normal(size=(20, num_inputs))
+    step *= np.linspace(0, 0.15, 20)[:, None] / np.linalg.norm(step, axis=1, keepdims=True)
+    X[20:] = X[:20] + step
+    X = X.astype(np.float32)
+    bandwidths = np.array([0.05, 0.1, 1.0])
+    wide = X.astype(np.float64)
+    exact = np.exp(-cdist(wide, wide, "sqeuclidean") / (2 * bandwidths[:, None, None] ** 2))
+    ours = np.asarray(gram(jaxmkl.KernelDictionary((jaxmkl.Gaussian(bandwidths),)), X, X))
+    assert ours.dtype == np.float32
+    duplicates = np.diagonal(exact[0], offset=20)
+    assert duplicates.min() < 0.1 < 0.9 < duplicates.max()
+    np.testing.assert_allclose(ours, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", SHIFT_INVARIANT)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_are_finite_where_points_coincide(name, dtype):
+    with jax.enable_x64(dtype is np.float64):
+        X = jnp.asarray(np.random.default_rng(4).normal(size=(5, 3)), dtype)
+
+        def total(kernel, X, Y):
+            return jaxmkl.KernelDictionary((kernel,)).gram(X, Y).sum()
+
+        gradients = jax.grad(total, argnums=(0, 1, 2))(KERNELS[name][0](), X, X)
+    for leaf in jax.tree.leaves(gradients):
+        assert np.isfinite(np.asarray(leaf)).all()
+
+
+@pytest.mark.parametrize("name", SHIFT_INVARIANT)
+def test_gradients_agree_with_differences(name, x64):
+    family = getattr(jaxmkl, name)
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    weight = rng.normal(size=(3, 5, 4))
+
+    def total(bandwidth):
+        return (weight * jaxmkl.KernelDictionary((family(bandwidth),)).gram(X, Y)).sum()
+
+    gradient = np.asarray(jax.grad(total)(jnp.asarray(BANDWIDTHS)))
+    h = 1e-6
+    for i in range(3):
+        step = h * np.eye(3)[i]
+        difference = (total(BANDWIDTHS + step) - total(BANDWIDTHS - step)) / (2 * h)
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-8)
+
+
+def test_another_bandwidth_is_not_another_trace():
+    traces = 0
+
+    @jax.jit
+    def counted(dictionary, X):
+        nonlocal traces
+        traces += 1
+        return dictionary.gram(X, X)
+
+    X = np.ones((3, 2), np.float32)
+    for b in (0.5, 1.0, 2.0):
+        counted(jaxmkl.KernelDictionary((jaxmkl.Gaussian(b), jaxmkl.Laplacian([b, 2 * b]))), X)
+    assert traces == 1
+
+
+@pytest.mark.parametrize("family", [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy])
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan, np.inf, [1.0, -2.0], "wide", []])
+def test_bad_bandwidths_are_named(family, bandwidth):
+    with pytest.raises(ValueError, match="bandwidth"):
+        family(bandwidth)
+
+
+@pytest.mark.parametrize("degree", [0, -1, 1.5, np.nan])
+def test_bad_degrees_are_named(degree):
+    with pytest.raises(ValueError, match="degree"):
+        jaxmkl.Polynomial(degree)
+
+
+@pytest.mark.parametrize("offset", [-0.5, np.nan, np.inf])
+def test_bad_offsets_are_named(offset):
+    with pytest.raises(ValueError, match="offset"):
+        jaxmkl.Polynomial(2, offset=offset)
+
+
+@pytest.mark.parametrize("kernels", [(), ("Gaussian",), (1.0,)])
+def test_bad_dictionaries_are_named(kernels):
+    with pytest.raises(ValueError, match="kernels"):
+        jaxmkl.KernelDictionary(kernels)

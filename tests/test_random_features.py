@@ -1,0 +1,174 @@
+"""Fourier features against the kernels they stand for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxmkl
+
+FAMILIES = {
+    "Gaussian": (jaxmkl.Gaussian, lambda r, b: np.exp(-(r**2) / (2 * b**2))),
+    "Laplacian": (jaxmkl.Laplacian, lambda r, b: np.exp(-r / b)),
+    "Cauchy": (jaxmkl.Cauchy, lambda r, b: 1 / (1 + r**2 / b**2)),
+}
+BANDWIDTHS = np.array([0.5, 1.0, 2.0])
+NUM_INPUTS, NUM_FEATURES, NUM_KEYS = 4, 6, 4000
+
+
+def learner_with(family, scale="mean", orthogonal=False, num_features=NUM_FEATURES):
+    return jaxmkl.raker(
+        kernels=family(BANDWIDTHS),
+        num_features=num_features,
+        feature_scale=scale,
+        orthogonal=orthogonal,
+    )
+
+
+def embed(learner, frequencies, X):
+    return learner.features(learner.kernels, frequencies, X)
+
+
+def points():
+    """Pairs at distances from 0 to 3, in random directions."""
+    rng = np.random.default_rng(0)
+    distances = np.array([0.0, 0.1, 0.5, 1.0, 1.7, 3.0])
+    X = rng.normal(size=(len(distances), NUM_INPUTS))
+    direction = rng.normal(size=X.shape)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return X, X + distances[:, None] * direction, distances
+
+
+def estimates(family, orthogonal):
+    """z(x)'z(y) for many draws of the frequencies: (keys, pairs, P)."""
+    learner = learner_with(FAMILIES[family][0], orthogonal=orthogonal)
+    X, Y, _ = points()
+
+    def one(key):
+        frequencies = learner.init(key, NUM_INPUTS).frequencies
+        x, y = embed(learner, frequencies, X), embed(learner, frequencies, Y)
+        return (x * y).sum(axis=-1)
+
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(3), NUM_KEYS)
+        return np.asarray(jax.jit(jax.vmap(one))(keys))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return {(f, o): estimates(f, o) for f in FAMILIES for o in (False, True)}
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_inner_products_are_unbiased_for_the_kernel(drawn, family, orthogonal):
+    _, _, distances = points()
+    exact = FAMILIES[family][1](distances[:, None], BANDWIDTHS)
+    z = drawn[family, orthogonal]
+    error = z.std(axis=0) / np.sqrt(NUM_KEYS)
+    # 36 cases here in all at 6 standard errors: false alarms below 1e-7
+    assert (np.abs(z.mean(axis=0) - exact) <= 6 * error + 1e-12).all()
+    # and sharp enough to tell the families apart
+    assert error.max() < 0.01
+
+
+def test_orthogonal_frequencies_lower_the_variance(drawn):
+    _, _, distances = points()
+    far = distances > 0.1
+    plain = drawn["Gaussian", False].var(axis=0)[far]
+    orthogonal = drawn["Gaussian", True].var(axis=0)[far]
+    middle = (plain > 1e-6) & (FAMILIES["Gaussian"][1](distances[far, None], BANDWIDTHS) > 0.1)
+    assert middle.sum() >= 6
+    assert (orthogonal[middle] < 0.95 * plain[middle]).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_features_of_one_orthogonal_block_are_orthogonal(family):
+    learner = learner_with(FAMILIES[family][0], orthogonal=True, num_features=NUM_INPUTS)
+    with jax.enable_x64(True):
+        W = np.asarray(learner.init(jax.random.key(0), NUM_INPUTS).frequencies)
+    products = np.einsum("pfd,pgd->pfg", W, W)
+    norms = np.sqrt(np.einsum("pff->pf", products))
+    cosines = products / (norms[:, :, None] * norms[:, None, :])
+    np.testing.assert_allclose(cosines, np.broadcast_to(np.eye(4), cosines.shape), atol=1e-10)
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_frequencies_are_standard_normal_for_bandwidth_one(orthogonal):
+    """Whatever the bandwidth: each row is N(0, I), (7) with sigma = 1."""
+    learner = learner_with(jaxmkl.Gaussian, orthogonal=orthogonal)
+    keys = jax.random.split(jax.random.key(5), 4000)
+    W = np.asarray(jax.vmap(lambda key: learner.init(key, NUM_INPUTS).frequencies)(keys))
+    assert W.shape == (4000, 3, NUM_FEATURES, NUM_INPUTS)
+    draws = 4000 * 3 * NUM_FEATURES * NUM_INPUTS
+    # rows are independent over keys and kernels; 6 sigma with at least 12,000 of them
+    assert abs(W.mean()) < 6 / np.sqrt(12_000)
+    assert abs(W.var() - 1) < 6 * np.sqrt(2 / 12_000)
+    squares = (W**2).sum(axis=-1)
+    assert abs(squares.mean() - NUM_INPUTS) < 6 * np.sqrt(2 * NUM_INPUTS / 12_000)
+    assert abs(squares.var() - 2 * NUM_INPUTS) < 6 * 2 * NUM_INPUTS * np.sqrt(12 / 12_000)
+    assert W.size == draws
+
+
+@pytest.mark.parametrize(("scale", "square"), [("sum", NUM_FEATURES), ("mean", 1.0)])
+@given(seed=st.integers(0, 2**31 - 1), size=st.floats(1e-3, 1e3))
+def test_norm_of_the_features(scale, square, seed, size):
+    learner = learner_with(jaxmkl.Gaussian, scale)
+    frequencies = learner.init(jax.random.key(1), NUM_INPUTS).frequencies
+    X = (size * np.random.default_rng(seed).normal(size=(5, NUM_INPUTS))).astype(np.float32)
+    z = np.asarray(embed(learner, frequencies, X))
+    assert z.shape == (5, 3, 2 * NUM_FEATURES)
+    np.testing.assert_allclose((z**2).sum(axis=-1), square, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_features_are_sines_then_cosines_of_the_phase(family, x64):
+    learner = learner_with(FAMILIES[family][0], "sum")
+    W = learner.init(jax.random.key(2), NUM_INPUTS).frequencies
+    assert W.dtype == jnp.float64
+    X, _, _ = points()
+    phase = np.einsum("pfd,bd->bpf", np.asarray(W), X) / BANDWIDTHS[:, None]
+    expected = np.concatenate([np.sin(phase), np.cos(phase)], axis=-1)
+    np.testing.assert_allclose(np.asarray(embed(learner, W, X)), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_features_are_differentiable_in_the_bandwidth(family, x64):
+    X, Y, _ = points()
+    key = jax.random.key(4)
+
+    def total(bandwidth):
+        learner = jaxmkl.raker(
+            kernels=FAMILIES[family][0](bandwidth), num_features=NUM_FEATURES, feature_scale="mean"
+        )
+        W = learner.init(key, NUM_INPUTS).frequencies
+        return (embed(learner, W, X) * embed(learner, W, Y)).sum()
+
+    gradient = np.asarray(jax.grad(total)(jnp.asarray(BANDWIDTHS)))
+    h = 1e-5
+    for i in range(3):
+        step = h * np.eye(3)[i]
+        difference = (total(BANDWIDTHS + step) - total(BANDWIDTHS - step)) / (2 * h)
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"num_features": 0}, "num_features"),
+        ({"num_features": -3}, "num_features"),
+        ({"num_features": 2.5}, "num_features"),
+        ({"feature_scale": "median"}, "scale"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, name):
+    with pytest.raises(ValueError, match=name):
+        jaxmkl.raker(**arguments)
+
+
+@pytest.mark.parametrize("kernel", [jaxmkl.Linear(), jaxmkl.Polynomial(2)])
+def test_kernels_without_a_spectrum_are_refused(kernel):
+    with pytest.raises(ValueError, match="kernels"):
+        jaxmkl.raker(kernels=kernel)

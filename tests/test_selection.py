@@ -1,0 +1,197 @@
+"""Adaptive kernel selection: the short cut has the law of the paper's balls and bins."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles import balls_and_bins
+from scipy import stats
+
+import jaxmkl
+
+DRAWS = 40_000
+THRESHOLD = 0.8
+
+# Two-sided tail of a normal variable at 7 standard errors is 3e-12; there are below 5,000
+# comparisons in this file. The chi-square tests reject at 1e-9.
+SIGMAS = 7.0
+LEVEL = 1e-9
+
+
+def weights_with(num_kernels, size):
+    """Weights of which ``size`` are above 0.8 times the largest, all different."""
+    high = np.linspace(1.0, 0.85, size)
+    low = np.geomspace(0.7, 0.01, num_kernels - size)
+    weights = np.concatenate([high, low])
+    return np.random.default_rng(size).permutation(weights / weights.sum())
+
+
+CASES = [(6, 1), (6, 2), (6, 3), (6, 5), (6, 6), (17, 1), (17, 3), (17, 8), (17, 16), (17, 17)]
+
+
+@functools.cache
+def subsets(num_kernels, size):
+    """(DRAWS, P) bool from the library's short cut."""
+    selection = jaxmkl.AdaptiveKernelSelection(THRESHOLD)
+    log_weights = jnp.log(jnp.asarray(weights_with(num_kernels, size), jnp.float32))
+
+    def one(key):
+        noise = selection.noise(key, num_kernels, jnp.float32)
+        return selection.draw(noise, log_weights)
+
+    keys = jax.random.split(jax.random.key(100 * num_kernels + size), DRAWS)
+    return np.asarray(jax.jit(jax.vmap(one))(keys))
+
+
+@functools.cache
+def literal_subsets(num_kernels, size):
+    rng = np.random.default_rng([num_kernels, size])
+    weights = weights_with(num_kernels, size)
+    return np.stack([balls_and_bins.draw(rng, weights, THRESHOLD) for _ in range(DRAWS)])
+
+
+def pairs(drawn):
+    """Share of draws with both kernels in; on the diagonal the inclusion probabilities."""
+    numbers = drawn.astype(np.float64)
+    return numbers.T @ numbers / len(drawn)
+
+
+def assert_near(share, probability, draws=DRAWS):
+    spread = np.sqrt(probability * (1 - probability) / draws)
+    # the second term covers the Poisson tail of probabilities near 0 and 1
+    assert (np.abs(share - probability) <= SIGMAS * spread + 20 / draws).all()
+
+
+def law(num_kernels, size):
+    """Inclusion probabilities of all pairs, and those of the subset's size."""
+    p, rate = weights_with(num_kernels, size), size / num_kernels
+    both = rate * (p[:, None] + p[None, :]) + rate**2 * (1 - p[:, None] - p[None, :])
+    np.fill_diagonal(both, p + (1 - p) * rate)
+    sizes = np.zeros(num_kernels + 1)
+    sizes[1:] = stats.binom.pmf(np.arange(num_kernels), num_kernels - 1, rate)
+    return both, sizes
+
+
+def test_collection_is_the_papers():
+    """Each kernel lies in exactly J distinct bins; K for P = 17 gives at most 34 of them."""
+    rng = np.random.default_rng(0)
+    for num_kernels in (4, 6, 17):
+        for size in range(1, num_kernels + 1):
+            tossed = balls_and_bins.collection(rng, num_kernels, size)
+            occurrences, bins = balls_and_bins.collection_size(num_kernels, size)
+            assert tossed.shape == (num_kernels, bins)
+            assert (tossed.sum(axis=1) == occurrences).all()
+            assert occurrences * num_kernels == bins * size
+            assert bins == min(math.comb(num_kernels, size), 2 * num_kernels)
+
+
+@pytest.mark.parametrize(("num_kernels", "size"), CASES)
+def test_literal_construction_has_the_exact_law(num_kernels, size):
+    drawn = literal_subsets(num_kernels, size)
+    check_law(drawn, num_kernels, size)
+
+
+@pytest.mark.parametrize(("num_kernels", "size"), CASES)
+def test_short_cut_has_the_exact_law(num_kernels, size):
+    drawn = subsets(num_kernels, size)
+    assert drawn.shape == (DRAWS, num_kernels)
+    assert drawn.dtype == bool
+    check_law(drawn, num_kernels, size)
+
+
+def check_law(drawn, num_kernels, size):
+    assert balls_and_bins.subset_size(weights_with(num_kernels, size), THRESHOLD) == size
+    both, sizes = law(num_kernels, size)
+    assert drawn.any(axis=1).all(), "no subset is empty"
+    assert_near(pairs(drawn), both)
+    counts = np.bincount(drawn.sum(axis=1), minlength=num_kernels + 1)
+    # sizes that are expected less than 10 times are put together
+    rare = sizes * DRAWS < 10
+    expected = np.append(sizes[~rare], sizes[rare].sum()) * DRAWS
+    found = np.append(counts[~rare], counts[rare].sum())
+    if expected[-1] < 10:
+        assert found[-1] <= 60
+        expected, found = expected[:-1], found[:-1]
+    if len(found) > 1:
+        statistic = ((found - expected) ** 2 / expected).sum()
+        assert stats.chi2.sf(statistic, len(found) - 1) > LEVEL
+
+
+@pytest.mark.parametrize(("num_kernels", "size"), CASES)
+def test_both_agree(num_kernels, size):
+    """Without the law in between: two samples, with the spread of their difference."""
+    ours, literal = pairs(subsets(num_kernels, size)), pairs(literal_subsets(num_kernels, size))
+    mean = (ours + literal) / 2
+    spread = np.sqrt(2 * mean * (1 - mean) / DRAWS)
+    assert (np.abs(ours - literal) <= SIGMAS * spread + 20 / DRAWS).all()
+    counts = [
+        np.bincount(drawn(num_kernels, size).sum(axis=1), minlength=num_kernels + 1)
+        for drawn in (subsets, literal_subsets)
+    ]
+    table = np.array(counts)[:, np.sum(counts, axis=0) >= 40]
+    if table.shape[1] > 1:
+        assert stats.chi2_contingency(table, correction=False).pvalue > LEVEL
+
+
+def test_three_kernels_at_once():
+    """The law of whole subsets, not of pairs alone: all 64 subsets of 6 kernels."""
+    num_kernels, size = 6, 3
+    p, rate = weights_with(num_kernels, size), size / num_kernels
+    codes = 2 ** np.arange(num_kernels)
+    members = (np.arange(64)[:, None] & codes) > 0
+    count = members.sum(axis=1)
+    # any member may be the one drawn by its weight, the others joined
+    probability = (members @ p) * rate ** (count - 1.0) * (1 - rate) ** (num_kernels - count)
+    assert probability.sum() == pytest.approx(1)
+    assert probability[0] == 0
+    for drawn in (subsets(num_kernels, size), literal_subsets(num_kernels, size)):
+        share = np.bincount(drawn @ codes, minlength=64) / DRAWS
+        assert_near(share, probability)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9])
+def test_threshold_sets_the_number(threshold):
+    """(23): K counts the weights above the threshold times the largest, strictly."""
+    weights = np.array([1.0, 0.9, 0.31, 0.3, 0.2])
+    selection = jaxmkl.AdaptiveKernelSelection(threshold)
+
+    def one(key):
+        noise = selection.noise(key, 5, jnp.float64)
+        return selection.draw(noise, jnp.log(jnp.asarray(weights, jnp.float64)))
+
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(7), DRAWS)
+        drawn = np.asarray(jax.jit(jax.vmap(one))(keys))
+    p = weights / weights.sum()
+    rate = np.sum(weights > threshold) / 5
+    assert_near(drawn.mean(axis=0), p + (1 - p) * rate)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, np.nan, "high"])
+def test_bad_thresholds_are_named(threshold):
+    with pytest.raises(ValueError, match="threshold"):
+        jaxmkl.AdaptiveKernelSelection(threshold)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_weights_far_apart(dtype):
+    """Weights whose logarithms differ by hundreds: the best one is always in, nothing is NaN."""
+    with jax.enable_x64(True):
+        log_weights = jnp.array([-800.0, 0.0, -90.0, -1e4], dtype)
+        selection = jaxmkl.AdaptiveKernelSelection(0.8)
+        keys = jax.random.split(jax.random.key(1), 2000)
+        drawn = np.asarray(
+            jax.vmap(lambda key: selection.draw(selection.noise(key, 4, dtype), log_weights))(keys)
+        )
+    assert drawn[:, 1].all()
+    assert_near(drawn[:, [0, 2, 3]].mean(axis=0), np.full(3, 0.25), draws=2000)
+
+
+def test_all_kernels_selects_all():
+    selection = jaxmkl.AllKernels()
+    noise = selection.noise(jax.random.key(0), 4, jnp.float32)
+    drawn = selection.draw(noise, jnp.array([0.0, -1.0, -50.0, -2.0]))
+    np.testing.assert_array_equal(drawn, np.ones(4, dtype=bool))
