@@ -12,7 +12,7 @@ written as four inner methods, of which a block of examples needs the first and 
     encode(state, X)                     -> codes     all rows of a block, large matrix products
     decide(state, code)                  -> Prediction
     learn(state, code, y, asked, present) -> state     what is truly sequential: small and cheap
-    fold(state)                          -> state     what a finished block leaves behind
+    fold(state, codes)                   -> state     what a finished block leaves behind
 
 Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 ``(state.round // B) * B + j``. Rows of rounds that are over are not looked at. Hence a row meets
@@ -111,8 +111,8 @@ class Learner:
         """The next state. Without ``asked`` the label is not looked at."""
         raise NotImplementedError
 
-    def fold(self, state: Any) -> Any:
-        """The state after a block."""
+    def fold(self, state: Any, codes: Any) -> Any:
+        """The state after a block whose codes these were."""
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -125,24 +125,27 @@ class Learner:
 
     # The rest is final.
 
-    def _code(self, state: Any, x: jax.Array) -> Any:
-        return select_row(self.encode(state, jnp.asarray(x, self.dtype(state))[None]), 0)
+    def _codes(self, state: Any, x: jax.Array) -> Any:
+        """Codes of a block of one example."""
+        return self.encode(state, jnp.asarray(x, self.dtype(state))[None])
 
     def predict(self, state: Any, x: jax.Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
-        return self.decide(state, self._code(state, x))
+        return self.decide(state, select_row(self._codes(state, x), 0))
 
     def update(self, state: Any, x: jax.Array, y: jax.Array) -> Any:
         """The next state after the label ``y`` of ``x`` arrived."""
         yes = jnp.asarray(True)
         y = jnp.asarray(y).astype(self.dtype(state))
-        return self.fold(self.learn(state, self._code(state, x), y, yes, yes))
+        codes = self._codes(state, x)
+        return self.fold(self.learn(state, select_row(codes, 0), y, yes, yes), codes)
 
     def skip(self, state: Any, x: jax.Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
+        no, yes = jnp.asarray(False), jnp.asarray(True)
         y = jnp.zeros((), self.dtype(state))
-        code = self._code(state, x)
-        return self.fold(self.learn(state, code, y, jnp.asarray(False), jnp.asarray(True)))
+        codes = self._codes(state, x)
+        return self.fold(self.learn(state, select_row(codes, 0), y, no, yes), codes)
 
     def advance(
         self, state: Any, code: Any, y: jax.Array, present: Any = True
@@ -160,5 +163,6 @@ class Learner:
     def step(self, state: Any, example: tuple[jax.Array, jax.Array]) -> tuple[Any, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream."""
         x, y = example
-        state, output = self.advance(state, self._code(state, x), y)
-        return self.fold(state), output
+        codes = self._codes(state, x)
+        state, output = self.advance(state, select_row(codes, 0), y)
+        return self.fold(state, codes), output

@@ -7,7 +7,7 @@ at once. M = 2 F is the number of coordinates of z. A rule is used by a learner 
     codes = rule.encode(state, round, Z)                     once a block; Z (B, P, M)
     values = rule.predict(state, code, z)                    (R, P)
     state = rule.learn(state, code, z, residuals, slopes, asked)
-    state = rule.fold(state, round)                          once a block
+    state = rule.fold(state, codes, round)                     once a block
 
 ``residuals`` (R, P) are y - f, ``slopes`` (R, P) the derivatives of the learner's loss by f.
 Without ``asked`` every bit of the state stays as it was.
@@ -56,7 +56,7 @@ class LocalRule(Protocol):
     ) -> Any:
         """The state after an example."""
 
-    def fold(self, state: Any, round: jax.Array) -> Any:
+    def fold(self, state: Any, codes: Any, round: jax.Array) -> Any:
         """The state after a block."""
 
 
@@ -154,7 +154,7 @@ class OGD:
         moves = steps[:, None] * slopes
         return OGDState(decay[:, None, None] * state.weights - moves[:, :, None] * z[None])
 
-    def fold(self, state: OGDState, round: jax.Array) -> OGDState:
+    def fold(self, state: OGDState, codes: tuple, round: jax.Array) -> OGDState:
         """Nothing to do."""
         return state
 
@@ -162,8 +162,10 @@ class OGD:
 class RLSState(NamedTuple):
     """State of recursive least squares, in a form that a block of examples can share.
 
-    With S and θ as they stood when ``period`` rounds were last folded in, and z_s the examples
-    learned since, the present values are
+    All is kept for features z/sqrt(λ) and a ridge penalty of 1, so that the regularization acts
+    where it is used: what is called S and θ here is λ S and sqrt(λ) θ. With S and θ as they stood
+    when ``period`` rounds were last folded in, and z_s the examples learned since, the present
+    values are
 
         S_t = scale (S - Σ_s h_s h_s'),   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
@@ -175,7 +177,7 @@ class RLSState(NamedTuple):
       factor: (R, P, period, period), lower triangular; a row of zeros where nothing was learned.
       coefficients: (R, P, period).
       scale: (R, P).
-      forgetting: φ_t of this period (R, P).
+      floor: what φ must not fall below in this period (R, P).
     """
 
     weights: jax.Array
@@ -184,7 +186,7 @@ class RLSState(NamedTuple):
     factor: jax.Array
     coefficients: jax.Array
     scale: jax.Array
-    forgetting: jax.Array
+    floor: jax.Array
 
 
 class RLSCode(NamedTuple):
@@ -194,6 +196,7 @@ class RLSCode(NamedTuple):
     """
 
     slot: jax.Array  # int32
+    fresh: jax.Array  # whether the round is not over yet
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     own_kernel: jax.Array  # z·S z (R, P)
@@ -204,13 +207,16 @@ class RLSCode(NamedTuple):
 class RLS:
     """Recursive least squares with forgetting, at one forgetting factor or several.
 
-        g = S z,   d = φ + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_t
+        g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
 
     from S = I/λ. Where examples excite only some directions, dividing by φ lets S grow without
-    bound in the others, in float32 until rounding drowns everything. So forgetting rests while
-    the trace of S would exceed ``max_growth`` times its initial value:
-    φ_t = min(1, max(φ, trace(S - g g'/d) / (max_growth trace(I/λ)))). Below the bound this is
-    plain exponential forgetting, φ_t = φ.
+    bound in the others, in float32 until rounding drowns everything. So the trace of S is kept
+    within ``max_growth`` (κ) times its initial value: every ``period`` (b) rounds, beginning with
+    the first, the trace S then has decides
+
+        φ_k = max(φ, (trace S / (κ trace I/λ))^(1/b)),   at most 1,
+
+    for the b rounds to come. Far below the bound this is plain exponential forgetting.
 
     The target is the label itself, whatever the learner's loss: squared loss on labels of ±1 is
     a sound classifier.
@@ -261,25 +267,20 @@ class RLS:
     def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> RLSState:
         """Parameters of zero, S = I/λ."""
         R, P, M, b = self.num_rates, num_kernels, num_coordinates, self.period
-        scale = 1.0 / jnp.asarray(self.regularization, dtype)
-        identity = jnp.eye(M, dtype=dtype) * scale
         return RLSState(
             weights=jnp.zeros((R, P, M), dtype),
-            covariance=jnp.tile(identity, (R, P, 1, 1)),
+            covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, P, 1, 1)),
             gains=jnp.zeros((R, P, b, M), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((R, P, b), dtype),
             scale=jnp.ones((R, P), dtype),
-            forgetting=self._forgetting(jnp.full((R, P), M * scale, dtype), M),
+            floor=self._floor(jnp.full((R, P), M, dtype), M),
         )
 
-    def _forgetting(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
-        """φ_t (R, P) for a period that begins with this trace of S."""
-        dtype = trace.dtype
-        initial = num_coordinates / jnp.asarray(self.regularization, dtype)
-        growth = trace / (jnp.asarray(self.max_growth, dtype) * initial)
-        floor = jnp.minimum(jnp.maximum(growth, 0.0), 1.0) ** (1.0 / self.period)
-        return jnp.maximum(jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None], floor)
+    def _floor(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
+        """What φ must not fall below in a period that begins with this trace of S, (R, P)."""
+        growth = trace / (jnp.asarray(self.max_growth, trace.dtype) * num_coordinates)
+        return jnp.clip(growth, 0.0, 1.0) ** (1.0 / self.period)
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
         """Products of the block's features with S, with each other and with θ."""
@@ -287,15 +288,19 @@ class RLS:
         slot = round % b
         start = slot // B * B
         slots = start + jnp.arange(B, dtype=jnp.int32)
-        new = jnp.einsum("rpmn,bpn->rpbm", state.covariance, Z, precision=_HIGHEST)
-        placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(state.gains), new, start, 2)
-        gains = jnp.where((jnp.arange(b) < slot)[:, None], state.gains, placed)
+        Z = Z * jax.lax.rsqrt(jnp.asarray(self.regularization, Z.dtype))
+        Z = jnp.moveaxis(Z, 0, 1)[None]  # (1, P, B, M), to go with (R, P, ...)
+        new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
+        gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
+        kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
+        value = jnp.sum(state.weights[:, :, None, :] * Z, axis=-1)
         return RLSCode(
             slot=slots,
+            fresh=slots >= slot,
             gain=jnp.moveaxis(new, 2, 0),
-            kernel=jnp.einsum("bpm,rpsm->brps", Z, gains, precision=_HIGHEST),
-            own_kernel=jnp.einsum("bpm,rpbm->brp", Z, new, precision=_HIGHEST),
-            value=jnp.einsum("rpm,bpm->brp", state.weights, Z, precision=_HIGHEST),
+            kernel=jnp.moveaxis(kernel, 2, 0),
+            own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
+            value=jnp.moveaxis(value, 2, 0),
         )
 
     def _innovations(self, state: RLSState, code: RLSCode) -> jax.Array:
@@ -321,7 +326,9 @@ class RLS:
         h_z = self._innovations(state, code)
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
         learned = asked & (power > 0)
-        denominator = state.forgetting + jnp.where(learned, power, 1.0)
+        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
+        forgetting = jnp.maximum(forgetting, state.floor)
+        denominator = forgetting + jnp.where(learned, power, 1.0)
         root = jnp.sqrt(state.scale / denominator)
 
         # S_t z = scale (gain - Σ_u past_u gains_u)
@@ -332,36 +339,52 @@ class RLS:
             row = jnp.where(where, row, old)
             return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, 2)
 
-        rows = learned[..., None]
-        own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)
+        own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
         coefficient = residuals * state.scale / (denominator * root)
-        return RLSState(
-            weights=state.weights,
-            covariance=state.covariance,
-            gains=write(state.gains, code.gain, rows),
-            factor=write(state.factor, root[..., None] * (own - past), rows),
+        return state._replace(
+            factor=write(state.factor, root[..., None] * (own - past), learned[..., None]),
             coefficients=write(state.coefficients, coefficient, learned),
-            scale=jnp.where(learned, state.scale / state.forgetting, state.scale),
-            forgetting=state.forgetting,
+            scale=jnp.where(learned, state.scale / forgetting, state.scale),
         )
 
-    def fold(self, state: RLSState, round: jax.Array) -> RLSState:
-        """Renew S and θ when a period is full."""
+    def fold(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
+        """Keep the gains of the block; renew S and θ when a period is full."""
+        B = codes.slot.shape[0]
+        fresh = jnp.zeros((self.period,), bool)
+        fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
+        new = jnp.moveaxis(codes.gain, 0, 2)
+        state = state._replace(gains=_merged(state.gains, new, codes.slot[0], fresh))
+        full = round % self.period == 0
+        if self.period == B:
+            # nearly always full: without a branch the covariance is renewed in place
+            return self._renew(state, full)
+        return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
 
-        def renew(state: RLSState) -> RLSState:
-            H = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
-            downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
-            covariance = state.scale[..., None, None] * (state.covariance - downdate)
-            trace = jnp.trace(covariance, axis1=-2, axis2=-1)
-            change = jnp.einsum("rps,rpsm->rpm", state.coefficients, H, precision=_HIGHEST)
-            return RLSState(
-                weights=state.weights + change,
-                covariance=covariance,
-                gains=jnp.zeros_like(state.gains),
-                factor=jnp.zeros_like(state.factor),
-                coefficients=jnp.zeros_like(state.coefficients),
-                scale=jnp.ones_like(state.scale),
-                forgetting=self._forgetting(trace, covariance.shape[-1]),
-            )
+    def _renew(self, state: RLSState, full: Any) -> RLSState:
+        """S, θ and the floor of φ with all that is pending, if the period is full."""
+        full = jnp.asarray(full)
+        factor = jnp.where(full, state.factor, 0.0)
+        scale = jnp.where(full, state.scale, 1.0)
+        H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
+        downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
+        covariance = scale[..., None, None] * (state.covariance - downdate)
+        change = jnp.sum(state.coefficients[..., None] * H, axis=-2)
+        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
+        return RLSState(
+            weights=state.weights + change,
+            covariance=covariance,
+            gains=state.gains,
+            factor=state.factor - factor,
+            coefficients=jnp.where(full, 0.0, state.coefficients),
+            scale=jnp.where(full, 1.0, state.scale),
+            floor=jnp.where(full, self._floor(trace, covariance.shape[-1]), state.floor),
+        )
 
-        return jax.lax.cond(round % self.period == 0, renew, lambda state: state, state)
+
+def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:
+    """Gains (R, P, period, M), replaced by the block's own, from ``start`` on, where ``fresh``."""
+    if new.shape == gains.shape:
+        placed = new
+    else:
+        placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(gains), new, start, 2)
+    return jnp.where(fresh[:, None], placed, gains)

@@ -142,8 +142,8 @@ class RunningRanks:
         dtype = x.dtype
         n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # places that are still empty hold infinity: neither below x nor equal to it
-        below = jnp.sum(state.sample < x, axis=0, dtype=jnp.int32).astype(dtype)
-        equal = jnp.sum(state.sample == x, axis=0, dtype=jnp.int32).astype(dtype)
+        below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(dtype)
+        equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(dtype)
         scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
         key = jax.random.fold_in(state.key, state.num_seen)
         drawn = jax.random.randint(key, (), 0, state.num_seen + 1, jnp.int32)

@@ -60,7 +60,7 @@ def _scan(
         rows, present = block
         codes = learner.encode(state, X[rows].astype(dtype))
         state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
-        return learner.fold(state), recorded
+        return learner.fold(state, codes), recorded
 
     blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
     state, recorded = jax.lax.scan(one_block, state, blocks)
@@ -294,7 +294,8 @@ def run_many(
 
 def _floating_dtype(X: Any) -> Any:
     """The dtype of states made for X: float32, or float64 where X has it and JAX allows it."""
-    wide = jnp.result_type(getattr(X, "dtype", np.asarray(X).dtype), jnp.float32)
+    dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
+    wide = jnp.result_type(dtype, jnp.float32)
     return jax.dtypes.canonicalize_dtype(wide)
 
 

@@ -286,11 +286,13 @@ class FeatureMKL(Learner):
             ),
         )
 
-    def fold(self, state: FeatureMKLState) -> FeatureMKLState:
+    def fold(self, state: FeatureMKLState, codes: FeatureMKLCode) -> FeatureMKLState:
         """Fold what the local rules have pending."""
         local = tuple(
-            rule.fold(rule_state, state.round)
-            for rule, rule_state in zip(self.rules, state.local, strict=True)
+            rule.fold(rule_state, rule_codes, state.round)
+            for rule, rule_state, rule_codes in zip(
+                self.rules, state.local, codes.local, strict=True
+            )
         )
         return state._replace(local=local)
 

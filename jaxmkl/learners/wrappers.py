@@ -51,9 +51,9 @@ class _Wrapper(Learner):
         """As the learner inside."""
         return self.learner.decide(state.inner, code)
 
-    def fold(self, state: Any) -> Any:
+    def fold(self, state: Any, codes: Any) -> Any:
         """As the learner inside."""
-        return state._replace(inner=self.learner.fold(state.inner))
+        return state._replace(inner=self.learner.fold(state.inner, codes))
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         """As the learner inside."""
@@ -118,6 +118,10 @@ class Scaled(_Wrapper):
     def decide(self, state: ScaledState, code: ScaledCode) -> Prediction:
         """As the learner inside."""
         return self.learner.decide(state.inner, code.inner)
+
+    def fold(self, state: ScaledState, codes: ScaledCode) -> ScaledState:
+        """As the learner inside."""
+        return state._replace(inner=self.learner.fold(state.inner, codes.inner))
 
     def learn(
         self,
