@@ -1,0 +1,262 @@
+"""Online scaling against the moments and ranks of every prefix of a stream."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+import jaxmkl
+
+NUM_EXAMPLES, NUM_INPUTS = 12, 2
+
+# Few values, so that ties and constant beginnings are common.
+columns = hnp.arrays(
+    np.float64,
+    (NUM_EXAMPLES, NUM_INPUTS),
+    elements=st.one_of(st.sampled_from([0.0, 1.0, -2.5, 64.0]), st.floats(-100, 100, width=16)),
+)
+SCALERS = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks(capacity=5)}
+
+
+@jax.jit
+def run(scaler, X, key):
+    """The last state, and scaled rows (T, D)."""
+
+    def body(state, x):
+        change, z = scaler.observe(state, x)
+        return scaler.accept(state, change, True), z
+
+    return jax.lax.scan(body, scaler.init(key, X.shape[1], X.dtype), X)
+
+
+def scaled_by(scaler, X, seed=0):
+    """Scaled rows, in double precision."""
+    with jax.enable_x64(True):
+        return np.asarray(run(scaler, np.asarray(X, np.float64), jax.random.key(seed))[1])
+
+
+def plain(state):
+    """Arrays of a state; the key as numbers."""
+
+    def numbers(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return [numbers(leaf) for leaf in jax.tree.leaves(state)]
+
+
+def assert_same(one, other):
+    for a, b in zip(plain(one), plain(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def standardized_by_prefix(X):
+    Z = np.zeros_like(X)
+    for t in range(len(X)):
+        seen = X[: t + 1]
+        varied = np.ptp(seen, axis=0) > 0
+        deviation = np.where(varied, np.std(seen, axis=0), 1)
+        Z[t] = np.where(varied, (X[t] - np.mean(seen, axis=0)) / deviation, 0)
+    return Z
+
+
+def ranks_by_prefix(X):
+    """Φ^-1((r - 1/2) / n), with r the middle rank of the last of n values."""
+    Z = np.zeros_like(X)
+    for t in range(len(X)):
+        rank = stats.rankdata(X[: t + 1], axis=0)[-1]
+        Z[t] = stats.norm.ppf((rank - 0.5) / (t + 1))
+    return Z
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCALERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_types_are_kept(name, dtype):
+    X = np.random.default_rng(0).normal(size=(9, 3)).astype(dtype)
+    with jax.enable_x64(True):
+        state, Z = run(SCALERS[name], X, jax.random.key(0))
+        start = SCALERS[name].init(jax.random.key(0), 3, jnp.dtype(dtype))
+        assert Z.dtype == dtype
+        for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(state), strict=True):
+            assert (before.shape, before.dtype) == (after.shape, after.dtype)
+            assert not before.aval.weak_type
+        assert int(state.num_seen) == 9
+        assert state.num_seen.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_constant_columns_give_zero(name):
+    X = np.tile([0.1, -3e7, 0.0], (20, 1)).astype(np.float32)
+    X[:, 2] = np.arange(20)
+    _, Z = run(SCALERS[name], X, jax.random.key(0))
+    np.testing.assert_array_equal(Z[:, :2], 0)
+    np.testing.assert_array_equal(Z[0], 0)
+    assert (np.asarray(Z[1:, 2]) > 0.5).all()
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_what_is_not_seen_leaves_no_trace(name):
+    scaler = SCALERS[name]
+    X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    state, _ = run(scaler, X, jax.random.key(0))
+    change, z = scaler.observe(state, jnp.full(3, 100.0))
+    assert (np.asarray(z) > 1).all()
+    for unseen in (False, np.False_, jnp.asarray(False)):
+        assert_same(scaler.accept(state, change, unseen), state)
+    assert int(scaler.accept(state, change, jnp.asarray(True)).num_seen) == 9
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_columns_do_not_mix(name):
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    together = scaled_by(SCALERS[name], X)
+    for column in range(3):
+        alone = scaled_by(SCALERS[name], X[:, column : column + 1])
+        np.testing.assert_allclose(together[:, column], alone[:, 0], rtol=1e-12)
+
+
+# --- moments -------------------------------------------------------------------------------------
+
+
+@given(columns)
+def test_moments_are_those_of_the_prefix(X):
+    Z = scaled_by(jaxmkl.RunningMoments(), X)
+    np.testing.assert_allclose(Z, standardized_by_prefix(X), rtol=1e-9, atol=1e-9)
+    # the bound is attained by a first deviation, so rounding may pass it
+    assert (np.abs(Z) <= np.sqrt(np.arange(NUM_EXAMPLES))[:, None] * (1 + 1e-12)).all()
+
+
+@given(columns, st.sampled_from([-3.0, 0.25, 1e5]), st.sampled_from([0.0, 7.0]))
+def test_moments_do_not_depend_on_origin_and_unit(X, unit, origin):
+    Z = scaled_by(jaxmkl.RunningMoments(), X)
+    other = scaled_by(jaxmkl.RunningMoments(), unit * X + origin)
+    np.testing.assert_allclose(other, np.sign(unit) * Z, rtol=1e-6, atol=1e-6)
+
+
+def test_moments_of_a_far_column_in_single_precision():
+    """The mean is 10⁴ deviations from zero: a difference of sums of squares would be noise."""
+    X = (1e4 + np.random.default_rng(0).normal(size=(2000, 1))).astype(np.float32)
+    _, Z = run(jaxmkl.RunningMoments(), X, jax.random.key(0))
+    expected = standardized_by_prefix(X.astype(np.float64))
+    np.testing.assert_allclose(Z, expected, atol=0.02)
+
+
+# Fails: the squares of the largest inputs that are learned from add up to infinity, and from then
+# on every scaled value is 0.
+def test_moments_survive_the_largest_inputs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 1)).astype(np.float32)
+    X[10], X[11] = 1.8e19, -1.8e19
+    _, Z = run(jaxmkl.RunningMoments(), X, jax.random.key(0))
+    assert np.isfinite(Z).all()
+    np.testing.assert_allclose(Z, standardized_by_prefix(X.astype(np.float64)), rtol=1e-3)
+
+
+# --- ranks ---------------------------------------------------------------------------------------
+
+
+@given(columns)
+def test_ranks_are_those_of_the_prefix_while_the_sample_holds_it(X):
+    """The last rank is taken before its value would push another out."""
+    Z = scaled_by(jaxmkl.RunningRanks(capacity=NUM_EXAMPLES - 1), X)
+    np.testing.assert_allclose(Z, ranks_by_prefix(X), rtol=1e-9, atol=1e-12)
+
+
+def test_ranks_in_single_precision():
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    _, Z = run(jaxmkl.RunningRanks(), X, jax.random.key(0))
+    assert jaxmkl.RunningRanks().capacity >= 400
+    np.testing.assert_allclose(Z, ranks_by_prefix(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [lambda x: x**3, lambda x: 2.0**x, lambda x: 1e6 * x - 3, np.arctan],
+    ids=["cube", "power", "line", "arctan"],
+)
+def test_ranks_do_not_change_under_monotone_transformations(transform):
+    """Also when the sample is full, and with ties."""
+    X = np.random.default_rng(2).integers(-30, 30, size=(200, 2)).astype(np.float64)
+    scaler = jaxmkl.RunningRanks(capacity=16)
+    np.testing.assert_array_equal(scaled_by(scaler, transform(X)), scaled_by(scaler, X))
+    np.testing.assert_allclose(scaled_by(scaler, -X), -scaled_by(scaler, X), atol=1e-9)
+
+
+@given(columns)
+def test_ranks_against_one_sampled_value(X):
+    """Capacity 1: below, equal or above; nothing to compare the first with."""
+    Z = scaled_by(jaxmkl.RunningRanks(capacity=1), X)
+    np.testing.assert_array_equal(Z[0], 0)
+    np.testing.assert_array_equal(Z[1] > 0, X[1] > X[0])
+    np.testing.assert_array_equal(Z[1] == 0, X[1] == X[0])
+    quartile = stats.norm.ppf(0.75)
+    distance = np.abs(Z[..., None] - [-quartile, 0, quartile]).min(axis=-1)
+    np.testing.assert_allclose(distance, 0, atol=1e-9)
+
+
+@given(columns, st.integers(1, 15))
+def test_ranks_are_bounded(X, capacity):
+    Z = scaled_by(jaxmkl.RunningRanks(capacity=capacity), 1e6 * X**3)
+    assert (np.abs(Z) <= stats.norm.ppf((capacity + 0.5) / (capacity + 1)) + 1e-9).all()
+
+
+SEEDS, LENGTH, CAPACITY = 5000, 24, 5
+# Two-sided tail of a normal variable at 6 standard errors is 2e-9; there are 300 comparisons.
+SIGMAS = 6.0
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """Samples (SEEDS, CAPACITY, 2) of a stream of rows (t, -t)."""
+    t = np.arange(LENGTH, dtype=np.float32)
+    X = np.stack([t, -t], axis=1)
+    keys = jax.random.split(jax.random.key(0), SEEDS)
+    scaler = jaxmkl.RunningRanks(capacity=CAPACITY)
+    states, _ = jax.jit(jax.vmap(lambda key: run(scaler, X, key)))(keys)
+    return np.asarray(states.sample)
+
+
+def test_sample_is_of_distinct_whole_rows(samples):
+    np.testing.assert_array_equal(samples[..., 1], -samples[..., 0])
+    rows = np.sort(samples[..., 0], axis=1)
+    assert (np.diff(rows, axis=1) > 0).all()
+    assert np.isin(rows, np.arange(LENGTH)).all()
+
+
+def test_sample_is_uniform(samples):
+    """Every row with probability C/T, every pair with that of a draw without replacement."""
+    chosen = (samples[..., :1] == np.arange(LENGTH)).any(axis=1).astype(np.float64)
+    share = chosen.T @ chosen / SEEDS
+    one = CAPACITY / LENGTH
+    expected = np.full((LENGTH, LENGTH), one * (CAPACITY - 1) / (LENGTH - 1))
+    np.fill_diagonal(expected, one)
+    errors = np.sqrt(expected * (1 - expected) / SEEDS)
+    assert (np.abs(share - expected) <= SIGMAS * errors).all()
+
+
+def test_error_of_ranks_is_within_its_bound():
+    """At most a share ε of the samples misses the rank by more than sqrt(log(2/ε)/(2C))."""
+    capacity, share = 32, 0.05
+    X = np.random.default_rng(3).permutation(300).astype(np.float32)[:, None]
+    keys = jax.random.split(jax.random.key(1), 400)
+    scaler = jaxmkl.RunningRanks(capacity=capacity)
+    _, Z = jax.jit(jax.vmap(lambda key: run(scaler, X, key)))(keys)
+    found = stats.norm.cdf(np.asarray(Z)[:, -1, 0])
+    rank = (stats.rankdata(X)[-1] - 0.5) / len(X)
+    bound = np.sqrt(np.log(2 / share) / (2 * capacity))
+    assert 0 < np.mean(np.abs(found - rank) > bound / 4) < 1
+    assert np.mean(np.abs(found - rank) > bound) <= share
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, "8", None])
+def test_capacity_is_checked(capacity):
+    wanted = f"RunningRanks: capacity must be an integer of at least 1; got {capacity!r}"
+    with pytest.raises(ValueError, match=wanted):
+        jaxmkl.RunningRanks(capacity)
