@@ -64,16 +64,25 @@ def data():
     return X, np.sign(X[:, 0] * X[:, 1])
 
 
-@jax.jit
-def scan(learner, state, X, y):
-    return jax.lax.scan(learner.step, state, (X, y))
-
-
 def after_a_while(learner, dtype=np.float32, key=None):
-    """A state that is not the first."""
+    """A state with any numbers, such as no file should change: NaN, -0 and infinity among them."""
+    rng = np.random.default_rng(1)
+
+    def numbers(leaf):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf
+        if leaf.dtype == bool:
+            return jnp.asarray(rng.integers(0, 2, leaf.shape).astype(bool))
+        if jnp.issubdtype(leaf.dtype, jnp.integer):
+            return jnp.asarray(rng.integers(0, 2**31 - 1, leaf.shape).astype(leaf.dtype))
+        values = rng.normal(size=leaf.shape).astype(leaf.dtype)
+        values.flat[:4] = np.array([-0.0, np.nan, -np.inf, np.finfo(leaf.dtype).tiny / 4])[
+            : values.size
+        ]
+        return jnp.asarray(values)
+
     key = jax.random.key(3) if key is None else key
-    X, y = (array[:5].astype(dtype) for array in data())
-    return scan(learner, learner.init(key, NUM_INPUTS, dtype), X, y)[0]
+    return jax.tree.map(numbers, jax.jit(learner.init, static_argnums=(1, 2))(key, 2, dtype))
 
 
 def leaves_of(tree):
@@ -376,7 +385,10 @@ def test_tracers_are_refused(path):
 # --- going on from a checkpoint ------------------------------------------------------------------
 
 
-@hypothesis.settings(max_examples=5)
+# Fails at cut 7: the block of padding that ends the uninterrupted run leaves gains of its own in
+# the state of least squares, which nothing reads later. Not shrunk, as each cut is compiled.
+@hypothesis.settings(max_examples=5, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+@hypothesis.example(cut=7)
 @given(cut=st.integers(1, NUM_EXAMPLES - 1))
 def test_a_resumed_run_goes_on_bit_for_bit(tmp_path_factory, cut):
     """Least squares with a period, a sample, draws and a budget, cut anywhere."""
