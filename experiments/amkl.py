@@ -28,10 +28,11 @@ from .evaluate import (
     Stream,
     accepts,
     candidate,
+    compiled,
     evaluate,
     keys_of,
     spread_kernels,
-    timed_call,
+    timed,
     without_info,
 )
 from .paper import Job, Paper
@@ -252,9 +253,9 @@ def tradeoff(job: Job) -> None:
             stream = stream_of(job, datasets[0])
             built = candidate(name, ALGORITHMS[name], "regression", job.options.settings)
             keys = keys_of(job.seeds)
-            measured, _, seconds = timed_call(
-                _sweep, built.learner, grid[:, 0], grid[:, 1], keys, stream.X, stream.y
-            )
+            arguments = (built.learner, grid[:, 0], grid[:, 1], keys, stream.X, stream.y)
+            sweep, _ = compiled(_sweep, *arguments)
+            measured, seconds = timed(sweep, *arguments)
             mse, rate = (np.asarray(part, np.float64) for part in measured)
             lines = {}
             for m in LONGEST_PAUSES:

@@ -17,7 +17,7 @@ from sklearn.linear_model import SGDRegressor
 import jaxmkl
 
 from . import generate
-from .evaluate import keys_of, timed_call, without_info
+from .evaluate import compiled, keys_of, timed, without_info
 from .options import Options, UsageError
 from .paper import data_folder
 from .report import Report, Row
@@ -145,12 +145,12 @@ def short(options: Options, report: Report) -> None:
     }
     functions: dict[str, Callable[[], Any]] = {}
     compiling: dict[str, float] = {}
-    with report.progress("bench: compiling", len(calls)) as step:
+    with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments, static) in calls.items():
             step(name)
-            _, compiling[name], _ = timed_call(function, *arguments, **static)
-            functions[name] = functools.partial(function, *arguments, **static)
-            functions[name]()  # compiled once more, for calls in the ordinary way
+            ready, compiling[name] = compiled(function, *arguments, **static)
+            functions[name] = functools.partial(ready, *arguments)
+            timed(functions[name])  # the first call touches fresh memory
     n = FIRST["scikit-learn"]
     functions["scikit-learn"] = sklearn_one_at_a_time(X[:n], y[:n])
     report.say(f"timing {len(functions)} things in turn, {REPEATS} times")
@@ -235,7 +235,7 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
     error, seen = 0.0, 0
     with report.progress("long stream", number) as step:
         began = time.perf_counter()
-        for state, outputs in jaxmkl.stream(learner, state, timed_chunks()):
+        for _, outputs in jaxmkl.stream(learner, state, timed_chunks()):
             error += float(outputs.loss.sum())  # waits for the chunk
             now = time.perf_counter()
             seconds.append(now - began - making)

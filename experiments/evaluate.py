@@ -23,11 +23,13 @@ __all__ = [
     "accepts",
     "candidate",
     "check_settings",
+    "compiled",
     "evaluate",
     "keys_of",
+    "prepare",
     "recent",
     "spread_kernels",
-    "timed_call",
+    "timed",
     "without_info",
 ]
 
@@ -187,8 +189,8 @@ def _with_weights(num_kernels: int) -> Callable[[Any], Any]:
     return record
 
 
-def timed_call(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float, float]:
-    """Compile a jitted function for its arguments, then call it once.
+def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float]:
+    """Compile a jitted function for its arguments.
 
     Args:
         function: a jitted function.
@@ -196,13 +198,17 @@ def timed_call(function: Any, *arguments: Any, **static: Any) -> tuple[Any, floa
         **static: its static arguments.
 
     Returns:
-        the result, the seconds of tracing and compiling, and the seconds of the call.
+        what is to be called with the arguments, and the seconds of tracing and compiling.
     """
     began = time.perf_counter()
-    compiled = function.lower(*arguments, **static).compile()
-    ready = time.perf_counter()
-    result = jax.block_until_ready(compiled(*arguments))
-    return result, ready - began, time.perf_counter() - ready
+    return function.lower(*arguments, **static).compile(), time.perf_counter() - began
+
+
+def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
+    """Call a compiled function, wait for its result, and return it and the seconds."""
+    began = time.perf_counter()
+    result = jax.block_until_ready(function(*arguments))
+    return result, time.perf_counter() - began
 
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
@@ -215,10 +221,10 @@ def keys_of(seeds: int) -> jax.Array:
     return jax.random.split(jax.random.key(0), seeds)
 
 
-def evaluate(
+def prepare(
     learner: Any, stream: Stream, seeds: int, *, permute: bool, weights: bool = False
-) -> Runs:
-    """Play a stream with every seed at once.
+) -> Callable[[], Runs]:
+    """Compile the runs of a learner over a stream, every seed at once, and return what plays them.
 
     Args:
         learner: the learner, or the wrapped one.
@@ -232,25 +238,34 @@ def evaluate(
     if weights:
         core: Any = learner.learner if isinstance(learner, jaxmkl.Scaled) else learner
         record = _with_weights(core.kernels.num_kernels)
-    outputs, compiling, running = timed_call(
-        _run_many, learner, keys, stream.X, stream.y, permute=permute, record=record
-    )
-    prediction = np.asarray(outputs.prediction, np.float64)
-    y = np.asarray(stream.y, np.float64)
-    if permute:
-        y = y[np.asarray(jaxmkl.permutations(keys, len(y)))]
-    if stream.task == "classification":
-        metric, error = "mistake_rate", jaxmkl.metrics.running_mistake_rate(prediction, y)
-    else:
-        metric, error = "mse", jaxmkl.metrics.running_mse(prediction, y) * stream.unit
-    return Runs(
-        metric=metric,
-        error=error,
-        labels=jaxmkl.metrics.running_label_rate(np.asarray(outputs.queried)),
-        weights=np.asarray(outputs.info) if weights else None,
-        seconds_compile=compiling,
-        seconds_per_run=running / seeds,
-    )
+    arguments = (learner, keys, stream.X, stream.y)
+    function, compiling = compiled(_run_many, *arguments, permute=permute, record=record)
+
+    def play() -> Runs:
+        outputs, running = timed(function, *arguments)
+        prediction = np.asarray(outputs.prediction, np.float64)
+        y = np.asarray(stream.y, np.float64)
+        if permute:
+            y = y[np.asarray(jaxmkl.permutations(keys, len(y)))]
+        if stream.task == "classification":
+            metric, error = "mistake_rate", jaxmkl.metrics.running_mistake_rate(prediction, y)
+        else:
+            metric, error = "mse", jaxmkl.metrics.running_mse(prediction, y) * stream.unit
+        return Runs(
+            metric=metric,
+            error=error,
+            labels=jaxmkl.metrics.running_label_rate(np.asarray(outputs.queried)),
+            weights=np.asarray(outputs.info) if weights else None,
+            seconds_compile=compiling,
+            seconds_per_run=running / seeds,
+        )
+
+    return play
+
+
+def evaluate(learner: Any, stream: Stream, seeds: int, *, permute: bool) -> Runs:
+    """Compile the runs of a learner over a stream and play them at once."""
+    return prepare(learner, stream, seeds, permute=permute)()
 
 
 def recent(running: np.ndarray, window: int) -> np.ndarray:

@@ -30,7 +30,7 @@ TURN = 20_000
 def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tuple:
     keys = jax.random.split(key, 4)
     directions = jax.random.normal(keys[0], (CONCEPTS, WAVES, DIMENSIONS), dtype)
-    directions = directions / np.sqrt(DIMENSIONS).astype(dtype)
+    directions = directions / np.sqrt(3 * DIMENSIONS).astype(dtype)
     offsets, phases = jax.random.uniform(
         keys[1], (2, CONCEPTS, WAVES), dtype, minval=0.0, maxval=2 * np.pi
     )
