@@ -17,6 +17,8 @@ from .report import Row, row
 
 __all__ = [
     "FAMILY",
+    "MAX_SKIPS",
+    "TOLERANCE",
     "Candidate",
     "Runs",
     "Stream",
@@ -25,6 +27,7 @@ __all__ = [
     "check_settings",
     "compiled",
     "evaluate",
+    "for_standardised",
     "keys_of",
     "prepare",
     "recent",
@@ -35,6 +38,9 @@ __all__ = [
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
+
+TOLERANCE = 1.0
+MAX_SKIPS = 2
 
 without_info = jaxmkl.without_info
 
@@ -174,6 +180,18 @@ def candidate(
 def spread_kernels(num_inputs: int) -> Any:
     """Return nine Gaussians about the distances of standardised inputs, sqrt(D) 2^-4 to 2^4."""
     return jaxmkl.Gaussian(np.sqrt(num_inputs) * 2.0 ** np.arange(-4, 5))
+
+
+def for_standardised(factory: str, num_inputs: int) -> dict[str, Any]:
+    """Return arguments of a factory for standardised features and a target of variance near 1.
+
+    Nine Gaussians about the distances of such features, sqrt(D) 2^-4 to 2^4; and where labels are
+    skipped, a tolerance in proportion to the target, so that a good part of them is.
+    """
+    arguments: dict[str, Any] = {"kernels": spread_kernels(num_inputs)}
+    if "tolerance" in accepts(factory):
+        arguments |= {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
+    return arguments
 
 
 @functools.cache

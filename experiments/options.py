@@ -1,11 +1,12 @@
 """What a person asked for, and the one error that says what was wrong with it."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Options", "UsageError", "chosen"]
+__all__ = ["Options", "UsageError", "chosen", "refused"]
 
 
 class UsageError(Exception):
@@ -30,6 +31,17 @@ class Options:
     learner: str | None = None
     scale: str = "moments"
     long: bool = False
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Turn what a file or a value is refused with into the one line for the screen."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 def chosen(

@@ -5,9 +5,18 @@ import dataclasses
 import numpy as np
 
 import jaxmkl
+from jaxmkl.learner import input_bound
 
-from .evaluate import Stream, candidate, check_settings, evaluate, spread_kernels
-from .options import Options, UsageError, chosen
+from .evaluate import (
+    MAX_SKIPS,
+    TOLERANCE,
+    Stream,
+    candidate,
+    check_settings,
+    evaluate,
+    for_standardised,
+)
+from .options import Options, UsageError, chosen, refused
 from .report import Panel, Report, Row
 
 __all__ = ["SCALINGS", "run"]
@@ -24,13 +33,11 @@ def read(options: Options) -> tuple[Stream, tuple[str, ...]]:
         UsageError: the file cannot be read, or has more than two classes.
     """
     assert options.file is not None
-    try:
+    with refused():
         data = jaxmkl.data.read(options.file, target=options.target)
         X = data.X
         if options.scale not in ("moments", "ranks", "none"):
             X = jaxmkl.data.scale(X, options.scale)
-    except (OSError, ValueError) as error:
-        raise UsageError(" ".join(str(error).split())) from error
     if data.task == "multiclass":
         raise UsageError(
             f"{options.file}: the target {data.target!r} has {len(data.classes)} classes; "
@@ -55,6 +62,10 @@ def read(options: Options) -> tuple[Stream, tuple[str, ...]]:
                 f"the labels change only {changes} times: the file looks sorted, and a learner "
                 "that follows the last labels looks better than it is"
             )
+    if options.scale in ("moments", "ranks"):
+        X = X - X[0]  # these scalers do not see it, but float32 would lose a large common offset
+    if np.abs(X).max() > input_bound(np.float32):
+        raise UsageError(f"{options.file}: features of {np.abs(X).max():.3g} are too large")
     stream = Stream(options.file.name, X.astype(np.float32), y.astype(np.float32), data.task, unit)
     return stream, tuple(notes)
 
@@ -68,11 +79,10 @@ def run(options: Options, report: Report) -> None:
     stream, notes = read(options)
     scalers = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks()}
     online = scalers.get(options.scale)
-    arguments = {} if options.scale == "none" else {"kernels": spread_kernels(stream.X.shape[1])}
-    built = [
-        candidate(name, name, stream.task, options.settings, scaler=online, **arguments)
-        for name in names
-    ]
+    built = []
+    for name in names:
+        arguments = for_standardised(name, stream.X.shape[1]) if options.scale != "none" else {}
+        built.append(candidate(name, name, stream.task, options.settings, online, **arguments))
     seeds = SEEDS if options.seeds is None else options.seeds
     rows, errors, labels = [], {}, {}
     with report.progress("run", len(built)) as step:
@@ -86,6 +96,9 @@ def run(options: Options, report: Report) -> None:
             errors[learner.name] = runs.times, runs.error
             labels[learner.name] = runs.times, runs.labels
             metric = runs.metric.replace("_", " ")
+    if options.scale != "none" and any("tolerance" in learner.parameters for learner in built):
+        pausing = f"up to {MAX_SKIPS} labels skipped in a row"
+        notes = (*notes, f"learners that skip labels: tolerance {TOLERANCE:g}, {pausing}")
     how = {"moments": "online by running moments", "ranks": "online by running ranks"}.get(
         options.scale,
         "not at all" if options.scale == "none" else f"by the whole file, {options.scale}",
@@ -96,7 +109,7 @@ def run(options: Options, report: Report) -> None:
         notes=(*notes, f"features scaled {how}; the seeds draw the random features"),
     )
     report.plot(
-        f"run_{stream.name}",
+        f"run_{stream.name.split('.')[0]}",
         [
             Panel(stream.name, "examples", f"{metric} so far", errors),
             Panel(stream.name, "examples", "share of labels so far", labels),

@@ -8,8 +8,8 @@ from typing import Any
 
 import jaxmkl
 
-from .evaluate import check_settings
-from .options import Options, UsageError, chosen
+from .evaluate import candidate, check_settings
+from .options import Options, UsageError, chosen, refused
 from .report import Report
 
 __all__ = ["Job", "Paper", "run_paper"]
@@ -26,6 +26,7 @@ class Paper:
     parts: Mapping[str, "Callable[[Job], None]"]
     default_parts: Sequence[str]
     seeds: int
+    task: str
     generated: Sequence[str] = ()  # data sets that are made, not read
 
 
@@ -55,10 +56,8 @@ class Job:
 
     def read(self, name: str) -> Any:
         """Read one of the papers' data sets."""
-        try:
+        with refused():
             return jaxmkl.data.read(data_folder(self.options) / f"{name}.npz")
-        except (OSError, ValueError) as error:
-            raise UsageError(" ".join(str(error).split())) from error
 
 
 def data_folder(options: Options) -> Path:
@@ -93,6 +92,8 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     factories = {name: paper.algorithms[name] for name in algorithms}
     for line in check_settings(options.settings, factories):
         report.say(line)
+    for name, factory in factories.items():
+        candidate(name, factory, paper.task, options.settings)  # a bad value is refused at once
     files = [name for name in datasets if name not in paper.generated]
     if files:
         folder = data_folder(options)

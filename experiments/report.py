@@ -70,17 +70,24 @@ def plain(value: Any) -> Any:
     return " ".join(repr(value).split())
 
 
+def decimals(size: float) -> int:
+    """Return after how many decimals a number of that size is cut."""
+    return 4 if size < 1 else 3 if size < 100 else 1
+
+
 def figure(value: float | None, unit: float = 1.0) -> str:
-    """Write a number with the digits that matter."""
-    if value is None:
+    """Write a number with the digits that matter, and nothing for one that is not there.
+
+    >>> figure(0.00272), figure(0.00272, 1e-3), figure(float("nan"))
+    ('0.0027', '2.720', '-')
+    """
+    if value is None or math.isnan(value):
         return "-"
-    if not math.isfinite(value):
-        return "nan" if math.isnan(value) else str(value)
     value = value / unit
     size = abs(value)
     if size != 0 and (size < 1e-3 or size >= 1e5):
         return f"{value:.2e}"
-    return f"{value:.4f}" if size < 1 else f"{value:.3f}" if size < 100 else f"{value:.1f}"
+    return f"{value:.{decimals(size)}f}"
 
 
 def thin(length: int, points: int = PLOT_POINTS) -> np.ndarray:
@@ -256,7 +263,7 @@ class Report:
         """Write ``{"command", "rows"}`` to a file."""
         content = {
             "command": self.command,
-            "rows": [plain(dataclasses.asdict(row)) for row in self.rows],
+            "rows": [plain(vars(row)) for row in self.rows],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
@@ -275,6 +282,7 @@ class Report:
 def _mean_and_std(row: Row | None, unit: float) -> str:
     if row is None:
         return "-"
-    if row.seeds == 1 or not math.isfinite(row.std) or row.std == 0:
-        return figure(row.mean, unit)
-    return f"{figure(row.mean, unit)} ± {figure(row.std, unit)}"
+    mean = figure(row.mean, unit)
+    if row.std == 0 or math.isnan(row.mean) or "e" in mean:
+        return mean if row.std == 0 or mean == "-" else f"{mean} ± {figure(row.std, unit)}"
+    return f"{mean} ± {row.std / unit:.{decimals(abs(row.mean / unit))}f}"

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
 
 import numpy as np
 import sklearn.datasets
@@ -14,15 +13,16 @@ import jaxmkl
 from . import generate
 from .evaluate import (
     FAMILY,
+    MAX_SKIPS,
+    TOLERANCE,
     Candidate,
     Runs,
     Stream,
-    accepts,
     candidate,
     check_settings,
+    for_standardised,
     prepare,
     recent,
-    spread_kernels,
 )
 from .options import Options, chosen
 from .report import Panel, Report, Row
@@ -32,9 +32,6 @@ __all__ = ["run"]
 SEEDS = 10
 DRIFT_LENGTH = 20_000
 WINDOW = 500
-# In squared units of a target of variance 1: skips about a third of the labels.
-TOLERANCE = 1.0
-MAX_SKIPS = 2
 
 
 def diabetes() -> Stream:
@@ -80,17 +77,10 @@ STREAMS: dict[str, Callable[[], Stream]] = {
 def candidates(stream: Stream, options: Options, names: tuple[str, ...]) -> list[Candidate]:
     """Build the family for a stream: bundled sets are scaled online, inside the scan."""
     scaler = None if stream.name == "drift" else jaxmkl.RunningMoments()
-    shared: dict[str, Any] = {"kernels": spread_kernels(stream.X.shape[1])}
-    pausing: dict[str, Any] = {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
+    num_inputs = stream.X.shape[1]
     return [
         candidate(
-            name,
-            name,
-            stream.task,
-            options.settings,
-            scaler,
-            **shared,
-            **(pausing if "tolerance" in accepts(name) else {}),
+            name, name, stream.task, options.settings, scaler, **for_standardised(name, num_inputs)
         )
         for name in names
     ]
