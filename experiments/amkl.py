@@ -214,10 +214,19 @@ def labelling(job: Job) -> None:
             }
             for name in names:
                 step(f"{dataset} {name}")
-                rule = {"labelling": rules[name]} if name in rules else {}
-                run(job, dataset, name, **rule)
+                arguments: dict[str, Any] = {"labelling": rules[name]} if name in rules else {}
+                run(job, dataset, name, **arguments)
     made = results(job, datasets, names)
-    for metric, units in (("mse", MSE), ("mistake_rate", {})):
+    notes = [
+        "every second: the label of every second example, whatever the experts say",
+        f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the tolerance was "
+        "chosen on these data, one for each set",
+    ]
+    narrow = (
+        "half of the labels: no kernel narrower than sqrt(D); one that says 0 where it saw "
+        "nothing would have the rule ask where all others are sure"
+    )
+    for metric, units, further in (("mse", MSE, []), ("mistake_rate", {}, [narrow])):
         of_metric = [m for m in made if m[2].metric == metric]
         rows = [r for d, built, runs in of_metric for r in runs.rows("amkl", d, built)]
         if rows:
@@ -225,13 +234,7 @@ def labelling(job: Job) -> None:
                 f"expert_mkl with about half of the labels: {metric.replace('_', ' ')}",
                 job.report.add(rows),
                 units=units,
-                notes=(
-                    "every second: the label of every second example, whatever the experts say",
-                    f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the "
-                    "tolerance was chosen on these data, one for each set",
-                    "classes with half of the labels: no kernel narrower than sqrt(D), for one "
-                    "that says 0 where it saw nothing would have the rule ask where all are sure",
-                ),
+                notes=[*notes, *further],
             )
 
 
