@@ -39,9 +39,8 @@ __all__ = [
     "pairwise_products",
 ]
 
-# Up to this many inputs squared distances are sums of squared differences, exact for near
-# duplicates of large norm; beyond, the (centred) expansion of the square, one matrix product.
-_MAX_INPUTS_BY_DIFFERENCES = 32
+# So many inputs at a time are subtracted, squared and summed.
+_INPUTS_AT_ONCE = 32
 
 
 class Products(NamedTuple):
@@ -54,8 +53,8 @@ class Products(NamedTuple):
 def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
     """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
 
-    Up to 32 inputs the distances are summed differences. Beyond, they come from
-    ``|x - c|² + |y - c|² - 2 (x - c)·(y - c)`` with c the mean of Y, clipped at zero.
+    Distances are summed squared differences: the expansion |x|² + |y|² - 2 x·y is one matrix
+    product, but in float32 it loses near duplicates of large norm, which narrow kernels live on.
 
     >>> import jax.numpy as jnp
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
@@ -63,16 +62,20 @@ def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
     """
     chex.assert_rank([X, Y], 2)
     chex.assert_equal_shape_suffix([X, Y], 1)
-    highest = jax.lax.Precision.HIGHEST
-    inner = jnp.dot(X, Y.T, precision=highest)
-    if X.shape[1] <= _MAX_INPUTS_BY_DIFFERENCES:
-        squared = jnp.sum((X[:, None, :] - Y[None, :, :]) ** 2, axis=-1)
-    else:
-        centre = jnp.mean(Y, axis=0, keepdims=True)
-        Xc, Yc = X - centre, Y - centre
-        norms = jnp.sum(Xc**2, axis=1)[:, None] + jnp.sum(Yc**2, axis=1)[None, :]
-        squared = jnp.maximum(norms - 2.0 * jnp.dot(Xc, Yc.T, precision=highest), 0.0)
-    return Products(inner, squared)
+    inner = jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
+
+    def parts(Z: jax.Array) -> jax.Array:
+        """The columns in equal parts, filled up with zeros: (parts, rows, columns)."""
+        padded = jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _INPUTS_AT_ONCE)))
+        return jnp.moveaxis(padded.reshape(Z.shape[0], -1, _INPUTS_AT_ONCE), 1, 0)
+
+    def add(total: jax.Array, part: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        x, y = part
+        return total + jnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1), None
+
+    if X.shape[1] <= _INPUTS_AT_ONCE:
+        return Products(inner, add(jnp.zeros_like(inner), (X, Y))[0])
+    return Products(inner, jax.lax.scan(add, jnp.zeros_like(inner), (parts(X), parts(Y)))[0])
 
 
 def _stacked(parameter: Any, dtype: Any) -> jax.Array:

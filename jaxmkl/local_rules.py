@@ -352,9 +352,10 @@ class RLS:
         B, b = codes.slot.shape[0], self.period
         fresh = jnp.zeros((b,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
-        seen = jnp.arange(b) <= (round - 1) % b
+        # an example that was not learned from leaves no trace: its row of the factor is zero
+        learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
-        gains = _merged(state.gains, new, codes.slot[0], fresh & seen)
+        gains = _merged(state.gains, new, codes.slot[0], fresh & learned)
         state = state._replace(gains=gains)
         full = round % b == 0
         if b == B:
@@ -389,4 +390,4 @@ def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array
         placed = new
     else:
         placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(gains), new, start, 2)
-    return jnp.where(fresh[:, None], placed, gains)
+    return jnp.where(fresh[..., None], placed, gains)

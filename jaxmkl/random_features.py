@@ -69,7 +69,8 @@ class FourierFeatures:
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         P, F, D = kernels.num_kernels, self.num_features, num_inputs
         normal_key, rotation_key, scale_key = jax.random.split(key, 3)
-        directions = jax.random.normal(normal_key, (P, F, D), dtype)
+        # drawn flat: the same numbers, but a batch of such draws compiles several times faster
+        directions = jax.random.normal(normal_key, (P * F * D,), dtype).reshape(P, F, D)
         if self.orthogonal:
             lengths = jnp.linalg.norm(directions, axis=-1, keepdims=True)
             num_blocks = -(-F // D)

@@ -55,7 +55,7 @@ class AdaptiveKernelSelection:
     subset independently with probability J/N = K/P.
 
     Args:
-      threshold: δ in (0, 1): kernels whose weight exceeds this share of the largest count in K.
+      threshold: δ in [0, 1]: kernels whose weight exceeds this share of the largest count in K.
 
     Raises:
       ValueError: when the threshold is outside [0, 1].
@@ -85,11 +85,10 @@ class AdaptiveKernelSelection:
 
     def noise(self, key: jax.Array, num_experts: int, dtype: Any) -> Noise:
         """Gumbel noise for the first kernel, uniform noise for the others."""
-        first, others = jax.random.split(key)
-        return Noise(
-            jax.random.gumbel(first, (num_experts,), dtype),
-            jax.random.uniform(others, (num_experts,), dtype),
-        )
+        smallest = jnp.finfo(dtype).tiny
+        uniform = jax.random.uniform(key, (2 * num_experts,), dtype, minval=smallest)
+        first, others = jnp.split(uniform, 2)
+        return Noise(-jnp.log(-jnp.log(first)), others)
 
     def draw(self, noise: Noise, log_weights: jax.Array) -> jax.Array:
         """A boolean mask (E,) of the drawn subset, never empty."""

@@ -256,8 +256,8 @@ def run_many(
 ) -> tuple[Any, Any]:
     """Run a learner over a stream once for each key, all at once.
 
-    Each run has its own initialisation and, if ``permute``, its own order of the examples
-    (:func:`permutations` tells which). Rows are gathered block by block, so the data is in memory
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``, and, if
+    ``permute``, its own order of the examples (:func:`permutations` tells which). Rows are gathered block by block, so the data is in memory
     once, whatever the number of runs.
 
     Args:

@@ -532,7 +532,7 @@ def amkl_aks(
     orthogonal: bool = False,
     feature_scale: str = "sum",
 ) -> FeatureMKL:
-    """AMKL-AKS: :func:`amkl` with adaptive kernel selection; only chosen kernels are consulted.
+    """AMKL-AKS: :func:`amkl` with adaptive kernel selection, as in :func:`omkl_aks`.
 
     Args:
       kernels: as in :func:`raker`.
