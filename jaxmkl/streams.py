@@ -257,8 +257,8 @@ def run_many(
     """Run a learner over a stream once for each key, all at once.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``, and, if
-    ``permute``, its own order of the examples (:func:`permutations` tells which). Rows are gathered block by block, so the data is in memory
-    once, whatever the number of runs.
+    ``permute``, its own order of the examples (:func:`permutations` tells which). Rows are
+    gathered block by block, so the data is in memory once, whatever the number of runs.
 
     Args:
       learner: any learner.
