@@ -493,6 +493,18 @@ def test_a_save_that_fails_leaves_what_was_there(where, before, error, path, mon
         assert_same(jaxmkl.load(path), (learner, state))
 
 
+def test_the_file_is_written_beside_its_place(path, monkeypatch):
+    """A rename from another file system would be a copy, which an interruption leaves half done."""
+    moves = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *move: (moves.append(move), replace(*move)))
+    learner = small()
+    jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
+    ((source, target),) = moves
+    assert os.path.dirname(source) == os.path.dirname(target) == str(path.parent)
+    assert source != target
+
+
 def test_missing_files_and_folders(path):
     with pytest.raises(FileNotFoundError, match=re.escape(path.name)):
         jaxmkl.load(path)

@@ -503,8 +503,8 @@ def whole():
     return run(record=everything)
 
 
-@settings(max_examples=12)
-@given(st.lists(st.sampled_from([0, 1, 4, 13, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
+@settings(max_examples=10)
+@given(st.lists(st.sampled_from([0, 1, 5, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
 def test_cutting_changes_no_bit(cuts):
     """Chunks of any lengths, empty ones among them."""
     streamed = chunked(cuts)
