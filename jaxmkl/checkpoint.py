@@ -8,8 +8,9 @@ import contextlib
 import dataclasses
 import json
 import os
-import tempfile
+import secrets
 import zipfile
+import zlib
 from typing import Any
 
 import jax
@@ -24,6 +25,20 @@ __all__ = ["load", "save"]
 _FORMAT = "jaxmkl checkpoint"
 _VERSION = 1
 _HEADER = "header"
+
+# What reading a damaged or foreign file raises: zipfile and NumPy have no error of their own.
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    MemoryError,
+)
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
@@ -58,7 +73,7 @@ def _rebuild(description: Any, arrays: Any) -> Any:
         return description
     if "array" in description:
         array = arrays[description["array"]]
-        return jnp.asarray(array) if description["jax"] else array
+        return _on_device(description["array"], array) if description["jax"] else array
     if "items" in description:
         return tuple(_rebuild(item, arrays) for item in description["items"])
     name = description["class"]
@@ -66,13 +81,23 @@ def _rebuild(description: Any, arrays: Any) -> Any:
         raise ValueError(f"load: the checkpoint holds a {name}, which is not defined; import it")
     fields = {key: _rebuild(item, arrays) for key, item in description["fields"].items()}
     cls = pytree.REGISTERED[name]
-    known = {f.name for f in dataclasses.fields(cls)}
+    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     if known != set(fields):
         raise ValueError(
             f"load: {name} has the fields {sorted(known)} here and {sorted(fields)} in the "
             "checkpoint: it was saved by another version"
         )
-    return cls(**fields)
+    return pytree.from_fields(cls, fields)
+
+
+def _on_device(name: str, array: np.ndarray) -> jax.Array:
+    """The array in JAX, unless its dtype would have to change."""
+    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+        raise ValueError(
+            f"load: {name} is in {array.dtype}; switch double precision on first "
+            "(jax.config.update('jax_enable_x64', True))"
+        )
+    return jnp.asarray(array)
 
 
 def _leaves(state: Any) -> tuple[dict[str, jax.Array], Any]:
@@ -110,26 +135,31 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
+    num_inputs, dtype = learner.num_inputs(state), str(learner.dtype(state))
     leaves, _ = _leaves(state)
+    _require_fit("save", learner, num_inputs, dtype, leaves)
     keys = {}
     for name, leaf in leaves.items():
         if _is_key(leaf):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
         arrays[name] = np.asarray(leaf)
+    for name, array in arrays.items():
+        if array.dtype.kind == "V":
+            raise ValueError(f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}")
     header = {
         "format": _FORMAT,
         "version": _VERSION,
         "learner": description,
-        "num_inputs": learner.num_inputs(state),
-        "dtype": str(learner.dtype(state)),
+        "num_inputs": num_inputs,
+        "dtype": dtype,
         "keys": keys,
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     path = os.fspath(path)
-    handle, partial = tempfile.mkstemp(dir=os.path.dirname(path) or ".", suffix=".partial")
+    partial = f"{path}.{secrets.token_hex(4)}.partial"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(partial, "xb") as file:
             np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)
             file.flush()
             os.fsync(file.fileno())
@@ -157,48 +187,79 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
         that is not like ``like``, or a double-precision state where JAX has x64 switched off. The
         message says what differs.
     """
+    name = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            name = os.fspath(path)
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("it holds one array")
+            with archive:
+                arrays = {key: archive[key] for key in archive.files}
+            header = json.loads(bytes(arrays[_HEADER]).decode())
+            if not isinstance(header, dict) or header.get("format") != _FORMAT:
+                raise ValueError("its header is another's")
+        except _UNREADABLE as error:
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
-    if _HEADER not in arrays:
-        raise ValueError(f"load: {os.fspath(path)} is no checkpoint: it has no header")
-    header = json.loads(bytes(arrays[_HEADER]).decode())
-    if header.get("format") != _FORMAT or header.get("version", 0) > _VERSION:
+    if header["version"] > _VERSION:
         raise ValueError(
-            f"load: {os.fspath(path)} must be a {_FORMAT} of version up to {_VERSION}; got "
-            f"{header.get('format')!r} of version {header.get('version')!r}"
+            f"load: {name} must be a checkpoint of version up to {_VERSION}; got version "
+            f"{header['version']!r}"
         )
     dtype = header["dtype"]
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-        raise ValueError(
-            "load: the checkpoint is in float64; switch double precision on first "
-            "(jax.config.update('jax_enable_x64', True))"
-        )
     learner = _rebuild(header["learner"], arrays)
     if like is not None:
         _require_alike(learner, like)
-    template = jax.eval_shape(lambda key: learner.init(key, header["num_inputs"], dtype), _any_key)
-    expected, tree = _leaves(template)
-    found = [name for name in arrays if name.startswith("state")]
-    if set(found) != set(expected):
-        missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-        raise ValueError(f"load: the state lacks {missing} and has {extra} besides")
-    leaves = []
-    for name, leaf in expected.items():
-        if name in header["keys"]:
-            value = jax.random.wrap_key_data(jnp.asarray(arrays[name]), impl=header["keys"][name])
-        else:
-            value = jnp.asarray(arrays[name])
-            if value.dtype != leaf.dtype:
-                raise ValueError(f"load: {name} must be {leaf.dtype}; got {value.dtype}")
-        if value.shape != leaf.shape:
-            raise ValueError(f"load: {name} must have shape {leaf.shape}; got {value.shape}")
-        leaves.append(value)
-    return learner, jax.tree.unflatten(tree, leaves)
+    found = {}
+    for key in arrays:
+        if key in header["keys"]:
+            data = jnp.asarray(arrays[key])
+            found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
+        elif key.startswith("state"):
+            found[key] = _on_device(key, arrays[key])
+    tree = _require_fit("load", learner, header["num_inputs"], dtype, found)
+    return learner, jax.tree.unflatten(tree, [found[key] for key in _names(tree)])
+
+
+def _template(learner: Learner, num_inputs: int, dtype: Any) -> tuple[dict[str, Any], Any]:
+    """Names, shapes and dtypes of the leaves of a learner's state, and the tree."""
+    return _leaves(jax.eval_shape(lambda key: learner.init(key, num_inputs, dtype), _any_key))
+
+
+def _names(tree: Any) -> list[str]:
+    """Names of the leaves of a state in the order of its tree."""
+    return list(_leaves(jax.tree.unflatten(tree, [0] * tree.num_leaves))[0])
+
+
+def _require_fit(
+    action: str, learner: Learner, num_inputs: int, dtype: str, leaves: dict[str, jax.Array]
+) -> Any:
+    """Raise unless these are the leaves of a state of this learner; return its tree.
+
+    The states of many runs, with one or several leading axes in common, are one state, too.
+    """
+    try:
+        expected, tree = _template(learner, num_inputs, dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
+    if set(leaves) != set(expected):
+        missing = sorted(set(expected) - set(leaves))
+        extra = sorted(set(leaves) - set(expected))
+        raise ValueError(
+            f"{action}: the state must be one of the learner's; it lacks {missing} and has "
+            f"{extra} besides"
+        )
+    leading = set()
+    for name, leaf in leaves.items():
+        wanted = expected[name]
+        cut = leaf.ndim - wanted.ndim
+        if cut < 0 or leaf.shape[cut:] != wanted.shape:
+            raise ValueError(f"{action}: {name} must have shape {wanted.shape}; got {leaf.shape}")
+        if not _is_key(wanted) and leaf.dtype != wanted.dtype:
+            raise ValueError(f"{action}: {name} must be {wanted.dtype}; got {leaf.dtype}")
+        leading.add(leaf.shape[:cut])
+    if len(leading) > 1:
+        raise ValueError(f"{action}: the state's leading axes must be the same; got {leading}")
+    return tree
 
 
 _any_key = jax.eval_shape(lambda: jax.random.key(0))

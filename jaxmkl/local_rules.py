@@ -349,13 +349,15 @@ class RLS:
 
     def fold(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
-        B = codes.slot.shape[0]
-        fresh = jnp.zeros((self.period,), bool)
+        B, b = codes.slot.shape[0], self.period
+        fresh = jnp.zeros((b,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
+        seen = jnp.arange(b) <= (round - 1) % b
         new = jnp.moveaxis(codes.gain, 0, 2)
-        state = state._replace(gains=_merged(state.gains, new, codes.slot[0], fresh))
-        full = round % self.period == 0
-        if self.period == B:
+        gains = _merged(state.gains, new, codes.slot[0], fresh & seen)
+        state = state._replace(gains=gains)
+        full = round % b == 0
+        if b == B:
             # nearly always full: without a branch the covariance is renewed in place
             return self._renew(state, full)
         return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
@@ -373,7 +375,7 @@ class RLS:
         return RLSState(
             weights=state.weights + change,
             covariance=covariance,
-            gains=state.gains,
+            gains=jnp.where(full, 0.0, state.gains),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
             scale=jnp.where(full, 1.0, state.scale),

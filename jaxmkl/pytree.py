@@ -19,7 +19,7 @@ __all__ = [
     "REGISTERED",
     "as_leaf",
     "dataclass",
-    "is_concrete",
+    "from_fields",
     "qualified_name",
     "require",
     "static",
@@ -72,23 +72,20 @@ def dataclass(cls: C) -> C:
         return tuple(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple, children: Any) -> Any:
-        value: Any = object.__new__(cls)
-        for name, item in zip(data, children, strict=True):
-            object.__setattr__(value, name, item)
-        for name, item in zip(meta, aux, strict=True):
-            object.__setattr__(value, name, item)
-        return value
+        named = zip((*data, *meta), (*children, *aux), strict=True)
+        return from_fields(cls, dict(named))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     REGISTERED[qualified_name(cls)] = cls
     return cls
 
 
-def is_concrete(value: Any) -> bool:
-    """Whether ``value`` has numbers that can be looked at now (no tracer, no placeholder)."""
-    return isinstance(value, int | float | np.ndarray | np.generic | list | tuple) or (
-        isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
-    )
+def from_fields(cls: type, fields: dict[str, Any]) -> Any:
+    """An instance with these fields as they are, not checked and not converted."""
+    value: Any = object.__new__(cls)
+    for name, item in fields.items():
+        object.__setattr__(value, name, item)
+    return value
 
 
 def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str) -> None:
@@ -115,10 +112,12 @@ def as_leaf(
     Tracers pass unseen; sequences become float64 arrays, so that a run in double precision loses
     nothing. The learner casts a leaf to the data's dtype where it uses it.
     """
-    if not is_concrete(value):
+    if isinstance(value, jax.core.Tracer):
         return value
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
+        # numbers of extension types (bfloat16) are of kind V
+        array = array.astype(np.float64) if array.dtype.kind in "biufV" else np.array(np.nan)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     ok = array.ndim <= max_ndim and array.size > 0 and not np.isnan(array).any()

@@ -30,18 +30,18 @@ class Scaler(Protocol):
 
 
 class RunningMomentsState(NamedTuple):
-    """Count, means (D,) and sums of squared deviations (D,)."""
+    """Count, means (D,) and variances (D,) of the inputs seen."""
 
     num_seen: jax.Array
     mean: jax.Array
-    squares: jax.Array
+    variance: jax.Array
 
 
 @pytree.dataclass
 class RunningMoments:
     """Mean 0 and variance 1 by running moments, the present example included.
 
-        n <- n + 1,  δ = x - m,  m <- m + δ / n,  v <- v + δ (x - m),  z = (x - m) / sqrt(v / n)
+        n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n,  z = (x - m)/sqrt(v)
 
     A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
 
@@ -71,11 +71,10 @@ class RunningMoments:
         n = num_seen.astype(x.dtype)
         difference = x - state.mean
         mean = state.mean + difference / n
-        squares = state.squares + difference * (x - mean)
-        variance = squares / n
+        variance = state.variance + (difference * (x - mean) - state.variance) / n
         varied = variance > 0
         scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
-        return RunningMomentsState(num_seen, mean, squares), scaled
+        return RunningMomentsState(num_seen, mean, variance), scaled
 
     def accept(
         self, state: RunningMomentsState, change: RunningMomentsState, seen: jax.Array

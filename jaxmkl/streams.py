@@ -137,8 +137,7 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
 
     Values are looked at where they are known; inside a caller's own jit only shapes are.
     """
-    X = X if isinstance(X, jax.Array) else np.asarray(X)
-    y = y if isinstance(y, jax.Array) else np.asarray(y)
+    X, y = _as_array(X), _as_array(y)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
     if X.shape[1] != num_inputs:
@@ -146,8 +145,6 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
             f"X must have {num_inputs} columns, as many as the state was made for; "
             f"got {X.shape[1]} (shape {X.shape})"
         )
-    if X.shape[0] == 0:
-        raise ValueError(f"X must hold at least one example; got shape {X.shape}")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
@@ -156,6 +153,8 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
         raise ValueError(
             f"y must have one entry for each of the {X.shape[0]} rows of X; got {y.shape[0]}"
         )
+    if X.shape[0] == 0:
+        raise ValueError(f"X must hold at least one example; got shape {X.shape}")
     kinds = {"X": X.dtype} if learner.task == "classification" else {"X": X.dtype, "y": y.dtype}
     for name, kind in kinds.items():
         real = any(jnp.issubdtype(kind, k) for k in (jnp.floating, jnp.integer, jnp.bool_))
@@ -172,13 +171,20 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
     return _as_floating(X, dtype), _as_floating(y, dtype)
 
 
+def _as_array(values: Any) -> Any:
+    return values if isinstance(values, jax.Array) else np.asarray(values)
+
+
 def _as_floating(array: Any, dtype: Any) -> jax.Array:
     """The array in the state's dtype, without a silent detour through a smaller one."""
-    return jnp.asarray(array.astype(dtype))
+    array = array.astype(dtype)
+    return array if isinstance(array, jax.Array) else jax.device_put(array)
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
-    usable = abs(array) <= bound if array.dtype.kind != "b" else array | ~array
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return  # whole numbers and booleans are within every bound
+    usable = abs(array) <= min(bound, float(jnp.finfo(array.dtype).max))
     if bool(usable.all()):
         return
     where = tuple(int(i[0]) for i in np.nonzero(~np.asarray(usable)))
@@ -285,18 +291,18 @@ def run_many(
             f"keys must be a one-dimensional array of typed keys (jax.random.split of a "
             f"jax.random.key); got {given}"
         )
+    X = _as_array(X)
     dtype = _floating_dtype(X)
-    columns = jnp.shape(X)[1] if jnp.ndim(X) == 2 else 0
+    columns = X.shape[1] if X.ndim == 2 else 0
     X, y = _check(learner, X, y, columns, dtype)
     size = _block_size(learner, block_size)
     return _run_many(learner, keys, X, y, permute=permute, block_size=size, record=record)
 
 
 def _floating_dtype(X: Any) -> Any:
-    """The dtype of states made for X: float32, or float64 where X has it and JAX allows it."""
-    dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
-    wide = jnp.result_type(dtype, jnp.float32)
-    return jax.dtypes.canonicalize_dtype(wide)
+    """The dtype of states made for an array X: float64 if X and JAX have it, float32 otherwise."""
+    double = X.dtype == jnp.float64
+    return jax.dtypes.canonicalize_dtype(jnp.float64 if double else jnp.float32)
 
 
 def stream(
@@ -312,7 +318,8 @@ def stream(
     A generator: after each chunk it yields the state and the chunk's records, so that the caller
     shows progress, sums up metrics or saves a checkpoint, and stops when it likes. Chunks may
     have any lengths; a shorter one than the longest so far is padded and needs no compilation.
-    Empty chunks are passed over. Cutting a stream otherwise changes nothing.
+    Empty chunks are passed over. Cutting a stream otherwise changes nothing. Labels in words keep
+    the meaning that the first chunk gave them; it has to hold both.
 
     Args:
       learner: any learner.
@@ -342,16 +349,44 @@ def stream(
     """
     size = _block_size(learner, block_size)
     longest = 0
+    classes: tuple | None = None
     for number, (X, y) in enumerate(chunks):
-        if jnp.ndim(X) == 2 and jnp.shape(X)[0] == 0:
+        X, y = np.asarray(X), np.asarray(y)
+        num_inputs = learner.num_inputs(state)
+        if X.shape == (0, num_inputs) and y.size == 0:
             continue
         try:
-            X, y = _check(learner, X, y, learner.num_inputs(state), learner.dtype(state))
+            if learner.task == "classification" and y.dtype.kind in "OSTU":
+                y, classes = _signs(y, classes)
+            X, y = _check(learner, X, y, num_inputs, learner.dtype(state))
         except ValueError as error:
             raise ValueError(f"chunk {number}: {error}") from None
+        # padded and cut on the host: there no length needs a compilation of its own
         length = X.shape[0]
         longest = max(longest, length)
         padding = longest - length
-        X, y = jnp.pad(X, ((0, padding), (0, 0))), jnp.pad(y, (0, padding))
+        X = jax.device_put(np.pad(np.asarray(X), ((0, padding), (0, 0))))
+        y = jax.device_put(np.pad(np.asarray(y), (0, padding)))
         state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
-        yield state, jax.tree.map(lambda leaf, n=length: leaf[:n], recorded)
+        if padding:
+            recorded = jax.tree.map(partial(_cut, length=length), recorded)
+        yield state, recorded
+
+
+def _cut(leaf: jax.Array, length: int) -> jax.Array:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf[:length]
+    return jax.device_put(np.asarray(leaf)[:length])
+
+
+def _signs(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, tuple]:
+    """Labels in words as -1 and +1: by the classes of earlier chunks, if there were any."""
+    if classes is None:
+        return labels(y)
+    unknown = sorted({str(value) for value in y.ravel()} - {str(value) for value in classes})
+    if unknown:
+        raise ValueError(
+            f"y must hold the classes of the chunks before, {classes[0]!r} and {classes[1]!r}; "
+            f"got {', '.join(map(repr, unknown))}"
+        )
+    return np.where(y == classes[1], np.float32(1), np.float32(-1)), classes

@@ -154,6 +154,19 @@ def test_features_are_differentiable_in_the_bandwidth(family, x64):
         np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-8)
 
 
+def test_features_of_a_dictionary_are_those_of_its_kernels(x64):
+    X, _, _ = points()
+    parts = [
+        family(b) for (family, _), b in zip(FAMILIES.values(), (2.0, BANDWIDTHS, 0.5), strict=True)
+    ]
+    learner = jaxmkl.raker(kernels=jaxmkl.KernelDictionary(tuple(parts)), num_features=5)
+    W = learner.init(jax.random.key(6), NUM_INPUTS).frequencies
+    assert W.shape == (5, 5, NUM_INPUTS)
+    z = np.asarray(embed(learner, W, X))
+    for part, rows in zip(parts, (slice(0, 1), slice(1, 4), slice(4, 5)), strict=True):
+        np.testing.assert_allclose(z[:, rows], learner.features(part, W[rows], X), atol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [

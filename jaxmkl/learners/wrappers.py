@@ -16,6 +16,10 @@ from jaxmkl.scaling import Scaler
 __all__ = ["LabelBudget", "Scaled", "label_budget", "scaled"]
 
 
+def _require_learner(owner: Any, learner: Any) -> None:
+    pytree.require(isinstance(learner, Learner), owner, "learner", learner, "a learner")
+
+
 class _Wrapper(Learner):
     """What wrappers hand through to the learner inside."""
 
@@ -91,6 +95,13 @@ class Scaled(_Wrapper):
     learner: Learner
     scaler: Scaler
 
+    def __post_init__(self) -> None:
+        _require_learner(self, self.learner)
+        parts = ("init", "observe", "accept")
+        good = not isinstance(self.scaler, type)
+        good = good and all(callable(getattr(self.scaler, part, None)) for part in parts)
+        pytree.require(good, self, "scaler", self.scaler, "a scaler, as jaxmkl.RunningMoments()")
+
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> ScaledState:
         """The states of the learner and of the scaler."""
         inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
@@ -156,19 +167,20 @@ class LabelBudget(_Wrapper):
     budget: Any
 
     def __post_init__(self) -> None:
+        _require_learner(self, self.learner)
+        wanted = "a number of labels from 0 to 2**31 - 1, whole"
         budget = pytree.as_leaf(
-            self,
-            "budget",
-            self.budget,
-            minimum=0.0,
-            maximum=2.0**31 - 1,
-            wanted="a number of labels from 0 to 2**31 - 1",
+            self, "budget", self.budget, minimum=0.0, maximum=2.0**31 - 1, wanted=wanted
         )
+        whole = not isinstance(budget, float) or budget.is_integer()
+        pytree.require(whole, self, "budget", self.budget, wanted)
         object.__setattr__(self, "budget", budget)
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
         """The learner's state, and the whole budget."""
-        remaining = jnp.asarray(self.budget).astype(jnp.int32)
+        # a Python number is exact; traced, it is a float of JAX's default precision
+        known = isinstance(self.budget, float)
+        remaining = jnp.asarray(int(self.budget) if known else self.budget).astype(jnp.int32)
         return LabelBudgetState(self.learner.init(key, num_inputs, dtype), remaining)
 
     def decide(self, state: LabelBudgetState, code: Any) -> Prediction:

@@ -59,7 +59,11 @@ FEATURE_LEARNERS = {
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in FEATURE_LEARNERS}
 LEARNERS = FEATURE_LEARNERS | OTHERS
 
-every_learner = pytest.mark.parametrize("name", LEARNERS)
+
+@pytest.fixture(scope="module", params=LEARNERS)
+def name(request):
+    """Every learner in turn, with all tests of one after the other: they share what they run."""
+    return request.param
 
 
 @functools.cache
@@ -150,7 +154,6 @@ def test_registry_is_covered():
         assert factory.__name__ == name
 
 
-@every_learner
 def test_methods_have_the_protocols_arguments(name):
     learner = learner_of(name)
     wanted = {
@@ -168,14 +171,14 @@ def test_methods_have_the_protocols_arguments(name):
     assert learner.task in ("regression", "classification")
 
 
-@pytest.mark.parametrize("name", jaxmkl.LEARNERS)
-def test_factories_are_documented(name):
-    text = inspect.getdoc(jaxmkl.LEARNERS[name])
+@pytest.mark.parametrize("factory", jaxmkl.LEARNERS.values(), ids=jaxmkl.LEARNERS)
+def test_factories_are_documented(factory):
+    text = inspect.getdoc(factory)
     assert ">>> " in text, "an example"
     assert "Args:" in text
     assert "Reference" in text, "the source"
     assert re.search(r"[Ee]quation|[Aa]lgorithm|\(\d+\)|\b(19|20)\d\d\b", text)
-    for parameter in inspect.signature(jaxmkl.LEARNERS[name]).parameters:
+    for parameter in inspect.signature(factory).parameters:
         assert re.search(rf"\b{parameter}\b", text), parameter
 
 
@@ -188,7 +191,6 @@ def types(tree):
     ]
 
 
-@every_learner
 @pytest.mark.parametrize(("dtype", "x64"), [("float32", 0), ("float32", 1), ("float64", 1)])
 def test_state_keeps_its_types(name, dtype, x64):
     with jax.enable_x64(bool(x64)):
@@ -208,7 +210,6 @@ def test_state_keeps_its_types(name, dtype, x64):
             assert types(again) == types(state)
 
 
-@every_learner
 def test_outputs_are_of_their_type(name):
     learner = learner_of(name)
     state, outputs = scanned(name)
@@ -227,7 +228,6 @@ def test_outputs_are_of_their_type(name):
     assert X.dtype == outputs.prediction.dtype
 
 
-@every_learner
 def test_step_is_predict_then_update_or_skip(name):
     """And neither what it says nor what it shows before depends on the label."""
     learner = learner_of(name)
@@ -278,7 +278,6 @@ def whole_run(name):
     return run(name, begin(name), *stream(learner_of(name)))
 
 
-@every_learner
 @pytest.mark.parametrize("block_size", [1, 7, 16])
 def test_run_is_the_scan_of_step(name, block_size):
     """37 examples: block sizes above 1 leave a tail of padding."""
@@ -293,7 +292,6 @@ def test_run_is_the_scan_of_step(name, block_size):
     assert int(state.round) == NUM_EXAMPLES
 
 
-@every_learner
 def test_defaults_keep_little_and_change_nothing(name):
     """No diagnostics, the same run again for the same key, the caller's arrays as they were."""
     learner = learner_of(name)
@@ -314,7 +312,6 @@ def test_defaults_keep_little_and_change_nothing(name):
         assert not np.allclose(other.prediction[5:], outputs.prediction[5:])
 
 
-@every_learner
 def test_single_precision_stays_single_where_double_is_on(name):
     learner = learner_of(name)
     with jax.enable_x64(True):
@@ -326,7 +323,6 @@ def test_single_precision_stays_single_where_double_is_on(name):
             assert leaf.dtype not in (jnp.float64, jnp.int64)
 
 
-@every_learner
 def test_padding_leaves_no_trace(name):
     state, _ = scanned(name)
     learner = learner_of(name)
@@ -344,7 +340,6 @@ def test_padding_leaves_no_trace(name):
 CUTS = (13, 24)  # none at the end of a block; with both, pieces of two lengths only
 
 
-@every_learner
 @pytest.mark.parametrize("cut", CUTS)
 def test_resuming_from_a_file_goes_on_bit_for_bit(name, cut, tmp_path):
     learner = learner_of(name)
@@ -367,7 +362,6 @@ def joined(*parts):
     return np.concatenate(parts)
 
 
-@every_learner
 def test_chunks_are_the_whole(name):
     """Cut anywhere, a stream goes on bit for bit."""
     learner = learner_of(name)
@@ -384,7 +378,6 @@ def test_chunks_are_the_whole(name):
     assert_equal(streamed[-1][0], end)
 
 
-@every_learner
 def test_seeds_together_are_seeds_alone(name):
     learner = learner_of(name)
     X, y = stream(learner)
@@ -418,7 +411,6 @@ def test_permutations_show_every_example_once():
 # --- learners are values -------------------------------------------------------------------------
 
 
-@every_learner
 def test_learner_is_differentiable(name):
     learner = learner_of(name)
     X, y = stream(learner)
@@ -437,7 +429,6 @@ def test_learner_is_differentiable(name):
     assert any(np.any(np.asarray(leaf) != 0) for leaf in leaves)
 
 
-@every_learner
 def test_learner_is_a_tree(name):
     learner = learner_of(name)
     leaves, structure = jax.tree.flatten(learner)
@@ -460,7 +451,6 @@ def fields_of(value):
             yield from fields_of(getattr(value, field.name))
 
 
-@every_learner
 def test_repr_says_all_there_is(name):
     """It names every field, and read as Python it gives the same learner."""
     learner = learner_of(name)

@@ -1,0 +1,142 @@
+"""The command line: every option there is, and which job it belongs to."""
+
+import argparse
+import ast
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import amkl, bench, own, tour
+from .options import Options, UsageError
+from .paper import run_paper
+from .report import Report
+
+__all__ = ["main"]
+
+PAPERS = {paper.name: paper for paper in (amkl.PAPER,)}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        raise UsageError(message)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse names parted by commas."""
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("names parted by commas are wanted")
+    return found
+
+
+def count(text: str) -> int:
+    """Parse a positive number of seeds."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
+    return int(text)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
+    name, equals, value = text.partition("=")
+    if not name.isidentifier() or not equals:
+        raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted; got {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    common = Parser(add_help=False)
+    common.add_argument("--seeds", type=count, metavar="N", help="runs of every learner")
+    common.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    common.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    common.add_argument(
+        "--set",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a learner's parameter; may be given several times",
+    )
+    choice = Parser(add_help=False)
+    choice.add_argument("--datasets", type=names, metavar="A,B", help="data sets, by name")
+    choice.add_argument("--algorithms", type=names, metavar="X,Y", help="learners, by name")
+    data = Parser(add_help=False)
+    data.add_argument("--data", type=Path, metavar="DIR", help="the papers' data (JAXMKL_DATA)")
+
+    result = Parser(prog="python -m experiments", description=__doc__)
+    commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser(
+        "tour", parents=[common, choice], help="the main job, also without any command"
+    )
+    for paper in PAPERS.values():
+        of_paper = commands.add_parser(
+            paper.name, parents=[common, choice, data], help=paper.title
+        )
+        of_paper.add_argument(
+            "--parts",
+            type=names,
+            metavar="P,Q",
+            help=f"{', '.join(paper.parts)} or all; default: {','.join(paper.default_parts)}",
+        )
+    of_run = commands.add_parser("run", parents=[common], help="one's own data")
+    of_run.add_argument("file", type=Path, metavar="FILE", help="CSV, LIBSVM text or npz")
+    of_run.add_argument("--target", metavar="COLUMN", help="the column to be predicted")
+    of_run.add_argument("--learner", metavar="NAME", help="one learner instead of three")
+    of_run.add_argument(
+        "--scale", choices=own.SCALINGS, default="moments", help="how features are scaled"
+    )
+    of_bench = commands.add_parser("bench", parents=[data], help="speed")
+    of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    of_bench.add_argument(
+        "--long", action="store_true", help=f"the stream of {bench.LONG:,} examples instead"
+    )
+    return result
+
+
+def options_of(arguments: Sequence[str]) -> Options:
+    """Parse a command line; without a command it is the tour's."""
+    if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
+        arguments = ["tour", *arguments]
+    values = vars(parser().parse_args(arguments))
+    values["settings"] = dict(values.pop("settings", []))
+    if values["command"] == "tour" and values["plots"] is None:
+        values["plots"] = Path("plots")
+    return Options(**values)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, or 2 for a request that cannot be met."""
+    try:
+        options = options_of(sys.argv[1:] if arguments is None else arguments)
+        command = " ".join(
+            ["python -m experiments", *(sys.argv[1:] if arguments is None else arguments)]
+        )
+        report = Report(command, options.plots)
+        jobs: dict[str, Callable[[Options, Report], None]] = {
+            "tour": tour.run,
+            "run": own.run,
+            "bench": bench.run,
+        }
+        if options.command in PAPERS:
+            run_paper(PAPERS[options.command], options, report)
+        else:
+            jobs[options.command](options, report)
+        if options.json is not None:
+            report.write_json(options.json)
+    except UsageError as error:
+        print(f"python -m experiments: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""Speed: time an example, beside scikit-learn one example at a time, and a very long stream."""
+
+import functools
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median, stdev
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import SGDRegressor
+
+import jaxmkl
+
+from . import generate
+from .evaluate import compiled, keys_of, timed, without_info
+from .options import Options, UsageError
+from .paper import data_folder
+from .report import Report, Row
+
+__all__ = ["in_turn", "long_stream", "run"]
+
+INPUTS = 77
+LENGTH = 13_813
+NUM_KERNELS = 17
+NUM_FEATURES = 50
+COMPONENTS = NUM_KERNELS * NUM_FEATURES
+SEEDS_AT_ONCE = 32
+REPEATS = 5
+FIRST = {"scikit-learn": 500, "expert_mkl": 4_096}  # examples timed, where it is not all
+LONG = 10_000_000
+CHUNK = 100_000
+
+
+def in_turn(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Call functions in turn, several rounds of them, and return the seconds of each call.
+
+    >>> list(map(len, in_turn({"one": lambda: 1, "two": lambda: 2}, 3).values()))
+    [3, 3]
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            began = time.perf_counter()
+            jax.block_until_ready(function())
+            seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
+    """Return the ratios of calls made in the same round."""
+    return [a / b for a, b in zip(numerator, denominator, strict=True)]
+
+
+def stream_of_77(options: Options) -> tuple[str, np.ndarray, np.ndarray]:
+    """Return twitter where the data are, else generated examples of the same shape."""
+    try:
+        data = jaxmkl.data.read(data_folder(options) / "twitter.npz")
+        return "twitter", np.asarray(data.X, np.float32), np.asarray(data.y, np.float32)
+    except (UsageError, OSError):
+        draws = np.random.default_rng(0)
+        X = draws.uniform(size=(LENGTH, INPUTS)).astype(np.float32)
+        y = np.sin(X @ draws.normal(size=INPUTS)) + 0.1 * draws.normal(size=LENGTH)
+        return "generated", X, y.astype(np.float32)
+
+
+def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
+    """Return a pass of RBFSampler and SGDRegressor over the examples, one at a time."""
+    sampler = RBFSampler(n_components=COMPONENTS, random_state=0).fit(X[:1])
+
+    def play() -> None:
+        model = SGDRegressor(learning_rate="constant", eta0=0.01)
+        model.partial_fit(sampler.transform(X[:1]), y[:1])
+        for i in range(1, len(y)):
+            z = sampler.transform(X[i : i + 1])
+            model.predict(z)
+            model.partial_fit(z, y[i : i + 1])
+
+    return play
+
+
+@jax.jit
+def _run(learner: Any, state: Any, X: Any, y: Any) -> Any:
+    return jaxmkl.run(learner, state, X, y, record=without_info)[1]
+
+
+@jax.jit
+def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+    return jaxmkl.run_many(learner, keys, X, y, permute=False, record=without_info)
+
+
+@functools.partial(jax.jit, static_argnames="block")
+def _encode(learner: Any, state: Any, X: Any, block: int) -> Any:
+    """Encode all blocks and sum the codes up, so that none can be left out."""
+    blocks = X[: len(X) // block * block].reshape(-1, block, X.shape[1])
+
+    def total(part: Any) -> Any:
+        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(learner.encode(state, part)))
+
+    return jax.lax.map(total, blocks)
+
+
+def figures(
+    dataset: str, algorithm: str, metric: str, values: Sequence[float], **parameters: Any
+) -> Row:
+    """Return the row of a measured figure: the median of the repeats and their deviation."""
+    return Row(
+        paper="bench",
+        dataset=dataset,
+        algorithm=algorithm,
+        metric=metric,
+        mean=median(values),
+        std=stdev(values) if len(values) > 1 else 0.0,
+        seeds=parameters.get("seeds", 1),
+        parameters={
+            "repeats": len(values),
+            "device": jax.devices()[0].device_kind,
+            "num_kernels": NUM_KERNELS,
+            "num_features": NUM_FEATURES,
+            **parameters,
+        },
+    )
+
+
+def short(options: Options, report: Report) -> None:
+    """Time an example of raker, alone and 32 seeds at once, scikit-learn and expert_mkl."""
+    dataset, X, y = stream_of_77(options)
+    keys = keys_of(SEEDS_AT_ONCE)
+    raker = jaxmkl.raker(num_features=NUM_FEATURES)
+    expert = jaxmkl.expert_mkl(num_features=NUM_FEATURES)
+    assert raker.kernels.num_kernels == NUM_KERNELS
+    state, expert_state = (learner.init(keys[0], INPUTS) for learner in (raker, expert))
+    device_X, device_y = jax.device_put(X), jax.device_put(y)
+    few = FIRST["expert_mkl"]
+    calls: dict[str, tuple[Any, tuple, dict]] = {
+        "raker": (_run, (raker, state, device_X, device_y), {}),
+        "raker, 32 seeds": (_run_many, (raker, keys, device_X, device_y), {}),
+        "encode": (_encode, (raker, state, device_X), {"block": raker.preferred_block_size}),
+        "raker, few": (_run, (raker, state, device_X[:few], device_y[:few]), {}),
+        "expert_mkl": (_run, (expert, expert_state, device_X[:few], device_y[:few]), {}),
+    }
+    functions: dict[str, Callable[[], Any]] = {}
+    compiling: dict[str, float] = {}
+    with report.progress("compiling", len(calls)) as step:
+        for name, (function, arguments, static) in calls.items():
+            step(name)
+            ready, compiling[name] = compiled(function, *arguments, **static)
+            functions[name] = functools.partial(ready, *arguments)
+            timed(functions[name])  # the first call touches fresh memory
+    n = FIRST["scikit-learn"]
+    functions["scikit-learn"] = sklearn_one_at_a_time(X[:n], y[:n])
+    report.say(f"timing {len(functions)} things in turn, {REPEATS} times")
+    seconds = in_turn(functions, REPEATS)
+
+    T = len(y)
+    each = {
+        "raker": [s / T * 1e6 for s in seconds["raker"]],
+        "raker, 32 seeds": [s / T / SEEDS_AT_ONCE * 1e6 for s in seconds["raker, 32 seeds"]],
+        "expert_mkl": [s / few * 1e6 for s in seconds["expert_mkl"]],
+        "scikit-learn": [s / n * 1e6 for s in seconds["scikit-learn"]],
+    }
+    encoding = ratios(seconds["encode"], seconds["raker"])
+    over_raker = ratios(each["scikit-learn"], each["raker"])
+    rows = [
+        figures(dataset, "raker", "microseconds_per_example", each["raker"]),
+        figures(dataset, "raker", "compile_seconds", [compiling["raker"]]),
+        figures(dataset, "raker", "encoding_share", encoding),
+        figures(
+            dataset,
+            "raker, 32 seeds",
+            "microseconds_per_example",
+            each["raker, 32 seeds"],
+            seeds=SEEDS_AT_ONCE,
+        ),
+        figures(dataset, "raker, 32 seeds", "compile_seconds", [compiling["raker, 32 seeds"]]),
+        figures(dataset, "expert_mkl", "microseconds_per_example", each["expert_mkl"]),
+        figures(dataset, "expert_mkl", "compile_seconds", [compiling["expert_mkl"]]),
+        figures(
+            dataset,
+            "expert_mkl",
+            "times_raker",
+            ratios(seconds["expert_mkl"], seconds["raker, few"]),
+        ),
+        figures(dataset, "scikit-learn", "microseconds_per_example", each["scikit-learn"]),
+        figures(dataset, "scikit-learn", "times_raker", over_raker),
+        figures(
+            dataset,
+            "scikit-learn",
+            "times_raker_32_seeds",
+            ratios(each["scikit-learn"], each["raker, 32 seeds"]),
+        ),
+    ]
+    report.table(
+        f"Speed on {T} examples of {INPUTS} inputs: medians of {REPEATS} rounds, all in turn",
+        report.add(rows),
+        notes=(
+            f"raker, expert_mkl: {NUM_KERNELS} kernels of {NUM_FEATURES} features; with 32 seeds "
+            "at once the time is that of one example in one run",
+            f"expert_mkl: the first {few} examples, beside raker on the same",
+            f"scikit-learn: RBFSampler({COMPONENTS}) and SGDRegressor, transform, predict and "
+            f"partial_fit one example at a time, the first {n}; the same 850 frequencies",
+            "encoding share: encoding all blocks alone, over the whole run",
+        ),
+    )
+
+
+def peak_memory() -> float:
+    """Return the most memory the process has held so far, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
+    """Play a generated stream that is never in memory: its cost and memory, first and last."""
+    making = 0.0
+
+    def timed_chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        nonlocal making
+        began = time.perf_counter()
+        for made in generate.chunks(0, total, chunk):
+            making += time.perf_counter() - began
+            yield made
+            began = time.perf_counter()
+
+    learner = jaxmkl.raker(num_features=NUM_FEATURES)
+    state = learner.init(jax.random.key(0), generate.DIMENSIONS)
+    number = -(-total // chunk)
+    tenth = max(1, number // 10)
+    seconds: list[float] = []
+    memory: list[float] = []
+    error, seen = 0.0, 0
+    with report.progress("long stream", number) as step:
+        began = time.perf_counter()
+        for _, outputs in jaxmkl.stream(learner, state, timed_chunks()):
+            error += float(outputs.loss.sum())  # waits for the chunk
+            now = time.perf_counter()
+            seconds.append(now - began - making)
+            began, making = now, 0.0
+            seen += len(outputs.loss)
+            memory.append(peak_memory())
+            step(f"{seen:,} examples, mse {error / seen:.4f}")
+    # the first chunk compiles
+    first = [s / chunk * 1e6 for s in seconds[1 : tenth + 1]]
+    last = [s / chunk * 1e6 for s in seconds[-tenth - 1 : -1]]
+    row = functools.partial(figures, "generated, drifting", "raker", examples=total, chunk=chunk)
+    rows = [
+        row("mse", [error / seen]),
+        row("microseconds_per_example_first", first),
+        row("microseconds_per_example_last", last),
+        row("last_over_first", [median(last) / median(first)]),
+        row("peak_memory_mib", [memory[-1]]),
+        row("memory_growth_mib", [memory[-1] - memory[min(tenth, number - 1)]]),
+    ]
+    report.table(
+        f"{total:,} examples of {generate.DIMENSIONS} inputs, made chunk by chunk",
+        report.add(rows),
+        notes=(
+            "first and last: medians over the chunks of a tenth of the stream at either end; "
+            "making the examples is not counted",
+            "memory growth: of the process's peak, from the first tenth's end to the stream's",
+        ),
+    )
+
+
+def run(options: Options, report: Report) -> None:
+    """Run the benchmark, or the long stream instead."""
+    if options.long:
+        long_stream(report)
+    else:
+        short(options, report)

@@ -1,0 +1,79 @@
+"""Generated streams: example t is a pure function of (key, t), so any chunk can be made alone.
+
+Inputs are standard normal. The target is a sum of J sines of linear functions,
+
+    y_t = sum_j sqrt(4/J) cos(phase_j + 2 pi t / turn) sin(w_j' x_t + b_j) + noise,
+
+of variance near 1. The slow turn of the amplitudes is the gradual drift; every ``period`` examples
+the directions w_j, offsets and phases are exchanged at once for others: the abrupt drift. The
+stationary stream keeps the first ones and does not turn.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["DIMENSIONS", "NOISE", "chunks", "examples"]
+
+DIMENSIONS = 10
+NOISE = 0.1
+CONCEPTS = 8  # they recur after that many changes
+WAVES = 6
+PERIOD = 5_000
+TURN = 20_000
+
+
+@partial(jax.jit, static_argnames=("drift", "dtype"))
+def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tuple:
+    keys = jax.random.split(key, 4)
+    directions = jax.random.normal(keys[0], (CONCEPTS, WAVES, DIMENSIONS), dtype)
+    directions = directions / np.sqrt(3 * DIMENSIONS).astype(dtype)
+    offsets, phases = jax.random.uniform(
+        keys[1], (2, CONCEPTS, WAVES), dtype, minval=0.0, maxval=2 * np.pi
+    )
+
+    def example(t: jax.Array) -> tuple:
+        draws = jax.random.normal(jax.random.fold_in(keys[2], t), (DIMENSIONS + 1,), dtype)
+        x = draws[:DIMENSIONS]
+        concept = (t // PERIOD) % CONCEPTS if drift else jnp.zeros_like(t)
+        angle = (t % TURN).astype(dtype) * (2 * np.pi / TURN) if drift else jnp.zeros((), dtype)
+        amplitudes = np.sqrt(4 / WAVES).astype(dtype) * jnp.cos(phases[concept] + angle)
+        waves = jnp.sin(directions[concept] @ x + offsets[concept])
+        return x, amplitudes @ waves + NOISE * draws[DIMENSIONS]
+
+    return jax.vmap(example)(index)
+
+
+def examples(
+    key: jax.Array | int, start: int, stop: int, *, drift: bool = True, dtype: str = "float32"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples ``start`` to ``stop - 1`` of the stream that ``key`` names.
+
+    Args:
+        key: a typed JAX key, or an integer seed.
+        start: index of the first example, from 0.
+        stop: index behind the last example.
+        drift: whether the target drifts.
+        dtype: floating dtype of inputs and targets.
+
+    Returns:
+        X (stop - start, 10) and y (stop - start,).
+
+    >>> X, y = examples(0, 0, 100)
+    >>> bool((examples(0, 40, 60)[1] == y[40:60]).all())
+    True
+    """
+    key = jax.random.key(key) if isinstance(key, int) else key
+    X, y = _examples(key, np.arange(start, stop, dtype=np.int32), drift, dtype)
+    return np.asarray(X), np.asarray(y)
+
+
+def chunks(
+    key: jax.Array | int, total: int, size: int, *, drift: bool = True
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the stream's first ``total`` examples in chunks, each made when it is asked for."""
+    for start in range(0, total, size):
+        yield examples(key, start, min(start + size, total), drift=drift)

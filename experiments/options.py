@@ -1,0 +1,60 @@
+"""What a person asked for, and the one error that says what was wrong with it."""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Options", "UsageError", "chosen", "refused"]
+
+
+class UsageError(Exception):
+    """The request cannot be met as it was given; the message is one line for the screen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The parsed command line. ``None`` stands for the job's own default."""
+
+    command: str = "tour"
+    datasets: tuple[str, ...] | None = None
+    algorithms: tuple[str, ...] | None = None
+    parts: tuple[str, ...] | None = None
+    seeds: int | None = None
+    data: Path | None = None
+    json: Path | None = None
+    plots: Path | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    file: Path | None = None
+    target: str | None = None
+    learner: str | None = None
+    scale: str = "moments"
+    long: bool = False
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Turn what a file or a value is refused with into the one line for the screen."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+def chosen(
+    kind: str, wanted: Collection[str] | None, known: Collection[str], default: Collection[str]
+) -> tuple[str, ...]:
+    """Return the wanted names in the order asked for, or the default ones.
+
+    Raises:
+        UsageError: a wanted name is not a known one; the message lists those that are.
+    """
+    if wanted is None:
+        return tuple(default)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"unknown {kind} {name!r}; there are: {', '.join(known)}")
+    return tuple(dict.fromkeys(wanted))

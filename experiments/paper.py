@@ -1,0 +1,110 @@
+"""What every paper's file hands to the command line, and what its parts are given."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jaxmkl
+
+from .evaluate import candidate, check_settings
+from .options import Options, UsageError, chosen, refused
+from .report import Report
+
+__all__ = ["Job", "Paper", "run_paper"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+    """A paper's experiments: what there is to choose from, and the parts that run it."""
+
+    name: str
+    title: str
+    datasets: Sequence[str]
+    algorithms: Mapping[str, str]  # the name in tables and on the command line -> the factory
+    parts: Mapping[str, "Callable[[Job], None]"]
+    default_parts: Sequence[str]
+    seeds: int
+    task: str
+    generated: Sequence[str] = ()  # data sets that are made, not read
+
+
+@dataclasses.dataclass
+class Job:
+    """One call of a paper's experiments: the choices made, and what parts share."""
+
+    paper: Paper
+    options: Options
+    report: Report
+    datasets: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    seeds: int
+    results: dict[Any, Any] = dataclasses.field(default_factory=dict)
+
+    def among(self, part: str, datasets: Sequence[str], algorithms: Sequence[str]) -> tuple:
+        """Return the chosen ones of the data sets and algorithms a part knows.
+
+        A part without any says so and gets nothing.
+        """
+        names = tuple(name for name in self.datasets if name in datasets)
+        found = tuple(name for name in self.algorithms if name in algorithms)
+        if not names or not found:
+            self.report.say(f"{part}: none of its data sets and algorithms was asked for")
+            return (), ()
+        return names, found
+
+    def read(self, name: str) -> Any:
+        """Read one of the papers' data sets."""
+        with refused():
+            return jaxmkl.data.read(data_folder(self.options) / f"{name}.npz")
+
+
+def data_folder(options: Options) -> Path:
+    """Return the folder of the papers' data sets.
+
+    Raises:
+        UsageError: no folder was named, or it is none.
+    """
+    named = options.data or os.environ.get("JAXMKL_DATA")
+    if not named:
+        raise UsageError(
+            f"{options.command} needs the papers' data sets: name their folder with --data DIR "
+            "or in JAXMKL_DATA"
+        )
+    folder = Path(named)
+    if not folder.is_dir():
+        raise UsageError(f"--data: there is no folder {folder}")
+    return folder
+
+
+def run_paper(paper: Paper, options: Options, report: Report) -> None:
+    """Run the chosen parts of a paper's experiments.
+
+    Raises:
+        UsageError: a name or value on the command line is not one there is.
+    """
+    datasets = chosen("data set", options.datasets, paper.datasets, paper.datasets)
+    algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
+    everything = options.parts == ("all",)
+    wanted = tuple(paper.parts) if everything else options.parts
+    parts = chosen("part", wanted, paper.parts, paper.default_parts)
+    factories = {name: paper.algorithms[name] for name in algorithms}
+    for line in check_settings(options.settings, factories):
+        report.say(line)
+    for name, factory in factories.items():
+        candidate(name, factory, paper.task, options.settings)  # a bad value is refused at once
+    files = [name for name in datasets if name not in paper.generated]
+    if files:
+        folder = data_folder(options)
+        missing = [name for name in files if not (folder / f"{name}.npz").is_file()]
+        if missing and (options.datasets is not None or len(missing) == len(files)):
+            files_wanted = ", ".join(f"{name}.npz" for name in missing)
+            raise UsageError(f"the folder {folder} has no {files_wanted}")
+        if missing:
+            report.say(f"not in {folder}, left out: {', '.join(missing)}")
+            datasets = tuple(name for name in datasets if name not in missing)
+    seeds = paper.seeds if options.seeds is None else options.seeds
+    job = Job(paper, options, report, datasets, algorithms, seeds)
+    for part in parts:
+        paper.parts[part](job)

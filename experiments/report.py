@@ -1,0 +1,288 @@
+"""What an experiment shows: progress, tables beside the printed figures, JSON and plots."""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+__all__ = ["Panel", "Report", "Row", "row"]
+
+PLOT_POINTS = 400
+NARROWEST = 160  # columns of a table that no terminal shows
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measured figure: the mean and standard deviation of a metric over the seeds."""
+
+    paper: str
+    dataset: str
+    algorithm: str
+    metric: str
+    mean: float
+    std: float
+    seeds: int
+    printed: float | None = None
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seconds_per_run: float | None = None
+
+    @property
+    def name(self) -> tuple[str, str, str, str]:
+        """Paper, data set, algorithm and metric."""
+        return self.paper, self.dataset, self.algorithm, self.metric
+
+
+def row(name: tuple[str, str, str, str], values: Any, **others: Any) -> Row:
+    """Return the row of a metric's values over the seeds (S,); the deviation is the sample's.
+
+    >>> row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]).std
+    1.4142135623730951
+    """
+    values = np.asarray(values, np.float64)
+    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return Row(*name, mean=float(values.mean()), std=std, seeds=len(values), **others)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what strict JSON can hold; a number that is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float | np.number):
+        number = value.item() if isinstance(value, np.number) else value
+        return number if math.isfinite(number) else None
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):
+        return plain(np.asarray(value).tolist())
+    return " ".join(repr(value).split())
+
+
+def decimals(size: float) -> int:
+    """Return after how many decimals a number of that size is cut."""
+    return 4 if size < 1 else 3 if size < 100 else 1
+
+
+def figure(value: float | None, unit: float = 1.0) -> str:
+    """Write a number with the digits that matter, and nothing for one that is not there.
+
+    >>> figure(0.00272), figure(0.00272, 1e-3), figure(float("nan"))
+    ('0.0027', '2.720', '-')
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    value = value / unit
+    size = abs(value)
+    if size != 0 and (size < 1e-3 or size >= 1e5):
+        return f"{value:.2e}"
+    return f"{value:.{decimals(size)}f}"
+
+
+def thin(length: int, points: int = PLOT_POINTS) -> np.ndarray:
+    """Return at most ``points`` indices of a curve of the given length, its end among them."""
+    return np.unique(np.linspace(0, length - 1, min(points, length)).round().astype(int))
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One panel of a drawing: lines by label, or the weights of kernels over time.
+
+    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
+    weights: np.ndarray | None = None  # (T, P)
+    log_x: bool = False
+    log_y: bool = False
+    marks: bool = False
+
+
+def drawing(panels: Sequence[Panel]) -> Figure:
+    """Draw panels side by side."""
+    result = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")
+    for axes, panel in zip(np.atleast_1d(result.subplots(1, len(panels))), panels, strict=True):
+        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        if panel.weights is not None:
+            times = thin(len(panel.weights))
+            kernels = np.arange(1, panel.weights.shape[1] + 1)
+            image = axes.pcolormesh(times + 1, kernels, panel.weights[times].T, vmin=0)
+            result.colorbar(image, ax=axes)
+            continue
+        for label, (x, y) in panel.lines.items():
+            y = np.atleast_2d(y)
+            points = np.arange(len(x)) if panel.marks else thin(len(x))
+            x, y = np.asarray(x)[points], y[:, points]
+            marker = "o" if panel.marks else None
+            (line,) = axes.plot(x, y.mean(0), label=label, marker=marker, markersize=3)
+            if len(y) > 1:
+                axes.fill_between(x, y.min(0), y.max(0), color=line.get_color(), alpha=0.15, lw=0)
+        if panel.log_x:
+            axes.set_xscale("log")
+        if panel.log_y:
+            axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return result
+
+
+class Report:
+    """Collects the rows of one command and shows them."""
+
+    def __init__(self, command: str, plots: Path | None = None) -> None:
+        self.command = command
+        self.plots = plots
+        self.rows: list[Row] = []
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console = Console(highlight=False, width=NARROWEST)
+        self.console = console
+
+    def say(self, text: str) -> None:
+        """Print one plain line."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    @contextmanager
+    def progress(self, title: str, total: int) -> Iterator[Any]:
+        """Show how far a loop is: a bar on a terminal, else a line for each step.
+
+        Yields a function that is called with a step's name when the step begins.
+        """
+        if not self.console.is_terminal:
+            count, began = 0, time.perf_counter()
+
+            def line(name: str) -> None:
+                nonlocal count
+                count += 1
+                seconds = time.perf_counter() - began
+                self.say(f"[{title} {count}/{total}, {seconds:.0f} s] {name}")
+
+            yield line
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.console, transient=True) as bar:
+            task = bar.add_task(title, total=total)
+            begun = False
+
+            def show(name: str) -> None:
+                nonlocal begun
+                bar.update(task, description=f"{title}: {name}", advance=1 if begun else 0)
+                begun = True
+
+            yield show
+
+    def add(self, rows: Iterable[Row]) -> list[Row]:
+        """Keep rows for the JSON file, each once, and hand all of them back for a table."""
+        rows = list(rows)
+        kept = {row.name for row in self.rows}
+        self.rows.extend(row for row in rows if row.name not in kept)
+        return rows
+
+    def table(
+        self,
+        title: str,
+        rows: Sequence[Row],
+        *,
+        units: Mapping[str, tuple[float, str]] | None = None,
+        beside: Mapping[str, Mapping[str, float]] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Show rows, one line for a data set and algorithm, one column for a metric.
+
+        Args:
+            title: what the table is.
+            rows: the rows; a printed figure appears beside ours where there is one.
+            units: for a metric, the unit its figures are divided by and how that is written.
+            beside: further columns by title: a figure for each data set.
+            notes: lines below the table.
+        """
+        units, beside = units or {}, beside or {}
+        metrics = list(dict.fromkeys(row.metric for row in rows))
+        with_printed = {
+            m: any(r.printed is not None for r in rows if r.metric == m) for m in metrics
+        }
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("data", no_wrap=True)
+        table.add_column("algorithm", no_wrap=True)
+        for metric in metrics:
+            written = metric.replace("_", " ") + (
+                f" ({units[metric][1]})" if metric in units else ""
+            )
+            table.add_column(written, justify="right")
+            if with_printed[metric]:
+                table.add_column("printed", justify="right", style="dim")
+        for column in beside:
+            table.add_column(column, justify="right", style="dim")
+        table.add_column("seeds", justify="right")
+        table.add_column("seconds a run", justify="right")
+        lines: dict[tuple[str, str], dict[str, Row]] = {}
+        for row in rows:
+            lines.setdefault((row.dataset, row.algorithm), {})[row.metric] = row
+        before = None
+        for (dataset, algorithm), line in lines.items():
+            cells = [dataset if dataset != before else "", algorithm]
+            for metric in metrics:
+                unit = units.get(metric, (1.0, ""))[0]
+                cell = line.get(metric)
+                cells.append(_mean_and_std(cell, unit))
+                if with_printed[metric]:
+                    cells.append(figure(cell.printed if cell else None, unit))
+            cells += [figure(column.get(dataset)) for column in beside.values()]
+            some = next(iter(line.values()))
+            cells += [str(some.seeds), figure(some.seconds_per_run)]
+            if before is not None and dataset != before:
+                table.add_section()
+            table.add_row(*cells)
+            before = dataset
+        self.console.print(table)
+        for note in notes:
+            self.say(f"  {note}")
+        if notes:
+            self.say("")
+
+    def write_json(self, path: Path) -> None:
+        """Write ``{"command", "rows"}`` to a file."""
+        content = {
+            "command": self.command,
+            "rows": [plain(vars(row)) for row in self.rows],
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        self.say(f"{len(self.rows)} rows written to {path}")
+
+    def plot(self, name: str, panels: Sequence[Panel]) -> None:
+        """Write panels to a PNG file in the plots' folder, if one was asked for."""
+        if self.plots is None:
+            return
+        self.plots.mkdir(parents=True, exist_ok=True)
+        path = self.plots / f"{name}.png"
+        drawing(panels).savefig(path, dpi=110)
+        self.say(f"plot: {path}")
+
+
+def _mean_and_std(row: Row | None, unit: float) -> str:
+    if row is None:
+        return "-"
+    mean = figure(row.mean, unit)
+    if row.std == 0 or math.isnan(row.mean) or "e" in mean:
+        return mean if row.std == 0 or mean == "-" else f"{mean} ± {figure(row.std, unit)}"
+    return f"{mean} ± {row.std / unit:.{decimals(abs(row.mean / unit))}f}"
