@@ -70,7 +70,7 @@ def after_a_while(learner, dtype=np.float32, key=None):
 
     def numbers(leaf):
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return leaf
+            return jax.random.fold_in(key, rng.integers(100))
         if leaf.dtype == bool:
             return jnp.asarray(rng.integers(0, 2, leaf.shape).astype(bool))
         if jnp.issubdtype(leaf.dtype, jnp.integer):
@@ -82,7 +82,8 @@ def after_a_while(learner, dtype=np.float32, key=None):
         return jnp.asarray(values)
 
     key = jax.random.key(3) if key is None else key
-    return jax.tree.map(numbers, jax.jit(learner.init, static_argnums=(1, 2))(key, 2, dtype))
+    like = jax.eval_shape(lambda key: learner.init(key, NUM_INPUTS, dtype), key)
+    return jax.tree.map(numbers, like)
 
 
 def leaves_of(tree):
@@ -144,7 +145,9 @@ def test_double_precision_comes_back(name, path):
         loaded, resumed = jaxmkl.load(path)
         assert_same((loaded, resumed), (learner, state))
         assert learner.dtype(resumed) == np.float64
-    with pytest.raises(ValueError, match=r"load: the checkpoint is in float64.*jax_enable_x64"):
+    with pytest.raises(
+        ValueError, match=r"load: state.*frequencies is in float64.*jax_enable_x64"
+    ):
         jaxmkl.load(path)
 
 
@@ -190,7 +193,6 @@ def test_numbers_lose_no_bit(tmp_path_factory, regularization, tolerance, step_s
     assert_same(jaxmkl.load(path)[0], learner)
 
 
-# Fails: each is saved without a word, and found out when it is too late, by ``load``.
 @pytest.mark.parametrize(
     "case",
     [
@@ -222,7 +224,6 @@ def test_what_can_be_saved_can_be_loaded(case, path):
         assert_same(jaxmkl.load(path), (learner, state))
 
 
-# Fails: the number is rounded to float32 in silence.
 def test_a_double_number_of_a_learner_is_not_rounded(path):
     with jax.enable_x64(True):
         learner = small(step_size=jnp.asarray(0.1))
@@ -385,9 +386,9 @@ def test_tracers_are_refused(path):
 # --- going on from a checkpoint ------------------------------------------------------------------
 
 
-# Fails at cut 7: the block of padding that ends the uninterrupted run leaves gains of its own in
-# the state of least squares, which nothing reads later. Not shrunk, as each cut is compiled.
-@hypothesis.settings(max_examples=5, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+# At cut 7 the uninterrupted run ends with a block of padding, and the resumed one does not.
+# A failure is not shrunk, as each cut is compiled.
+@hypothesis.settings(max_examples=3, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 @hypothesis.example(cut=7)
 @given(cut=st.integers(1, NUM_EXAMPLES - 1))
 def test_a_resumed_run_goes_on_bit_for_bit(tmp_path_factory, cut):
@@ -445,10 +446,7 @@ def test_saving_again_replaces(path):
 
 
 def test_the_file_is_an_ordinary_one(path):
-    """Plain arrays in an npz, no pickles; and readable by whom the user's settings say.
-
-    Fails: the file keeps the mode of a private temporary one, 0600.
-    """
+    """Plain arrays in an npz, no pickles; and readable by whom the user's settings say."""
     learner = small()
     state = after_a_while(learner)
     jaxmkl.save(path, learner, state)
@@ -494,7 +492,7 @@ def test_a_save_that_fails_leaves_what_was_there(where, before, error, path, mon
 
 
 def test_the_file_is_written_beside_its_place(path, monkeypatch):
-    """A rename from another file system would be a copy, which an interruption leaves half done."""
+    """From another file system it would be copied, and an interruption leave half of it."""
     moves = []
     replace = os.replace
     monkeypatch.setattr(os, "replace", lambda *move: (moves.append(move), replace(*move)))
@@ -528,8 +526,6 @@ OTHER_FILES = {
 }
 
 
-# Fails for "npy" (TypeError), "header of a list" (AttributeError), "header of numbers" and
-# "header of bytes" (a ValueError of the decoder, which names neither file nor reason).
 @pytest.mark.parametrize("name", OTHER_FILES)
 def test_other_files_are_refused(name, path):
     with path.open("wb") as file:
@@ -547,10 +543,7 @@ def test_truncated_files_are_refused(saved, path):
 
 
 def test_damaged_files_are_refused_or_not_damaged_where_it_matters(saved, path):
-    """One bit is wrong, anywhere in the file.
-
-    Fails: damage to the archive's directory shows as NotImplementedError, RuntimeError, KeyError.
-    """
+    """One bit is wrong, anywhere in the file."""
     content, learner, state = saved
     errors = {}
     refused = 0
@@ -592,15 +585,18 @@ def set_item(key, value):
 CHANGES = {
     "newer version": (
         set_item("version", 2),
-        "version up to 1; got 'jaxmkl checkpoint' of ver.* 2",
+        "load: .* must be a checkpoint of version up to 1; got version 2",
     ),
-    "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
+    "another format": (
+        set_item("format", "tune"),
+        "load: .* is no readable checkpoint: its header is another's",
+    ),
     "array missing": (
         lambda header, arrays: arrays.pop("state.log_weights"),
-        r"load: the state lacks \['state\.log_weights'\]",
+        r"load: the state must be one of the learner's; it lacks \['state\.log_weights'\]",
     ),
     "array too many": (
-        lambda header, arrays: arrays.update({"state.more": np.zeros(2)}),
+        lambda header, arrays: arrays.update({"state.more": np.zeros(2, np.float32)}),
         r"and has \['state\.more'\] besides",
     ),
     "array of another shape": (

@@ -281,7 +281,6 @@ def test_the_smaller_budget_counts():
         assert sorted([int(end.remaining), int(end.inner.remaining)]) == [0, 4]
 
 
-# Fails: the budget goes through float32, which has not all integers above 2^24.
 @pytest.mark.parametrize("budget", [0, 1, 2**24 + 1, 123_456_789, 2**31 - 1])
 def test_a_budget_is_exact(budget):
     state = jaxmkl.label_budget(small(), budget).init(jax.random.key(0), NUM_INPUTS)
@@ -295,7 +294,6 @@ def test_a_budget_is_checked(budget):
         jaxmkl.label_budget(small(), budget)
 
 
-# Fails: neither is looked at; what is no number strikes in ``init``, a part of a label is cut off.
 @pytest.mark.parametrize("budget", ["ten", None, 10.7])
 def test_a_budget_is_a_whole_number(budget):
     with pytest.raises(ValueError, match="LabelBudget: budget must be"):
@@ -379,7 +377,6 @@ def test_derivative_through_wrappers():
     assert dataclasses.fields(gradient.learner.scaler) == ()
 
 
-# Fails: arguments that are no learner and no scaler are taken, and strike later.
 @pytest.mark.parametrize(
     "make",
     [
