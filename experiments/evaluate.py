@@ -177,9 +177,9 @@ def candidate(
     return Candidate(name, learner, parameters)
 
 
-def spread_kernels(num_inputs: int) -> Any:
-    """Return nine Gaussians about the distances of standardised inputs, sqrt(D) 2^-4 to 2^4."""
-    return jaxmkl.Gaussian(np.sqrt(num_inputs) * 2.0 ** np.arange(-4, 5))
+def spread_kernels(num_inputs: int, narrowest: int = -4) -> Any:
+    """Return Gaussians about the distances of standardised inputs, sqrt(D) 2^narrowest to 2^4."""
+    return jaxmkl.Gaussian(np.sqrt(num_inputs) * 2.0 ** np.arange(narrowest, 5))
 
 
 def for_standardised(factory: str, num_inputs: int) -> dict[str, Any]:

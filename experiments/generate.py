@@ -9,6 +9,7 @@ the directions w_j, offsets and phases are exchanged at once for others: the abr
 stationary stream keeps the first ones and does not turn.
 """
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -24,19 +25,23 @@ CONCEPTS = 8  # they recur after that many changes
 WAVES = 6
 PERIOD = 5_000
 TURN = 20_000
+PADDING = 4096  # numbers of examples are made up to a multiple, so that few are compiled for
 
 
 @partial(jax.jit, static_argnames=("drift", "dtype"))
 def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tuple:
+    # flat draws: those of several axes take seconds to compile
     keys = jax.random.split(key, 4)
-    directions = jax.random.normal(keys[0], (CONCEPTS, WAVES, DIMENSIONS), dtype)
+    shape = (CONCEPTS, WAVES, DIMENSIONS)
+    directions = jax.random.normal(keys[0], (math.prod(shape),), dtype).reshape(shape)
     directions = directions / np.sqrt(3 * DIMENSIONS).astype(dtype)
-    offsets, phases = jax.random.uniform(
-        keys[1], (2, CONCEPTS, WAVES), dtype, minval=0.0, maxval=2 * np.pi
+    offsets, phases = (
+        jax.random.uniform(k, (CONCEPTS * WAVES,), dtype, maxval=2 * np.pi).reshape(shape[:2])
+        for k in keys[1:3]
     )
 
     def example(t: jax.Array) -> tuple:
-        draws = jax.random.normal(jax.random.fold_in(keys[2], t), (DIMENSIONS + 1,), dtype)
+        draws = jax.random.normal(jax.random.fold_in(keys[3], t), (DIMENSIONS + 1,), dtype)
         x = draws[:DIMENSIONS]
         concept = (t // PERIOD) % CONCEPTS if drift else jnp.zeros_like(t)
         angle = (t % TURN).astype(dtype) * (2 * np.pi / TURN) if drift else jnp.zeros((), dtype)
@@ -67,8 +72,10 @@ def examples(
     True
     """
     key = jax.random.key(key) if isinstance(key, int) else key
-    X, y = _examples(key, np.arange(start, stop, dtype=np.int32), drift, dtype)
-    return np.asarray(X), np.asarray(y)
+    number = stop - start
+    padded = -(-number // PADDING) * PADDING
+    X, y = _examples(key, start + np.arange(padded, dtype=np.int32), drift, dtype)
+    return np.asarray(X)[:number], np.asarray(y)[:number]
 
 
 def chunks(

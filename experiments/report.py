@@ -50,7 +50,7 @@ def row(name: tuple[str, str, str, str], values: Any, **others: Any) -> Row:
     1.4142135623730951
     """
     values = np.asarray(values, np.float64)
-    std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    std = float(values.std(ddof=1)) if np.ptp(values) > 0 else 0.0
     return Row(*name, mean=float(values.mean()), std=std, seeds=len(values), **others)
 
 
@@ -233,7 +233,9 @@ class Report:
         for column in beside:
             table.add_column(column, justify="right", style="dim")
         table.add_column("seeds", justify="right")
-        table.add_column("seconds a run", justify="right")
+        timed = any(row.seconds_per_run is not None for row in rows)
+        if timed:
+            table.add_column("seconds a run", justify="right")
         lines: dict[tuple[str, str], dict[str, Row]] = {}
         for row in rows:
             lines.setdefault((row.dataset, row.algorithm), {})[row.metric] = row
@@ -248,7 +250,7 @@ class Report:
                     cells.append(figure(cell.printed if cell else None, unit))
             cells += [figure(column.get(dataset)) for column in beside.values()]
             some = next(iter(line.values()))
-            cells += [str(some.seeds), figure(some.seconds_per_run)]
+            cells += [str(some.seeds), *([figure(some.seconds_per_run)] if timed else [])]
             if before is not None and dataset != before:
                 table.add_section()
             table.add_row(*cells)

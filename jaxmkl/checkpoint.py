@@ -92,12 +92,16 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+    _require_dtype(name, array.dtype)
+    return jnp.asarray(array)
+
+
+def _require_dtype(name: str, dtype: np.dtype) -> None:
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ValueError(
-            f"load: {name} is in {array.dtype}; switch double precision on first "
+            f"load: {name} is in {dtype}; switch double precision on first "
             "(jax.config.update('jax_enable_x64', True))"
         )
-    return jnp.asarray(array)
 
 
 def _leaves(state: Any) -> tuple[dict[str, jax.Array], Any]:
@@ -196,16 +200,17 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             with archive:
                 arrays = {key: archive[key] for key in archive.files}
             header = json.loads(bytes(arrays[_HEADER]).decode())
-            if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            if not isinstance(header, dict):
                 raise ValueError("its header is another's")
         except _UNREADABLE as error:
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
-    if header["version"] > _VERSION:
+    if header.get("format") != _FORMAT or header.get("version", 0) > _VERSION:
         raise ValueError(
-            f"load: {name} must be a checkpoint of version up to {_VERSION}; got version "
-            f"{header['version']!r}"
+            f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
+            f"{header.get('format')!r} of version {header.get('version')!r}"
         )
     dtype = header["dtype"]
+    _require_dtype("the checkpoint", np.dtype(dtype))
     learner = _rebuild(header["learner"], arrays)
     if like is not None:
         _require_alike(learner, like)
