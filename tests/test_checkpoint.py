@@ -70,7 +70,7 @@ def after_a_while(learner, dtype=np.float32, key=None):
 
     def numbers(leaf):
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return leaf
+            return jax.random.fold_in(key, rng.integers(100))
         if leaf.dtype == bool:
             return jnp.asarray(rng.integers(0, 2, leaf.shape).astype(bool))
         if jnp.issubdtype(leaf.dtype, jnp.integer):
@@ -82,7 +82,8 @@ def after_a_while(learner, dtype=np.float32, key=None):
         return jnp.asarray(values)
 
     key = jax.random.key(3) if key is None else key
-    return jax.tree.map(numbers, jax.jit(learner.init, static_argnums=(1, 2))(key, 2, dtype))
+    like = jax.eval_shape(lambda key: learner.init(key, NUM_INPUTS, dtype), key)
+    return jax.tree.map(numbers, like)
 
 
 def leaves_of(tree):
@@ -144,7 +145,9 @@ def test_double_precision_comes_back(name, path):
         loaded, resumed = jaxmkl.load(path)
         assert_same((loaded, resumed), (learner, state))
         assert learner.dtype(resumed) == np.float64
-    with pytest.raises(ValueError, match=r"load: the checkpoint is in float64.*jax_enable_x64"):
+    with pytest.raises(
+        ValueError, match=r"load: state.*frequencies is in float64.*jax_enable_x64"
+    ):
         jaxmkl.load(path)
 
 
@@ -383,8 +386,9 @@ def test_tracers_are_refused(path):
 # --- going on from a checkpoint ------------------------------------------------------------------
 
 
-# Not shrunk, as each cut is compiled.
-@hypothesis.settings(max_examples=5, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+# At cut 7 the uninterrupted run ends with a block of padding, and the resumed one does not.
+# A failure is not shrunk, as each cut is compiled.
+@hypothesis.settings(max_examples=3, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 @hypothesis.example(cut=7)
 @given(cut=st.integers(1, NUM_EXAMPLES - 1))
 def test_a_resumed_run_goes_on_bit_for_bit(tmp_path_factory, cut):
@@ -487,6 +491,18 @@ def test_a_save_that_fails_leaves_what_was_there(where, before, error, path, mon
         assert_same(jaxmkl.load(path), (learner, state))
 
 
+def test_the_file_is_written_beside_its_place(path, monkeypatch):
+    """From another file system it would be copied, and an interruption leave half of it."""
+    moves = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *move: (moves.append(move), replace(*move)))
+    learner = small()
+    jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
+    ((source, target),) = moves
+    assert os.path.dirname(source) == os.path.dirname(target) == str(path.parent)
+    assert source != target
+
+
 def test_missing_files_and_folders(path):
     with pytest.raises(FileNotFoundError, match=re.escape(path.name)):
         jaxmkl.load(path)
@@ -569,12 +585,15 @@ def set_item(key, value):
 CHANGES = {
     "newer version": (
         set_item("version", 2),
-        "version up to 1; got 'jaxmkl checkpoint' of ver.* 2",
+        "load: .* must be a checkpoint of version up to 1; got version 2",
     ),
-    "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
+    "another format": (
+        set_item("format", "tune"),
+        "load: .* is no readable checkpoint: its header is another's",
+    ),
     "array missing": (
         lambda header, arrays: arrays.pop("state.log_weights"),
-        r"load: the state must.*lacks \['state\.log_weights'\]",
+        r"load: the state must be one of the learner's; it lacks \['state\.log_weights'\]",
     ),
     "array too many": (
         lambda header, arrays: arrays.update({"state.more": np.zeros(2, np.float32)}),

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 import jaxmkl
+from jaxmkl.learner import input_bound
 
 NUM_EXAMPLES, NUM_INPUTS = 12, 2
 
@@ -149,12 +150,14 @@ def test_moments_of_a_far_column_in_single_precision():
 
 
 def test_moments_survive_the_largest_inputs():
+    """The squares of some are at the end of single precision; their sum is beyond it."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 1)).astype(np.float32)
-    X[10], X[11] = 4e18, -4e18  # squares of differences from a mean are near the largest float
+    X = rng.normal(size=(60, 1)).astype(np.float32)
+    X[10::10, 0] = input_bound(np.float32) * np.array([1, -1, 0.5, 1, -1])
     _, Z = run(jaxmkl.RunningMoments(), X, jax.random.key(0))
-    assert np.isfinite(Z).all()
-    np.testing.assert_allclose(Z, standardized_by_prefix(X.astype(np.float64)), atol=1e-5)
+    expected = standardized_by_prefix(X.astype(np.float64))
+    assert (np.abs(expected[10::10]) > 0.5).all()
+    np.testing.assert_allclose(Z, expected, atol=1e-5)
 
 
 # --- ranks ---------------------------------------------------------------------------------------

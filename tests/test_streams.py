@@ -35,6 +35,7 @@ def data():
     return X.astype(np.float32), y.astype(np.float32)
 
 
+@functools.cache
 def begin(learner=REGRESSION, dtype=None):
     return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
@@ -213,6 +214,18 @@ def test_what_is_refused(name, module):
     if name != "X too wide":  # without a state, X itself says how wide it is
         with pytest.raises(ValueError, match=message):
             jaxmkl.run_many(learner, jax.random.split(jax.random.key(0), 2), X, y, **arguments)
+
+
+# Fails: whole numbers are not compared with the bound, which those of 64 bits can pass. Such a row
+# of X is then passed over in the scan without a word; such a y of uint64 has an infinite loss.
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_huge_whole_numbers_are_refused(name, dtype):
+    X, y = (np.abs(array).astype(dtype) for array in data())
+    huge = (X, y)[name == "y"]
+    huge[3] = np.iinfo(dtype).max
+    with pytest.raises(ValueError, match=rf"{name} must be finite and of magnitude at most"):
+        run(X=X, y=y)
 
 
 @pytest.mark.parametrize(
@@ -497,8 +510,8 @@ def whole():
     return run(record=everything)
 
 
-@settings(max_examples=12)
-@given(st.lists(st.sampled_from([0, 1, 4, 13, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
+@settings(max_examples=10)
+@given(st.lists(st.sampled_from([0, 1, 5, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
 def test_cutting_changes_no_bit(cuts):
     """Chunks of any lengths, empty ones among them."""
     streamed = chunked(cuts)
@@ -555,6 +568,7 @@ def test_each_longest_length_is_compiled_once():
 
 
 def test_a_shorter_chunk_compiles_nothing(caplog):
+    """Not even to pad it and to cut its records."""
     X, y = data()
 
     def chunks():
