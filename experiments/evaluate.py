@@ -27,11 +27,10 @@ __all__ = [
     "check_settings",
     "compiled",
     "evaluate",
-    "for_standardised",
     "keys_of",
+    "pausing",
     "prepare",
     "recent",
-    "spread_kernels",
     "timed",
     "without_info",
 ]
@@ -177,21 +176,14 @@ def candidate(
     return Candidate(name, learner, parameters)
 
 
-def spread_kernels(num_inputs: int, narrowest: int = -4) -> Any:
-    """Return Gaussians about the distances of standardised inputs, sqrt(D) 2^narrowest to 2^4."""
-    return jaxmkl.Gaussian(np.sqrt(num_inputs) * 2.0 ** np.arange(narrowest, 5))
+def pausing(factory: str) -> dict[str, Any]:
+    """Return arguments with which a learner that may skip labels does so at targets of variance 1.
 
-
-def for_standardised(factory: str, num_inputs: int) -> dict[str, Any]:
-    """Return arguments of a factory for standardised features and a target of variance near 1.
-
-    Nine Gaussians about the distances of such features, sqrt(D) 2^-4 to 2^4; and where labels are
-    skipped, a tolerance in proportion to the target, so that a good part of them is.
+    The library's tolerance suits the paper's targets, whose variance is some thousandths.
     """
-    arguments: dict[str, Any] = {"kernels": spread_kernels(num_inputs)}
-    if "tolerance" in accepts(factory):
-        arguments |= {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
-    return arguments
+    if "tolerance" not in accepts(factory):
+        return {}
+    return {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from .evaluate import (
     candidate,
     check_settings,
     evaluate,
-    for_standardised,
+    pausing,
 )
 from .options import Options, UsageError, chosen, refused
 from .report import Panel, Report, Row
@@ -81,8 +81,7 @@ def run(options: Options, report: Report) -> None:
     online = scalers.get(options.scale)
     built = []
     for name in names:
-        arguments = for_standardised(name, stream.X.shape[1]) if options.scale != "none" else {}
-        built.append(candidate(name, name, stream.task, options.settings, online, **arguments))
+        built.append(candidate(name, name, stream.task, options.settings, online, **pausing(name)))
     seeds = SEEDS if options.seeds is None else options.seeds
     rows, errors, labels = [], {}, {}
     with report.progress("run", len(built)) as step:

@@ -20,7 +20,7 @@ from .evaluate import (
     Stream,
     candidate,
     check_settings,
-    for_standardised,
+    pausing,
     prepare,
     recent,
 )
@@ -77,11 +77,8 @@ STREAMS: dict[str, Callable[[], Stream]] = {
 def candidates(stream: Stream, options: Options, names: tuple[str, ...]) -> list[Candidate]:
     """Build the family for a stream: bundled sets are scaled online, inside the scan."""
     scaler = None if stream.name == "drift" else jaxmkl.RunningMoments()
-    num_inputs = stream.X.shape[1]
     return [
-        candidate(
-            name, name, stream.task, options.settings, scaler, **for_standardised(name, num_inputs)
-        )
+        candidate(name, name, stream.task, options.settings, scaler, **pausing(name))
         for name in names
     ]
 
