@@ -145,9 +145,7 @@ def test_double_precision_comes_back(name, path):
         loaded, resumed = jaxmkl.load(path)
         assert_same((loaded, resumed), (learner, state))
         assert learner.dtype(resumed) == np.float64
-    with pytest.raises(
-        ValueError, match=r"load: state.*frequencies is in float64.*jax_enable_x64"
-    ):
+    with pytest.raises(ValueError, match=r"load: the checkpoint is in float64.*jax_enable_x64"):
         jaxmkl.load(path)
 
 
@@ -388,7 +386,7 @@ def test_tracers_are_refused(path):
 
 # At cut 7 the uninterrupted run ends with a block of padding, and the resumed one does not.
 # A failure is not shrunk, as each cut is compiled.
-@hypothesis.settings(max_examples=3, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+@hypothesis.settings(max_examples=2, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 @hypothesis.example(cut=7)
 @given(cut=st.integers(1, NUM_EXAMPLES - 1))
 def test_a_resumed_run_goes_on_bit_for_bit(tmp_path_factory, cut):
@@ -585,12 +583,9 @@ def set_item(key, value):
 CHANGES = {
     "newer version": (
         set_item("version", 2),
-        "load: .* must be a checkpoint of version up to 1; got version 2",
+        "version up to 1; got 'jaxmkl checkpoint' of ver.* 2",
     ),
-    "another format": (
-        set_item("format", "tune"),
-        "load: .* is no readable checkpoint: its header is another's",
-    ),
+    "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
     "array missing": (
         lambda header, arrays: arrays.pop("state.log_weights"),
         r"load: the state must be one of the learner's; it lacks \['state\.log_weights'\]",
