@@ -216,8 +216,8 @@ def labelling(job: Job) -> None:
             units=MSE,
             notes=(
                 "every second: the label of every second example, whatever the experts say",
-                f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the tolerance "
-                "was chosen on these data, one for each set",
+                f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the "
+                "tolerance was chosen on these data, one for each set",
             ),
         )
 

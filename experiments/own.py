@@ -79,9 +79,10 @@ def run(options: Options, report: Report) -> None:
     stream, notes = read(options)
     scalers = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks()}
     online = scalers.get(options.scale)
-    built = []
-    for name in names:
-        built.append(candidate(name, name, stream.task, options.settings, online, **pausing(name)))
+    built = [
+        candidate(name, name, stream.task, options.settings, online, **pausing(name))
+        for name in names
+    ]
     seeds = SEEDS if options.seeds is None else options.seeds
     rows, errors, labels = [], {}, {}
     with report.progress("run", len(built)) as step:
@@ -96,8 +97,8 @@ def run(options: Options, report: Report) -> None:
             labels[learner.name] = runs.times, runs.labels
             metric = runs.metric.replace("_", " ")
     if options.scale != "none" and any("tolerance" in learner.parameters for learner in built):
-        pausing = f"up to {MAX_SKIPS} labels skipped in a row"
-        notes = (*notes, f"learners that skip labels: tolerance {TOLERANCE:g}, {pausing}")
+        skips = f"up to {MAX_SKIPS} labels skipped in a row"
+        notes = (*notes, f"learners that skip labels: tolerance {TOLERANCE:g}, {skips}")
     how = {"moments": "online by running moments", "ranks": "online by running ranks"}.get(
         options.scale,
         "not at all" if options.scale == "none" else f"by the whole file, {options.scale}",

@@ -182,9 +182,11 @@ def _as_floating(array: Any, dtype: Any) -> jax.Array:
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        return  # whole numbers and booleans are within every bound
-    usable = abs(array) <= min(bound, float(jnp.finfo(array.dtype).max))
+    if array.dtype == bool:
+        return
+    limits = jnp.finfo if jnp.issubdtype(array.dtype, jnp.floating) else jnp.iinfo
+    bound = min(bound, float(limits(array.dtype).max))
+    usable = (-bound <= array) & (array <= bound)
     if bool(usable.all()):
         return
     where = tuple(int(i[0]) for i in np.nonzero(~np.asarray(usable)))

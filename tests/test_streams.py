@@ -216,8 +216,6 @@ def test_what_is_refused(name, module):
             jaxmkl.run_many(learner, jax.random.split(jax.random.key(0), 2), X, y, **arguments)
 
 
-# Fails: whole numbers are not compared with the bound, which those of 64 bits can pass. Such a row
-# of X is then passed over in the scan without a word; such a y of uint64 has an infinite loss.
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize("name", ["X", "y"])
 def test_huge_whole_numbers_are_refused(name, dtype):
