@@ -355,7 +355,7 @@ class RLS:
         # an example that was not learned from leaves no trace: its row of the factor is zero
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
-        gains = _merged(state.gains, new, codes.slot[0], fresh & learned)
+        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
         state = state._replace(gains=gains)
         full = round % b == 0
         if b == B:
