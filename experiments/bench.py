@@ -39,12 +39,16 @@ CHUNK = 100_000
 def in_turn(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
     """Call functions in turn, several rounds of them, and return the seconds of each call.
 
+    Each timed call follows one of the same function that is not timed, so that none pays for what
+    another left in the caches.
+
     >>> list(map(len, in_turn({"one": lambda: 1, "two": lambda: 2}, 3).values()))
     [3, 3]
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
+            jax.block_until_ready(function())
             began = time.perf_counter()
             jax.block_until_ready(function())
             seconds[name].append(time.perf_counter() - began)
