@@ -384,4 +384,5 @@ PAPER = Paper(
     seeds=10,
     task="regression",
     generated=(STATIONARY,),
+    parts_without_files=("regret",),
 )

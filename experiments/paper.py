@@ -28,6 +28,7 @@ class Paper:
     seeds: int
     task: str
     generated: Sequence[str] = ()  # data sets that are made, not read
+    parts_without_files: Sequence[str] = ()  # parts that play generated data sets alone
 
 
 @dataclasses.dataclass
@@ -95,6 +96,8 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     for name, factory in factories.items():
         candidate(name, factory, paper.task, options.settings)  # a bad value is refused at once
     files = [name for name in datasets if name not in paper.generated]
+    if set(parts) <= set(paper.parts_without_files):
+        files = []
     if files:
         folder = data_folder(options)
         missing = [name for name in files if not (folder / f"{name}.npz").is_file()]

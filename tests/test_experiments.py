@@ -213,7 +213,7 @@ def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(amkl, "LENGTHS", (500, 1000))
     out, plots = tmp_path / "amkl.json", tmp_path / "plots"
-    arguments = ["amkl", "--parts", "regret", "--datasets", "stationary", "--seeds", "2"]
+    arguments = ["amkl", "--parts", "regret", "--seeds", "2"]
     arguments += ["--algorithms", "raker", "--json", str(out), "--plots", str(plots)]
     assert main([*arguments, "--set", "step_size=0.005", "--set", "num_features=20"]) == 0
     rows = rows_of(out)
