@@ -74,7 +74,6 @@ class Runs(NamedTuple):
     error: np.ndarray  # (S, T): the metric up to each round
     labels: np.ndarray  # (S, T): the share of labels asked for up to each round
     weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
-    seconds_compile: float
     seconds_per_run: float
 
     @property
@@ -249,7 +248,7 @@ def prepare(
         core: Any = learner.learner if isinstance(learner, jaxmkl.Scaled) else learner
         record = _with_weights(core.kernels.num_kernels)
     arguments = (learner, keys, stream.X, stream.y)
-    function, compiling = compiled(_run_many, *arguments, permute=permute, record=record)
+    function, _ = compiled(_run_many, *arguments, permute=permute, record=record)
 
     def play() -> Runs:
         outputs, running = timed(function, *arguments)
@@ -266,7 +265,6 @@ def prepare(
             error=error,
             labels=jaxmkl.metrics.running_label_rate(np.asarray(outputs.queried)),
             weights=np.asarray(outputs.info) if weights else None,
-            seconds_compile=compiling,
             seconds_per_run=running / seeds,
         )
 
