@@ -140,8 +140,9 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
     num_inputs, dtype = learner.num_inputs(state), str(learner.dtype(state))
+    capacity = learner.capacity(state)
     leaves, _ = _leaves(state)
-    _require_fit("save", learner, num_inputs, dtype, leaves)
+    _require_fit("save", learner, num_inputs, dtype, capacity, leaves)
     keys = {}
     for name, leaf in leaves.items():
         if _is_key(leaf):
@@ -157,6 +158,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
         "learner": description,
         "num_inputs": num_inputs,
         "dtype": dtype,
+        "capacity": capacity,
         "keys": keys,
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -221,13 +223,22 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
         elif key.startswith("state"):
             found[key] = _on_device(key, arrays[key])
-    tree = _require_fit("load", learner, header["num_inputs"], dtype, found)
+    tree = _require_fit(
+        "load", learner, header["num_inputs"], dtype, header.get("capacity"), found
+    )
     return learner, jax.tree.unflatten(tree, [found[key] for key in _names(tree)])
 
 
-def _template(learner: Learner, num_inputs: int, dtype: Any) -> tuple[dict[str, Any], Any]:
+def _template(
+    learner: Learner, num_inputs: int, dtype: Any, capacity: int | None
+) -> tuple[dict[str, Any], Any]:
     """Names, shapes and dtypes of the leaves of a learner's state, and the tree."""
-    return _leaves(jax.eval_shape(lambda key: learner.init(key, num_inputs, dtype), _any_key))
+
+    def start(key: Any) -> Any:
+        state = learner.init(key, num_inputs, dtype)
+        return state if capacity is None else learner.enlarged(state, capacity)
+
+    return _leaves(jax.eval_shape(start, _any_key))
 
 
 def _names(tree: Any) -> list[str]:
@@ -236,14 +247,19 @@ def _names(tree: Any) -> list[str]:
 
 
 def _require_fit(
-    action: str, learner: Learner, num_inputs: int, dtype: str, leaves: dict[str, jax.Array]
+    action: str,
+    learner: Learner,
+    num_inputs: int,
+    dtype: str,
+    capacity: int | None,
+    leaves: dict[str, jax.Array],
 ) -> Any:
     """Raise unless these are the leaves of a state of this learner; return its tree.
 
     The states of many runs, with one or several leading axes in common, are one state, too.
     """
     try:
-        expected, tree = _template(learner, num_inputs, dtype)
+        expected, tree = _template(learner, num_inputs, dtype, capacity)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
     if set(leaves) != set(expected):

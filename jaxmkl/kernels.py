@@ -41,6 +41,8 @@ __all__ = [
 
 # So many inputs at a time are subtracted, squared and summed.
 _INPUTS_AT_ONCE = 32
+# Squared distances below this share of the squared norms are not left to the expansion.
+_CLOSE = 1 / 256
 
 
 class Products(NamedTuple):
@@ -53,8 +55,10 @@ class Products(NamedTuple):
 def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
     """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
 
-    Distances are summed squared differences: the expansion |x|² + |y|² - 2 x·y is one matrix
-    product, but in float32 it loses near duplicates of large norm, which narrow kernels live on.
+    The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it loses
+    near duplicates of large norm, which narrow kernels live on. So up to 32 inputs, differences
+    are squared and summed. Beyond, the expansion is used where it is exact (whole numbers of
+    moderate size) or where no distance is small against the norms; else differences again.
 
     >>> import jax.numpy as jnp
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
@@ -62,7 +66,39 @@ def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
     """
     chex.assert_rank([X, Y], 2)
     chex.assert_equal_shape_suffix([X, Y], 1)
-    inner = jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
+    return Products(_inner(X, Y), _squared_distances(X, Y))
+
+
+def _inner(X: jax.Array, Y: jax.Array) -> jax.Array:
+    return jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
+
+
+@jax.custom_jvp
+def _squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Squared distances (n, m)."""
+    if X.shape[1] <= _INPUTS_AT_ONCE:
+        return _summed_differences(X, Y)
+    norms = jnp.sum(X**2, axis=1), jnp.sum(Y**2, axis=1)
+    total = norms[0][:, None] + norms[1][None, :]
+    expanded = jnp.maximum(total - 2.0 * _inner(X, Y), 0.0)
+    whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Y) == Y)
+    exact = whole & (jnp.max(norms[0]) + jnp.max(norms[1]) < 0.5 / jnp.finfo(X.dtype).eps)
+    doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
+    # a loop of no turn or one: mapped over runs, it turns only if one of them needs it
+    return jax.lax.fori_loop(
+        0, doubtful.astype(jnp.int32), lambda _, d: _summed_differences(X, Y), expanded
+    )
+
+
+@_squared_distances.defjvp
+def _squared_distances_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    (X, Y), (dX, dY) = primals, tangents
+    own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
+    return _squared_distances(X, Y), 2.0 * (own - _inner(dX, Y) - _inner(X, dY))
+
+
+def _summed_differences(X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Squared distances (n, m) as sums of squared differences, some columns at a time."""
 
     def parts(Z: jax.Array) -> jax.Array:
         """The columns in equal parts, filled up with zeros: (parts, rows, columns)."""
@@ -73,9 +109,10 @@ def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
         x, y = part
         return total + jnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1), None
 
+    zero = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
     if X.shape[1] <= _INPUTS_AT_ONCE:
-        return Products(inner, add(jnp.zeros_like(inner), (X, Y))[0])
-    return Products(inner, jax.lax.scan(add, jnp.zeros_like(inner), (parts(X), parts(Y)))[0])
+        return add(zero, (X, Y))[0]
+    return jax.lax.scan(add, zero, (parts(X), parts(Y)))[0]
 
 
 def _stacked(parameter: Any, dtype: Any) -> jax.Array:
@@ -84,16 +121,40 @@ def _stacked(parameter: Any, dtype: Any) -> jax.Array:
 
 
 class Kernel:
-    """What kernels and dictionaries have in common."""
+    """What kernels and dictionaries have in common.
+
+    A kernel that is exp(-u) of something is handled by its exponent u: sums of such values keep
+    their sign and their relative precision when all terms are below the smallest number. What
+    kernels are computed as is called their code: u for those kernels, the value for the others.
+    """
 
     @property
     def num_kernels(self) -> int:
         """Number of kernels P."""
         raise NotImplementedError
 
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """For each of the P kernels: whether it is exp(-u) and its code is u."""
+        return (False,) * self.num_kernels
+
+    @property
+    def families(self) -> tuple["Kernel", ...]:
+        """The kernels as parts of one family each."""
+        return (self,)
+
+    def codes(self, products: Products) -> jax.Array:
+        """Codes (P, n, m): u of kernels that are exp(-u), values of the others."""
+        raise NotImplementedError
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Codes (n, m) of one kernel a column: column j is of the kernel ``index[j]``."""
+        raise NotImplementedError
+
     def evaluate(self, products: Products) -> jax.Array:
         """Kernel values (P, n, m) from inner products and squared distances."""
-        raise NotImplementedError
+        codes = self.codes(products)
+        return jnp.exp(-codes) if self.exponential[0] else codes
 
     def gram(self, X: jax.Array, Y: jax.Array | None = None) -> jax.Array:
         """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X).
@@ -115,6 +176,21 @@ class ShiftInvariantKernel(Kernel):
     def num_kernels(self) -> int:
         """Number of kernels P."""
         return int(np.prod(jnp.shape(self.bandwidth)))
+
+    def profile(self, squared_distance: jax.Array, bandwidth: jax.Array) -> jax.Array:
+        """Codes of squared distances by bandwidths of a shape that goes with theirs."""
+        raise NotImplementedError
+
+    def codes(self, products: Products) -> jax.Array:
+        """Codes (P, n, m)."""
+        distance = products.squared_distance
+        return self.profile(distance[None], _stacked(self.bandwidth, distance.dtype))
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Codes (n, m)."""
+        distance = products.squared_distance
+        b = jnp.atleast_1d(jnp.asarray(self.bandwidth, distance.dtype))
+        return self.profile(distance, b[index][None, :])
 
     def frequency_scale(self, dtype: Any) -> jax.Array:
         """What frequencies drawn for bandwidth 1 are multiplied by: 1 / bandwidth, shape (P,)."""
@@ -151,10 +227,14 @@ class Gaussian(ShiftInvariantKernel):
     def __post_init__(self) -> None:
         _check_bandwidth(self)
 
-    def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
-        b = _stacked(self.bandwidth, products.inner.dtype)
-        return jnp.exp(-products.squared_distance[None] / (2.0 * b**2))
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * self.num_kernels
+
+    def profile(self, squared_distance: jax.Array, bandwidth: jax.Array) -> jax.Array:
+        """The exponents r² / (2 b²)."""
+        return squared_distance * (0.5 / bandwidth**2)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
         """All ones: frequencies are Gaussian."""
@@ -173,12 +253,15 @@ class Laplacian(ShiftInvariantKernel):
     def __post_init__(self) -> None:
         _check_bandwidth(self)
 
-    def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
-        b = _stacked(self.bandwidth, products.inner.dtype)
-        apart = products.squared_distance > 0
-        distance = jnp.where(apart, jnp.sqrt(jnp.where(apart, products.squared_distance, 1.0)), 0)
-        return jnp.exp(-distance[None] / b)
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * self.num_kernels
+
+    def profile(self, squared_distance: jax.Array, bandwidth: jax.Array) -> jax.Array:
+        """The exponents r / b."""
+        apart = squared_distance > 0
+        return jnp.where(apart, jnp.sqrt(jnp.where(apart, squared_distance, 1.0)), 0) / bandwidth
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
         """1/|u| with u ~ N(0, 1): frequencies are multivariate Cauchy."""
@@ -195,10 +278,9 @@ class Cauchy(ShiftInvariantKernel):
     def __post_init__(self) -> None:
         _check_bandwidth(self)
 
-    def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
-        b = _stacked(self.bandwidth, products.inner.dtype)
-        return 1.0 / (1.0 + products.squared_distance[None] / b**2)
+    def profile(self, squared_distance: jax.Array, bandwidth: jax.Array) -> jax.Array:
+        """The values."""
+        return 1.0 / (1.0 + squared_distance / bandwidth**2)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
         """sqrt(2 e) with e ~ Exp(1): frequencies are multivariate Laplace."""
@@ -243,14 +325,24 @@ class Polynomial(Kernel):
         """Number of kernels P."""
         return max(len(self._degrees), int(np.prod(jnp.shape(self.offset))))
 
-    def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
+    def _powers(self, inner: jax.Array) -> list[jax.Array]:
+        """Values by each of the P kernels, of the shape of ``inner``."""
         P = self.num_kernels
-        offset = jnp.broadcast_to(_stacked(self.offset, products.inner.dtype), (P, 1, 1))
+        offset = jnp.broadcast_to(jnp.asarray(self.offset, inner.dtype), (P,))
         degrees = self._degrees * (P if len(self._degrees) == 1 else 1)
-        return jnp.stack(
-            [jax.lax.integer_pow(products.inner + offset[i], q) for i, q in enumerate(degrees)]
-        )
+        return [jax.lax.integer_pow(inner + offset[i], q) for i, q in enumerate(degrees)]
+
+    def codes(self, products: Products) -> jax.Array:
+        """Kernel values (P, n, m)."""
+        return jnp.stack(self._powers(products.inner))
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Kernel values (n, m)."""
+        powers = self._powers(products.inner)
+        value = powers[0]
+        for i, power in enumerate(powers[1:], start=1):
+            value = jnp.where((index == i)[None, :], power, value)
+        return value
 
 
 @pytree.dataclass
@@ -262,9 +354,13 @@ class Linear(Kernel):
         """One."""
         return 1
 
-    def evaluate(self, products: Products) -> jax.Array:
+    def codes(self, products: Products) -> jax.Array:
         """Kernel values (1, n, m)."""
         return products.inner[None]
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Kernel values (n, m)."""
+        return products.inner
 
 
 @pytree.dataclass
@@ -310,6 +406,31 @@ class KernelDictionary(ShiftInvariantKernel):
                 f"Cauchy) to have Fourier features; got {', '.join(others)}"
             )
         return found
+
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """For each of the P kernels: whether it is exp(-u)."""
+        return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
+
+    @property
+    def families(self) -> tuple[Kernel, ...]:
+        """The kernels as parts of one family each."""
+        return tuple(family for kernel in self.kernels for family in kernel.families)
+
+    def codes(self, products: Products) -> jax.Array:
+        """Codes (P, n, m)."""
+        return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Codes (n, m) of one kernel a column."""
+        result = jnp.zeros_like(products.inner)
+        start = 0
+        for kernel in self.kernels:
+            local = jnp.clip(index - start, 0, kernel.num_kernels - 1)
+            of_part = kernel.column_codes(products, local)
+            result = jnp.where((index >= start)[None, :], of_part, result)
+            start += kernel.num_kernels
+        return result
 
     def evaluate(self, products: Products) -> jax.Array:
         """Kernel values (P, n, m)."""

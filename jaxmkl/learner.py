@@ -98,6 +98,18 @@ class Learner:
         """The largest block size of at most ``block_size`` that the learner can do."""
         return block_size
 
+    def capacity(self, state: Any) -> int | None:
+        """Support vectors a state has room for; None where it cannot run short."""
+        return None
+
+    def num_supports(self, state: Any) -> jax.Array:
+        """Support vectors that fill that room, a number."""
+        return jnp.zeros((), jnp.int32)
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """The state with room for ``capacity`` support vectors, at least."""
+        return state
+
     def encode(self, state: Any, X: jax.Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B."""
         raise NotImplementedError

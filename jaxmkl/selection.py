@@ -1,7 +1,9 @@
-"""Which experts take part in the prediction: all, or a subset drawn by adaptive kernel selection.
+"""Which experts predict, and which kernels learn: all, or some drawn by their weights.
 
-A rule draws from noise that depends on the key and the round alone, so that the noise of a whole
-block can be made at once.
+Experts predict until the next draw (:class:`AllKernels`, :class:`AdaptiveKernelSelection`);
+kernels are chosen to learn from one example (:class:`LearnAll`, :class:`LearnSampled`). A rule
+draws from noise that depends on the key and the round alone, so that the noise of a whole block
+can be made at once.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +13,14 @@ import jax.numpy as jnp
 
 from jaxmkl import pytree
 
-__all__ = ["AdaptiveKernelSelection", "AllKernels", "Selection"]
+__all__ = [
+    "AdaptiveKernelSelection",
+    "AllKernels",
+    "LearnAll",
+    "LearnSampled",
+    "Learning",
+    "Selection",
+]
 
 
 class Selection(Protocol):
@@ -97,3 +106,73 @@ class AdaptiveKernelSelection:
         K = jnp.sum(relative > jnp.asarray(self.threshold, relative.dtype))
         first = jnp.arange(E) == jnp.argmax(log_weights + noise.gumbel)
         return first | (noise.uniform < K.astype(relative.dtype) / E)
+
+
+class Learning(Protocol):
+    """A rule for which kernels learn from an example; a frozen pytree dataclass."""
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws."""
+        ...
+
+    @property
+    def judge_sampled(self) -> bool:
+        """Whether only kernels that were drawn are judged."""
+        ...
+
+    def probabilities(self, log_weights: jax.Array) -> jax.Array | None:
+        """Probability (P,) with which a kernel learns; None for always."""
+        ...
+
+
+@pytree.dataclass
+class LearnAll:
+    """Every kernel learns from every example."""
+
+    random = False
+    judge_sampled = False
+
+    def probabilities(self, log_weights: jax.Array) -> None:
+        """Always."""
+        return None
+
+
+@pytree.dataclass
+class LearnSampled:
+    """A kernel learns with probability p = (1 - δ) w / max w + δ.
+
+    Args:
+      smoothing: δ in [0, 1].
+      judge_sampled: whether only kernels that were drawn are discounted, as in OMKC(SD) (static).
+
+    Raises:
+      ValueError: when the smoothing is outside [0, 1].
+
+    References:
+      Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1.
+
+    >>> import jax.numpy as jnp
+    >>> LearnSampled(0.5).probabilities(jnp.log(jnp.array([1.0, 0.5])))
+    Array([1.  , 0.75], dtype=float32)
+    """
+
+    smoothing: Any = 0.001
+    judge_sampled: bool = pytree.static(default=False)
+    random = True
+
+    def __post_init__(self) -> None:
+        smoothing = pytree.as_leaf(
+            self,
+            "smoothing",
+            self.smoothing,
+            minimum=0.0,
+            maximum=1.0,
+            wanted="a number in [0, 1]",
+        )
+        object.__setattr__(self, "smoothing", smoothing)
+
+    def probabilities(self, log_weights: jax.Array) -> jax.Array:
+        """p (P,)."""
+        delta = jnp.asarray(self.smoothing, log_weights.dtype)
+        return (1.0 - delta) * jnp.exp(log_weights - jnp.max(log_weights)) + delta

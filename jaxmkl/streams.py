@@ -98,7 +98,7 @@ def _run_many(
     record: Record,
 ) -> tuple[Any, Any]:
     def one(key: jax.Array) -> tuple[Any, Any]:
-        state = learner.init(_init_key(key), X.shape[1], X.dtype)
+        state = learner.enlarged(learner.init(_init_key(key), X.shape[1], X.dtype), X.shape[0])
         order = _order(key, X.shape[0]) if permute else None
         return _scan(learner, state, X, y, order, X.shape[0], block_size, record)
 
@@ -130,6 +130,20 @@ def _block_size(learner: Learner, block_size: int | None) -> int:
     if not isinstance(block_size, int | np.integer) or block_size < 1:
         raise ValueError(f"block_size must be an integer of at least 1; got {block_size!r}")
     return learner.fit_block_size(int(block_size))
+
+
+def _with_room(learner: Learner, state: Any, examples: int, at_least: float = 1.0) -> Any:
+    """The state with room for all of so many examples as support vectors.
+
+    Inside a caller's own jit the number in use is not known, and the state is left as it is.
+    """
+    capacity, used = learner.capacity(state), learner.num_supports(state)
+    if capacity is None or isinstance(used, jax.core.Tracer) or jnp.ndim(used):
+        return state
+    wanted = int(used) + examples
+    if wanted <= capacity:
+        return state
+    return learner.enlarged(state, max(wanted, int(at_least * capacity)))
 
 
 def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple[Any, Any]:
@@ -243,6 +257,7 @@ def run(
     """
     X, y = _check(learner, X, y, learner.num_inputs(state), learner.dtype(state))
     size = _block_size(learner, block_size)
+    state = _with_room(learner, state, X.shape[0])
     return _run(learner, state, X, y, X.shape[0], block_size=size, record=record)
 
 
@@ -367,6 +382,8 @@ def stream(
         length = X.shape[0]
         longest = max(longest, length)
         padding = longest - length
+        # twice as much at a time: few sizes, few compilations
+        state = _with_room(learner, state, length, at_least=2.0)
         X = jax.device_put(np.pad(np.asarray(X), ((0, padding), (0, 0))))
         y = jax.device_put(np.pad(np.asarray(y), (0, padding)))
         state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)

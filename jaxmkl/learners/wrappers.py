@@ -47,6 +47,18 @@ class _Wrapper(Learner):
         """Floating dtype of the state."""
         return self.learner.dtype(state.inner)
 
+    def capacity(self, state: Any) -> int | None:
+        """That of the learner inside."""
+        return self.learner.capacity(state.inner)
+
+    def num_supports(self, state: Any) -> jax.Array:
+        """Those of the learner inside."""
+        return self.learner.num_supports(state.inner)
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """As the learner inside."""
+        return state._replace(inner=self.learner.enlarged(state.inner, capacity))
+
     def encode(self, state: Any, X: jax.Array) -> Any:
         """As the learner inside."""
         return self.learner.encode(state.inner, X)
