@@ -84,10 +84,13 @@ def _squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
     whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Y) == Y)
     exact = whole & (jnp.max(norms[0]) + jnp.max(norms[1]) < 0.5 / jnp.finfo(X.dtype).eps)
     doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
+
+    def again(turn: jax.Array, _: jax.Array) -> jax.Array:
+        # the turn is 0; a body that depended on nothing of the loop would be moved out of it
+        return _summed_differences(X + turn.astype(X.dtype), Y)
+
     # a loop of no turn or one: mapped over runs, it turns only if one of them needs it
-    return jax.lax.fori_loop(
-        0, doubtful.astype(jnp.int32), lambda _, d: _summed_differences(X, Y), expanded
-    )
+    return jax.lax.fori_loop(0, doubtful.astype(jnp.int32), again, expanded)
 
 
 @_squared_distances.defjvp
