@@ -212,7 +212,7 @@ class SelfTuned:
         victims = state.victims if view.shrink is None else state.victims * view.shrink
         victims = victims + coefficient[:, None] * view.kernel[:, :R]
         goes = view.learned & view.full
-        here = (jnp.arange(R) == view.oldest[:, None]) & goes[:, None]
+        here = (jnp.arange(R)[None, :] == view.oldest[:, None]) & goes[:, None]
         a = jnp.sum(jnp.where(here, view.coefficients[:, :R], 0.0), axis=1)
         mu = jnp.sign(a) * jnp.sum(jnp.where(here, victims, 0.0), axis=1)
         d = jnp.abs(a)
@@ -243,7 +243,7 @@ class SelfTuned:
             codes = kernels.column_codes(products, index)
             decays = kernels.exponential[p]
             values = jnp.exp(-codes) if decays else support.bounded(codes)
-            return jnp.sum(values * coefficients[p], axis=1), values[:, :R]
+            return jnp.sum(values * coefficients[p][None, :], axis=1), values[:, :R]
 
         victims, gram = zip(*map(of_kernel, range(rows.shape[0])), strict=True)
         return state._replace(victims=jnp.stack(victims), gram=jnp.stack(gram))
@@ -353,7 +353,7 @@ class Project:
     def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
         """Insert, or project."""
         number, full = state.number, view.full
-        taken = jnp.arange(view.budget) < number[:, None]
+        taken = jnp.arange(view.budget)[None, :] < number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
         d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
         apart = view.itself - jnp.sum(k * d, axis=1)
@@ -367,13 +367,13 @@ class Project:
 
         def grown(inverse: jax.Array) -> jax.Array:
             """The inverse with the new one in: a bordered matrix."""
-            here = (jnp.arange(view.budget) == number[:, None]).astype(k.dtype)
+            here = (jnp.arange(view.budget)[None, :] == number[:, None]).astype(k.dtype)
             border = here - d
             share = jnp.where(inserted, 1.0 / jnp.where(inserted, apart, 1.0), 0.0)
             return inverse + share[:, None, None] * border[:, :, None] * border[:, None, :]
 
         inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
-        new = (jnp.arange(view.budget) == number[:, None]) & inserted[:, None]
+        new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
         state = ProjectState(
             inverse,
             jnp.where(new, view.slot, state.slot),
@@ -571,7 +571,7 @@ class BudgetSupport:
             slot = jnp.argsort(state.order, axis=1)[:, :C]
             old = jnp.take_along_axis(state.rows, jnp.minimum(slot, C - 1)[:, :, None], axis=1)
             new = state.recent_rows[jnp.maximum(slot - C, 0)]
-            taken = jnp.arange(C) < state.number[:, None]
+            taken = jnp.arange(C)[None, :] < state.number[:, None]
             rows = jnp.where((slot < C)[:, :, None], old, new)
             rows = jnp.where(taken[:, :, None], rows, 0.0)
 
@@ -580,7 +580,7 @@ class BudgetSupport:
                 return jnp.pad(values, ((0, 0), (0, self.period)))
 
             coefficients = kept(state.coefficients)
-            places = jnp.arange(C + self.period, dtype=jnp.int32)
+            places = jnp.arange(C + self.period, dtype=jnp.int32)[None, :]
             return BudgetState(
                 rows=rows,
                 own=kept(state.own),

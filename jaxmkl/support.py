@@ -297,7 +297,9 @@ def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
     def body(i: jax.Array, totals: Any) -> Any:
         of_kernels, of_X, of_rows, of_coefficients = totals
         row, kernel, a = (_tile(part, i, size, 0) for part in entries)
-        _, pull = jax.vjp(lambda m, X, r, a: _entry_sums(m, X, r, a, kernel), kernels, X, rows[row], a)
+        _, pull = jax.vjp(
+            lambda m, X, r, a: _entry_sums(m, X, r, a, kernel), kernels, X, rows[row], a
+        )
         k, x, r, a = pull(gradient)
         add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
         of_coefficients = jax.lax.dynamic_update_slice_in_dim(of_coefficients, a, i * size, 0)
