@@ -33,6 +33,7 @@ from jaxmkl.scaling import RunningMoments as RunningMoments
 from jaxmkl.scaling import RunningRanks as RunningRanks
 from jaxmkl.selection import AdaptiveKernelSelection as AdaptiveKernelSelection
 from jaxmkl.selection import AllKernels as AllKernels
+from jaxmkl.sparse import SparseRows as SparseRows
 from jaxmkl.streams import permutations as permutations
 from jaxmkl.streams import run as run
 from jaxmkl.streams import run_many as run_many
