@@ -6,8 +6,8 @@ Policies, on an example (x, y) that a component takes in with the coefficient c:
     RemoveOldest   the oldest goes
     SelfTuned      all coefficients shrink, so little that mistakes stay bounded, and the oldest
                    goes (Forgetron)
-    Replace        the one goes whose loss is best made up for by the new one's coefficient (BPAS,
-                   budget passive aggressive, simple)
+    Replace        the one goes that the new one makes up for best (BPAS, budget passive
+                   aggressive, simple)
     Project        none goes, the new one is projected onto the others (Projectron)
 
 References:
@@ -25,7 +25,6 @@ import numpy as np
 
 from jaxmkl import pytree, support
 from jaxmkl.kernels import Kernel, pairwise_products
-from jaxmkl.losses import LOSSES
 
 __all__ = [
     "BudgetState",
@@ -261,43 +260,28 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 
 @pytree.dataclass
 class Replace(_Stateless):
-    """The new one takes the place whose loss it makes up for best.
+    """The new one takes the place of the one it makes up for best.
 
-    With τ y the component's coefficient, for each r of a full budget
-
-        b_r = a_r k(x_r, x) / k(x, x) + τ y,    f_r = f - a_r k(x_r, ·) + b_r k(x, ·)
-
-    and the r goes that has the smallest |f_r - f|² / 2 + C max(0, 1 - y f_r(x)), the first place
-    among equals; the new one's coefficient is b_r.
-
-    Args:
-      aggressiveness: C, as the component's.
-      normalized_step: use k(x, x) and k(x_r, x_r); False for the form that takes them to be 1
-        (static).
+    With τ y the component's coefficient, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y if it
+    takes the place of x_r. The loss on the example is then the same whichever goes, and what is
+    lost of f is a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)). The place with the least of it goes, the
+    first one among equals.
     """
 
-    aggressiveness: Any
-    normalized_step: bool = pytree.static(default=True)
     by_age = False
 
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
         """Compare all."""
-        a, k, f, y = view.coefficients, view.kernel, view.values[:, None], view.target
-        own, itself = view.own, jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
-        if not self.normalized_step:
-            own, itself = jnp.ones_like(own), jnp.ones_like(itself)
-        b = a * k / itself + view.coefficient[:, None]
-        change = 0.5 * (a**2 * own + b**2 * itself) - a * b * k
-        loss = LOSSES["hinge"].value(f - a * k + b * itself, y)
-        cost = change + jnp.asarray(self.aggressiveness, k.dtype) * loss
-        cost = jnp.where((view.order < _EMPTY) & jnp.isfinite(cost), cost, jnp.inf)
-        least = jnp.min(cost, axis=1, keepdims=True)
-        place = jnp.min(jnp.where(cost <= least, view.order, _EMPTY), axis=1)
+        a, k = view.coefficients, view.kernel
+        itself = jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
+        lost = a**2 * (view.own - k * (k / itself))
+        lost = jnp.where((view.order < _EMPTY) & ~jnp.isnan(lost), lost, jnp.inf)
+        least = jnp.min(lost, axis=1, keepdims=True)
+        place = jnp.min(jnp.where(lost <= least, view.order, _EMPTY), axis=1)
         goes = (view.order == place[:, None]) & view.full[:, None]
-        made_up = jnp.sum(jnp.where(goes, b, 0.0), axis=1)
-        coefficient = jnp.where(view.full, made_up, view.coefficient)
-        # where nothing is finite nothing is taken in
-        inserted = view.learned & (~view.full | jnp.isfinite(least[:, 0]))
+        made_up = jnp.sum(jnp.where(goes, a * (k / itself), 0.0), axis=1)
+        coefficient = view.coefficient + made_up
+        inserted = view.learned & jnp.isfinite(coefficient)
         return Choice(inserted, coefficient, place, a), state
 
 

@@ -16,7 +16,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import jax
 import numpy as np
+
+from jaxmkl.sparse import SparseRows
 
 __all__ = ["Dataset", "labels", "read", "scale"]
 
@@ -35,7 +38,7 @@ class Dataset:
     """A table of examples in the order of the file, ready for a learner.
 
     Attributes:
-      X: (n, D) float32 or float64, finite.
+      X: (n, D) float32 or float64, finite; :class:`~jaxmkl.SparseRows` if read so.
       y: (n,). Regression: the targets, in the dtype of ``X``. Classification: -1 and +1, in the
         dtype of ``X``. Multiclass: int16 codes 0, 1, ... into ``classes``.
       task: "regression", "classification" (two classes) or "multiclass".
@@ -46,7 +49,7 @@ class Dataset:
       target: the name of the target.
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     task: str
     feature_names: tuple[str, ...]
@@ -56,7 +59,11 @@ class Dataset:
 
 
 def read(
-    path: str | os.PathLike[str], target: str | None = None, task: str | None = None
+    path: str | os.PathLike[str],
+    target: str | None = None,
+    task: str | None = None,
+    *,
+    sparse: bool = False,
 ) -> Dataset:
     """Read a data set from a CSV, LIBSVM text or npz file; the content decides which.
 
@@ -69,8 +76,9 @@ def read(
     from 0 if one of them is 0. What a row does not name is zero.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
-    which is made dense; and ``y`` (n,). Other keys are ignored, but ``target`` may name one. NaN
-    counts as missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
+    which is made dense unless ``sparse``; and ``y`` (n,). Other keys are ignored, but ``target``
+    may name one. NaN counts as missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2)
+    is multiclass.
 
     CSV and LIBSVM files are read as float64; an npz file's float32 or float64 is kept and other
     numbers become float64.
@@ -82,6 +90,8 @@ def read(
       task: "regression", "classification" or "multiclass". By default a target with two
         distinct values, numbers or text, is classification (the smaller one is -1), other
         numbers are regression, other text is multiclass.
+      sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
+        :class:`~jaxmkl.SparseRows`, which the drivers take. No entry may be missing then.
 
     Returns:
       The :class:`Dataset`.
@@ -89,7 +99,7 @@ def read(
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: the file cannot be read without guessing, the target does not exist or has
-        one value only, or the task does not fit it.
+        one value only, or the task does not fit it; or ``sparse`` for a file that is not.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -119,7 +129,7 @@ def read(
     with open(path, "rb") as file:  # raises FileNotFoundError
         start = file.read(2**16)
     if start.startswith(b"PK"):
-        return _read_npz(path, target, task)
+        return _read_npz(path, target, task, sparse)
     if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")):
         raise ValueError(f"{path}: is compressed; unpack it first")
     extension = os.path.splitext(path)[1].lower()
@@ -130,7 +140,9 @@ def read(
     if not start.decode("utf-8-sig", errors="replace").strip():
         raise ValueError(f"{path}: is empty")
     if extension in (".libsvm", ".svmlight", ".svm") or _looks_like_libsvm(start):
-        return _read_libsvm(path, target, task)
+        return _read_libsvm(path, target, task, sparse)
+    if sparse:
+        raise _not_sparse(path, "a CSV file")
     return _read_csv(path, target, task)
 
 
@@ -259,7 +271,7 @@ def scale(X: Any, how: str) -> np.ndarray:
 
 def _finish(
     path: str,
-    X: np.ndarray,
+    X: np.ndarray | SparseRows,
     names: Sequence[str],
     values: np.ndarray,
     spelled: Sequence[Any] | np.ndarray,
@@ -269,14 +281,20 @@ def _finish(
     notes: list[str],
     encoding: Sequence[str] = (),
 ) -> Dataset:
-    """Make a data set of features (NaN where missing) and a complete target.
+    """Make a data set of features (NaN where missing, sparse ones complete) and all targets.
 
     ``values`` are the targets as finite float64 or as text, ``spelled`` the same as they stood in
     the file, ``where`` names the target in errors, ``encoding`` are notes that follow its own.
     """
     y, task, classes = _typed_target(where, values, spelled, task, notes)
     notes.extend(encoding)
-    X, names = _filled(path, X, names, notes)
+    if not isinstance(X, SparseRows):
+        X, names = _filled(path, X, names, notes)
+    if not names:
+        raise ValueError(f"{path}: has no features")
+    constant = np.flatnonzero(_is_constant(X)).tolist()
+    if constant:
+        notes.append(f"constant, and kept: {_shown([names[index] for index in constant])}")
     with np.errstate(over="ignore"):  # looked at next
         y = y if task == "multiclass" else y.astype(X.dtype)
     if not np.isfinite(y).all():
@@ -332,7 +350,7 @@ def _typed_target(
 def _filled(
     path: str, X: np.ndarray, names: Sequence[str], notes: list[str]
 ) -> tuple[np.ndarray, Sequence[str]]:
-    """Replace NaN by medians, drop columns without any value, report constant ones."""
+    """Replace NaN by medians and drop columns without any value."""
     missing = np.isnan(X).sum(axis=0)
     empty = missing == len(X)
     if empty.any():
@@ -340,8 +358,6 @@ def _filled(
         names = [name for name, gone in zip(names, empty, strict=True) if not gone]
         X, missing = X[:, ~empty], missing[~empty]
         notes.append(f"dropped for having no value at all: {_shown(lost)}")
-    if not names:
-        raise ValueError(f"{path}: has no features")
     for index in np.flatnonzero(missing).tolist():
         column = X[:, index]
         gaps = np.isnan(column)
@@ -352,24 +368,58 @@ def _filled(
             f"column {names[index]!r}: {missing[index]} missing {cells} replaced by the median "
             f"{median!s}"
         )
-    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0)).tolist()
-    if constant:
-        notes.append(f"constant, and kept: {_shown([names[index] for index in constant])}")
     return X, names
 
 
-def _dense(
+def _is_constant(X: np.ndarray | SparseRows) -> np.ndarray:
+    """Return which columns (D,) hold one value alone."""
+    if not isinstance(X, SparseRows):
+        return X.min(axis=0) == X.max(axis=0)
+    stored = X.indices < X.num_columns
+    columns, values = X.indices[stored], X.values[stored]
+    # columns with an entry in every row; the others hold zeros too
+    full = np.bincount(columns, minlength=X.num_columns) == len(X)
+    low, high = np.where(full, [[np.inf], [-np.inf]], 0.0)
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
+    return low == high
+
+
+def _from_entries(
     path: str,
     shape: tuple[int, int],
-    dtype: np.dtype,
     rows: np.ndarray,
     columns: np.ndarray,
-    data: np.ndarray,
-) -> np.ndarray:
-    _check_size(path, shape, dtype)
-    X = np.zeros(shape, dtype)
-    X[rows, columns] = data
+    values: np.ndarray,
+    sparse: bool,
+) -> np.ndarray | SparseRows:
+    """Make features of entries sorted by row and column, each of which stands once."""
+    if sparse:
+        lengths = np.bincount(rows, minlength=shape[0])
+        _check_sparse_size(path, shape, int(lengths.max(initial=0)), values.dtype)
+        return SparseRows.from_entries(lengths, columns, values, shape[1])
+    _check_size(path, shape, values.dtype)
+    X = np.zeros(shape, values.dtype)
+    X[rows, columns] = values
     return X
+
+
+def _not_sparse(path: str, given: str) -> ValueError:
+    return ValueError(
+        f"{path}: sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz "
+        f"files; got {given}"
+    )
+
+
+def _check_sparse_size(path: str, shape: tuple[int, int], width: int, dtype: np.dtype) -> None:
+    # 64 bytes for the name of a column
+    size = shape[0] * width * (dtype.itemsize + 4) + 64 * shape[1]
+    if size > MAX_DENSE_BYTES:
+        raise ValueError(
+            f"{path}: its {shape[0]} x {shape[1]} features would take {size / 2**30:.1f} GiB with "
+            f"{width} entries a row, as many as the fullest row has, more than the "
+            f"{MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
+        )
 
 
 def _check_size(path: str, shape: tuple[int, int], dtype: np.dtype) -> None:
@@ -686,7 +736,7 @@ def _looks_like_libsvm(start: bytes) -> bool:
     return False
 
 
-def _read_libsvm(path: str, target: str | None, task: str | None) -> Dataset:
+def _read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -> Dataset:
     if target is not None:
         raise ValueError(
             f"{path}: target must be None, since the label is what comes first in every line of "
@@ -732,7 +782,7 @@ def _read_libsvm(path: str, target: str | None, task: str | None) -> Dataset:
         notes.append("query numbers (qid) are ignored")
     rows = np.repeat(np.arange(len(spelled)), np.array(lengths))
     shape = (len(spelled), num_columns)
-    X = _dense(path, shape, np.dtype(np.float64), rows, indices - base, np.array(data))
+    X = _from_entries(path, shape, rows, indices - base, np.array(data), sparse)
     names = [str(index + base) for index in range(num_columns)]
     where = f"{path}, label"
     return _finish(path, X, names, np.array(labels_read), spelled, "label", where, task, notes)
@@ -757,7 +807,7 @@ def _indexed(path: str, line: int, pair: str, last: int) -> tuple[int, float]:
 # --- npz --------------------------------------------------------------------------------------
 
 
-def _read_npz(path: str, target: str | None, task: str | None) -> Dataset:
+def _read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> Dataset:
     key = "y" if target is None else target
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -776,7 +826,9 @@ def _read_npz(path: str, target: str | None, task: str | None) -> Dataset:
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
         raise ValueError(f"{path}: is damaged or no npz archive ({error})") from error
     y = arrays.pop(key)
-    X = arrays["X"] if "X" in arrays else _from_csr(path, **arrays)
+    if sparse and "X" in arrays:
+        raise _not_sparse(path, "an npz file with a dense X")
+    X: Any = arrays["X"] if "X" in arrays else _from_csr(path, sparse=sparse, **arrays)
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
     if y.ndim == 2 and y.shape[1] == 1:
@@ -785,8 +837,9 @@ def _read_npz(path: str, target: str | None, task: str | None) -> Dataset:
         raise ValueError(
             f"{path}: {key} must have the shape ({len(X)},), one target a row of X; got {y.shape}"
         )
-    X = _as_float(f"{path}: X", X)
-    _refuse_infinite(path, "X", X)
+    if not sparse:
+        X = _as_float(f"{path}: X", X)
+        _refuse_infinite(path, "X", X)
     notes: list[str] = []
     where = f"{path}, {key}"
     if y.dtype.kind == "S":
@@ -810,7 +863,8 @@ def _read_npz(path: str, target: str | None, task: str | None) -> Dataset:
             f"{len(lost)} {'row' if len(lost) == 1 else 'rows'} without a target dropped "
             f"(index {_shown(lost)})"
         )
-        X, values, spelled = X[given], values[given], spelled[given]
+        X = jax.tree.map(lambda part: part[given], X)
+        values, spelled = values[given], spelled[given]
     names = [f"x{index}" for index in range(X.shape[1])]
     return _finish(path, X, names, values, spelled, key, where, task, notes)
 
@@ -823,8 +877,13 @@ def _loaded(path: str, archive: Any, name: str) -> np.ndarray:
 
 
 def _from_csr(
-    path: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
-) -> np.ndarray:
+    path: str,
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    shape: np.ndarray,
+    sparse: bool,
+) -> np.ndarray | SparseRows:
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
         raise ValueError(f"{path}: shape must be two whole numbers; got {shape!r}")
@@ -848,14 +907,17 @@ def _from_csr(
             f"{columns.max()}"
         )
     values = _as_float(f"{path}: data", data)
-    _check_size(path, (num_rows, num_columns), values.dtype)
     rows = np.repeat(np.arange(num_rows), np.diff(ends))
-    flat = np.sort(rows * num_columns + columns)
-    twice = np.flatnonzero(np.diff(flat) == 0)
+    order = np.lexsort((columns, rows))
+    columns, values = columns[order], values[order]
+    twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(columns) == 0))
     if len(twice):
-        row, column = divmod(int(flat[twice[0]]), num_columns)
-        raise ValueError(f"{path}: the entry [{row}, {column}] stands twice")
-    return _dense(path, (num_rows, num_columns), values.dtype, rows, columns, values)
+        at = twice[0]
+        raise ValueError(f"{path}: the entry [{rows[at]}, {columns[at]}] stands twice")
+    if sparse and not np.isfinite(values).all():
+        at = np.flatnonzero(~np.isfinite(values))[0]
+        raise ValueError(f"{path}: X[{rows[at]}, {columns[at]}] = {values[at]} is not finite")
+    return _from_entries(path, (num_rows, num_columns), rows, columns, values, sparse)
 
 
 def _refuse_infinite(path: str, name: str, values: np.ndarray) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxmkl.data import labels
 from jaxmkl.learner import Learner, Output, input_bound
+from jaxmkl.sparse import SparseRows
 
 __all__ = ["permutations", "run", "run_many", "stream", "without_info"]
 
@@ -28,7 +29,7 @@ def without_info(output: Output) -> Output:
 def _scan(
     learner: Learner,
     state: Any,
-    X: jax.Array,
+    X: jax.Array | SparseRows,
     y: jax.Array,
     order: jax.Array | None,
     length: Any,
@@ -76,7 +77,7 @@ def _scan(
 def _run(
     learner: Learner,
     state: Any,
-    X: jax.Array,
+    X: jax.Array | SparseRows,
     y: jax.Array,
     length: Any,
     *,
@@ -90,7 +91,7 @@ def _run(
 def _run_many(
     learner: Learner,
     keys: jax.Array,
-    X: jax.Array,
+    X: jax.Array | SparseRows,
     y: jax.Array,
     *,
     permute: bool,
@@ -147,11 +148,11 @@ def _with_room(learner: Learner, state: Any, examples: int, at_least: float = 1.
 
 
 def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple[Any, Any]:
-    """Refuse what cannot be learned from; return X (T, D) and y (T,) as arrays.
+    """Refuse what cannot be learned from; return X (T, D), perhaps sparse, and y (T,) as arrays.
 
     Values are looked at where they are known; inside a caller's own jit only shapes are.
     """
-    X, y = _as_array(X), _as_array(y)
+    X, y = _as_inputs(X), _as_array(y)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
     if X.shape[1] != num_inputs:
@@ -175,7 +176,7 @@ def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tup
         if not real:
             raise ValueError(f"{name} must hold real numbers; got dtype {kind}")
     bound = input_bound(dtype)
-    if not isinstance(X, jax.core.Tracer):
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(X)):
         _check_values("X", X, bound)
     if not isinstance(y, jax.core.Tracer):
         if learner.task == "classification":
@@ -189,26 +190,39 @@ def _as_array(values: Any) -> Any:
     return values if isinstance(values, jax.Array) else np.asarray(values)
 
 
-def _as_floating(array: Any, dtype: Any) -> jax.Array:
+def _as_inputs(X: Any) -> Any:
+    if isinstance(X, SparseRows):
+        return X
+    return SparseRows.from_csr(X) if hasattr(X, "tocsr") else _as_array(X)
+
+
+def _as_floating(array: Any, dtype: Any) -> Any:
     """The array in the state's dtype, without a silent detour through a smaller one."""
-    array = array.astype(dtype)
-    return array if isinstance(array, jax.Array) else jax.device_put(array)
+    return jax.tree.map(
+        lambda leaf: leaf if isinstance(leaf, jax.Array) else jax.device_put(leaf),
+        array.astype(dtype),
+    )
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
     if array.dtype == bool:
         return
+    sparse = isinstance(array, SparseRows)
+    values = array.values if sparse else array
     limits = jnp.finfo if jnp.issubdtype(array.dtype, jnp.floating) else jnp.iinfo
     bound = min(bound, float(limits(array.dtype).max))
-    usable = (-bound <= array) & (array <= bound)
+    usable = (-bound <= values) & (values <= bound)
+    if sparse:
+        usable = usable | (array.indices == array.num_columns)
     if bool(usable.all()):
         return
     where = tuple(int(i[0]) for i in np.nonzero(~np.asarray(usable)))
-    place = f"{name}[{', '.join(map(str, where))}]"
+    stands = (where[0], int(array.indices[where])) if sparse else where
+    place = f"{name}[{', '.join(map(str, stands))}]"
     raise ValueError(
         f"{name} must be finite and of magnitude at most {bound:.3g} (drop or fill such values "
         f"first, or scan learner.step, which skips and counts them); got {place} = "
-        f"{np.asarray(array)[where]} and {int((~np.asarray(usable)).sum())} such value(s) in all"
+        f"{np.asarray(values)[where]} and {int((~np.asarray(usable)).sum())} such value(s) in all"
     )
 
 
@@ -231,7 +245,8 @@ def run(
       learner: any learner.
       state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
         equals the uninterrupted one bit for bit (at the same block size).
-      X: inputs (T, D), real numbers of any dtype; they are cast to the state's.
+      X: inputs (T, D), real numbers of any dtype; they are cast to the state's. Or sparse: a
+        SciPy matrix or array, or :class:`~jaxmkl.SparseRows`; the run is the same.
       y: targets (T,) or (T, 1). For classifiers -1 and +1, 0 and 1, booleans, or two strings
         (the second in sorted order is +1).
       block_size: examples per block; changes speed and nothing else. A learner may take the
@@ -308,7 +323,7 @@ def run_many(
             f"keys must be a one-dimensional array of typed keys (jax.random.split of a "
             f"jax.random.key); got {given}"
         )
-    X = _as_array(X)
+    X = _as_inputs(X)
     dtype = _floating_dtype(X)
     columns = X.shape[1] if X.ndim == 2 else 0
     X, y = _check(learner, X, y, columns, dtype)
@@ -335,8 +350,9 @@ def stream(
     A generator: after each chunk it yields the state and the chunk's records, so that the caller
     shows progress, sums up metrics or saves a checkpoint, and stops when it likes. Chunks may
     have any lengths; a shorter one than the longest so far is padded and needs no compilation.
-    Empty chunks are passed over. Cutting a stream otherwise changes nothing. Labels in words keep
-    the meaning that the first chunk gave them; it has to hold both.
+    Rows of sparse chunks are padded alike, to a power of two of entries. Empty chunks are passed
+    over. Cutting a stream otherwise changes nothing. Labels in words keep the meaning that the
+    first chunk gave them; it has to hold both.
 
     Args:
       learner: any learner.
@@ -365,14 +381,14 @@ def stream(
     297 (98,)
     """
     size = _block_size(learner, block_size)
-    longest = 0
+    longest = fullest = 0
     classes: tuple | None = None
     for number, (X, y) in enumerate(chunks):
-        X, y = np.asarray(X), np.asarray(y)
         num_inputs = learner.num_inputs(state)
-        if X.shape == (0, num_inputs) and y.size == 0:
-            continue
         try:
+            X, y = jax.tree.map(np.asarray, _as_inputs(X)), np.asarray(y)
+            if X.shape == (0, num_inputs) and y.size == 0:
+                continue
             if learner.task == "classification" and y.dtype.kind in "OSTU":
                 y, classes = _signs(y, classes)
             X, y = _check(learner, X, y, num_inputs, learner.dtype(state))
@@ -382,10 +398,19 @@ def stream(
         length = X.shape[0]
         longest = max(longest, length)
         padding = longest - length
+<<<<<<< HEAD
         # twice as much at a time: few sizes, few compilations
         state = _with_room(learner, state, length, at_least=2.0)
         X = jax.device_put(np.pad(np.asarray(X), ((0, padding), (0, 0))))
         y = jax.device_put(np.pad(np.asarray(y), (0, padding)))
+=======
+        if isinstance(X, SparseRows):
+            fullest = max(fullest, 1, X.values.shape[1])
+            X = X.padded(longest, 2 ** (fullest - 1).bit_length())
+        else:
+            X = np.pad(np.asarray(X), ((0, padding), (0, 0)))
+        X, y = jax.device_put((X, np.pad(np.asarray(y), (0, padding))))
+>>>>>>> csr
         state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
         if padding:
             recorded = jax.tree.map(partial(_cut, length=length), recorded)

@@ -580,7 +580,6 @@ def bpas(
     *,
     budget: int = 256,
     aggressiveness: Any = 0.1,
-    normalized_step: bool = True,
     discount: Any = 0.99,
 ) -> SupportMKL:
     """Budget passive aggressive, simple: the new support vector takes the place it best fills.
@@ -591,7 +590,6 @@ def bpas(
       kernels: as for :func:`omkc_u`.
       budget: support vectors a kernel.
       aggressiveness: C.
-      normalized_step: as in :class:`jaxmkl.PassiveAggressive` (static).
       discount: γ in (0, 1] of the vote.
 
     Raises:
@@ -603,9 +601,8 @@ def bpas(
     >>> bpas().component
     PassiveAggressive(aggressiveness=0.1, normalized_step=True, loss='hinge')
     """
-    component = PassiveAggressive(aggressiveness, normalized_step)
-    policy = Replace(aggressiveness, normalized_step)
-    return _budgeted(kernels, component, budget, policy, discount)
+    component = PassiveAggressive(aggressiveness)
+    return _budgeted(kernels, component, budget, Replace(), discount)
 
 
 def projectron(

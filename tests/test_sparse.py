@@ -1,0 +1,556 @@
+"""Sparse inputs: the same runs as with the dense array, bit for bit; and what is refused."""
+
+import functools
+import itertools
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import jaxmkl
+from jaxmkl.data import read
+
+NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+LEARNERS = {
+    "raker": jaxmkl.raker(KERNELS, num_features=4),
+    "amkl_aks": jaxmkl.amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2),
+    "scaled": jaxmkl.scaled(
+        jaxmkl.expert_mkl(KERNELS, num_features=4), jaxmkl.RunningRanks(capacity=5)
+    ),
+}
+LEARNER = LEARNERS["amkl_aks"]
+
+
+@functools.cache
+def data():
+    """X (T, D), most of it zeros, and y (T,)."""
+    rng = np.random.default_rng(0)
+    shape = NUM_EXAMPLES, NUM_INPUTS
+    X = rng.normal(size=shape) * (rng.random(shape) < 0.3)
+    return X.astype(np.float32), np.sin(X.sum(axis=1)).astype(np.float32)
+
+
+def csr(X=None):
+    return scipy.sparse.csr_array(data()[0] if X is None else X)
+
+
+def begin(learner=LEARNER, dtype=None):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
+
+
+def everything(output):
+    return output
+
+
+def run(X, y=None, learner=LEARNER, dtype=None):
+    y = data()[1] if y is None else y
+    state = begin(learner, dtype)
+    return jaxmkl.run(learner, state, X, y, block_size=BLOCK, record=everything)
+
+
+def assert_equal(one, other):
+    """Bit for bit."""
+
+    def plain(leaf):
+        is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    left, right = (jax.tree.leaves(jax.tree.map(plain, tree)) for tree in (one, other))
+    assert len(left) == len(right) > 0
+    for a, b in zip(left, right, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def blocks(rows):
+    """All rows, dense."""
+    return np.asarray(rows[np.arange(len(rows))])
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@given(
+    hnp.arrays(
+        np.float32,
+        hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6),
+        elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0, 1e-3]),
+    )
+)
+def test_rows_are_the_matrix(X):
+    rows = jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X))
+    assert (rows.shape, rows.ndim, len(rows), rows.dtype) == (X.shape, 2, len(X), X.dtype)
+    assert rows.values.shape == (len(X), (X != 0).sum(axis=1).max())
+    assert rows.indices.dtype == np.int32
+    np.testing.assert_array_equal(blocks(rows), X)
+
+
+def test_rows_in_any_order_and_inside_jit():
+    X = data()[0]
+    rows = jaxmkl.SparseRows.from_csr(csr())
+    order = np.array([4, 0, 4, 22, -1])
+    np.testing.assert_array_equal(rows[order], X[order])
+    np.testing.assert_array_equal(jax.jit(lambda rows, r: rows[r])(rows, order), X[order])
+    some = jax.tree.map(lambda leaf: leaf[order], rows)
+    assert some.shape == (5, NUM_INPUTS)
+    np.testing.assert_array_equal(blocks(some), X[order])
+
+
+def test_values_at_filled_up_places_are_not_looked_at():
+    rows = jaxmkl.SparseRows([[0, 2], [2, 2]], [[1.0, np.nan], [np.inf, np.nan]], 2)
+    np.testing.assert_array_equal(blocks(rows), [[1, 0], [0, 0]])
+    learner = jaxmkl.raker(KERNELS, num_features=4)
+    state = learner.init(jax.random.key(0), 2)
+    _, outputs = jaxmkl.run(learner, state, rows, [1.0, 2.0])
+    _, expected = jaxmkl.run(learner, state, [[1.0, 0.0], [0.0, 0.0]], [1.0, 2.0])
+    assert_equal(outputs, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+def test_whole_numbers_become_floating(dtype):
+    X = (4 * data()[0]).astype(dtype)
+    rows = jaxmkl.SparseRows.from_csr(csr(X))
+    assert rows.dtype == X.dtype
+    assert jnp.issubdtype(rows[np.arange(3)].dtype, jnp.floating)
+    np.testing.assert_array_equal(blocks(rows), X.astype(np.float32))
+
+
+def test_columns_far_out():
+    """The last column that int32 can tell from the filling is kept, and no dense row is made."""
+    D = 2**31 - 1
+    X = scipy.sparse.coo_array(([1.0, 2.0], ([0, 1], [D - 1, 0])), shape=(3, D))
+    rows = jaxmkl.SparseRows.from_csr(X)
+    assert rows.indices.tolist() == [[D - 1], [0], [D]]
+    assert rows.shape == (3, D)
+
+
+# --- the drivers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_run(name):
+    learner = LEARNERS[name]
+    expected = run(data()[0], learner=learner)
+    assert_equal(run(csr(), learner=learner), expected)
+    rows = jaxmkl.SparseRows.from_csr(csr())
+    assert_equal(run(rows, learner=learner), expected)
+    assert_equal(run(jax.device_put(rows), learner=learner), expected)
+
+
+@pytest.mark.parametrize("permute", [True, False])
+def test_run_many(permute):
+    keys = jax.random.split(jax.random.key(3), 3)
+    runs = [
+        jaxmkl.run_many(LEARNER, keys, X, data()[1], permute=permute, block_size=BLOCK)
+        for X in (csr(), jaxmkl.SparseRows.from_csr(csr()), data()[0])
+    ]
+    assert_equal(runs[0], runs[2])
+    assert_equal(runs[1], runs[2])
+
+
+def test_double_precision(x64):
+    """Differences of 1e-9 in X, which single precision has not, reach the learner."""
+    X = data()[0].astype(np.float64) * (1.0 + 1e-9)
+    _, outputs = run(csr(X), dtype=np.float64)
+    assert outputs.prediction.dtype == np.float64
+    assert_equal(outputs, run(X, dtype=np.float64)[1])
+    _, rounded = run(csr(X.astype(np.float32)), dtype=np.float64)
+    assert np.any(outputs.prediction != rounded.prediction)
+    keys = jax.random.split(jax.random.key(3), 2)
+    many = [jaxmkl.run_many(LEARNER, keys, X, data()[1]) for X in (csr(X), X)]
+    assert many[0][1].prediction.dtype == np.float64
+    assert_equal(*many)
+
+
+def odd_matrices():
+    X = data()[0].astype(np.float64)
+    twice = scipy.sparse.coo_array(
+        ([1.0, 2.0, 0.5, 4.0], ([2, 2, 2, 9], [3, 0, 3, 6])), shape=X.shape
+    )
+    duplicates = scipy.sparse.csr_array(
+        (np.array([0.5, 1.0, 0.25, 2.0]), np.array([3, 1, 3, 0]), [0] * 4 + [3] * 19 + [4]),
+        shape=X.shape,
+    )
+    zeros = csr(X)
+    zeros.data[::2] = 0.0
+    zeros.data[1] = -0.0
+    roomy = csr(X)
+    roomy.data, roomy.indices = (np.append(part, 1) for part in (roomy.data, roomy.indices))
+    return {
+        "csr_matrix": scipy.sparse.csr_matrix(X),
+        "csc": scipy.sparse.csc_array(X),
+        "coo": scipy.sparse.coo_matrix(X),
+        "dok": scipy.sparse.dok_array(X),
+        "lil": scipy.sparse.lil_matrix(X),
+        "duplicates in coo": twice,
+        "duplicates in csr": duplicates,
+        "duplicate booleans": duplicates.astype(bool),
+        "unsorted": csr(X)[:, ::-1],
+        "explicit zeros": zeros,
+        "room behind": roomy,
+        "long indices": scipy.sparse.csr_array(
+            (csr(X).data, csr(X).indices.astype(np.int64), csr(X).indptr.astype(np.int64))
+        ),
+        "single precision": csr(),
+        "long double": csr(X.astype(np.longdouble)),
+        "int8": csr((4 * X).astype(np.int8)),
+        "uint64": csr(np.abs(4 * X).astype(np.uint64)),
+        "bool": csr(X != 0),
+        "nothing stored": scipy.sparse.csr_array(X.shape),
+        "one full row": csr(np.where(np.arange(NUM_EXAMPLES)[:, None] == 5, 1.0, X * 0)),
+    }
+
+
+@pytest.mark.parametrize("name", odd_matrices())
+def test_odd_matrices(name):
+    X = odd_matrices()[name]
+    before = X.copy()
+    dense = X.toarray()
+    assert_equal(run(X), run(dense))
+    assert X.nnz == before.nnz
+    np.testing.assert_array_equal(X.toarray(), dense)
+
+
+def test_the_callers_matrix_stays_as_it_is():
+    X = odd_matrices()["duplicates in csr"]
+    run(X)
+    assert X.indices.tolist() == [3, 1, 3, 0]
+    assert X.data.tolist() == [0.5, 1.0, 0.25, 2.0]
+
+
+def test_classifiers_take_sparse_inputs_and_labels_in_words():
+    learner = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
+    names = np.where(data()[1] > 0, "spam", "ham")
+    assert_equal(run(csr(), names, learner), run(data()[0], names, learner))
+
+
+def test_inside_jit():
+    """Values are not seen there: a bad row is passed over and counted."""
+    inside = jax.jit(functools.partial(jaxmkl.run, block_size=BLOCK, record=everything))
+    rows = jaxmkl.SparseRows.from_csr(csr())
+    assert_equal(inside(LEARNER, begin(), rows, data()[1]), run(data()[0]))
+    bad = csr()
+    row = int(np.flatnonzero(np.diff(bad.indptr))[3])
+    bad.data[bad.indptr[row]] = np.nan
+    rows = jaxmkl.SparseRows.from_csr(bad)
+    state, outputs = inside(LEARNER, begin(), rows, data()[1])
+    assert np.flatnonzero(np.isnan(outputs.loss)).tolist() == [row]
+    assert int(state.invalid) == 1
+
+    def built(indices, values, y):
+        rows = jaxmkl.SparseRows(indices, values, NUM_INPUTS)
+        return jaxmkl.run(LEARNER, begin(), rows, y, block_size=BLOCK, record=everything)
+
+    rows = jaxmkl.SparseRows.from_csr(csr())
+    assert_equal(jax.jit(built)(rows.indices, rows.values, data()[1]), run(data()[0]))
+
+
+def test_inside_grad():
+    """The derivative by an entry is that of the dense run; filled-up places have none."""
+    learner = jaxmkl.raker(KERNELS, num_features=4)
+    rows = jaxmkl.SparseRows.from_csr(csr())
+
+    def total(X, y):
+        return jaxmkl.run(learner, begin(learner), X, y, block_size=BLOCK)[1].loss.sum()
+
+    def by_values(values):
+        return total(jaxmkl.SparseRows(rows.indices, values, NUM_INPUTS), data()[1])
+
+    by_entry = np.asarray(jax.grad(by_values)(jnp.asarray(rows.values)))
+    dense = np.asarray(jax.grad(total)(jnp.asarray(data()[0]), data()[1]))
+    dense = np.pad(dense, ((0, 0), (0, 1)))  # the column of the filling
+    expected = np.take_along_axis(dense, rows.indices, axis=1)
+    assert np.abs(expected).max() > 0
+    np.testing.assert_allclose(by_entry, expected, rtol=1e-4, atol=1e-6)
+
+
+# --- stream --------------------------------------------------------------------------------------
+
+
+def streamed(chunks, record=everything):
+    return list(jaxmkl.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_uneven_chunks(mixed):
+    """Of other lengths, with other numbers of entries, an empty one, and dense ones between."""
+    X, y = data()
+    X = X.copy()
+    X[4:9] = 0.0
+    X[15] = 1.0
+    edges = [0, 4, 9, 9, 14, 20, NUM_EXAMPLES]
+    pieces = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(edges)]
+    chunks = [
+        (part if mixed and number % 3 == 1 else csr(part), targets)
+        for number, (part, targets) in enumerate(pieces)
+    ]
+    parts = streamed(chunks)
+    state, outputs = run(X, y)
+    assert [len(part.loss) for _, part in parts] == [4, 5, 5, 6, 3]
+    assert_equal(jax.tree.map(lambda *v: np.concatenate(v), *[part for _, part in parts]), outputs)
+    assert_equal(parts[-1][0], state)
+
+
+def test_few_numbers_of_entries_are_compiled():
+    """Rows have K entries at most; a compilation for the first power of two that holds them."""
+    calls, seen = [], []
+
+    def record(output):
+        calls.append(output)
+        return output.loss
+
+    entries = [0, 1, 2, 3, 4, 2, 5, 7, 6, 1]
+    y = data()[1][:8]
+    X = [csr(np.tile(np.arange(NUM_INPUTS) < K, (8, 1)).astype(np.float32)) for K in entries]
+    chunks = ((part, y) for part in X)
+    for _ in jaxmkl.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record):
+        seen.append(len(calls))
+    grown = [b > a for a, b in itertools.pairwise([0, *seen])]
+    assert [K for K, more in zip(entries, grown, strict=True) if more] == [0, 2, 3, 5]
+
+
+def test_rows_are_chunks_too():
+    rows = jax.device_put(jaxmkl.SparseRows.from_csr(csr()))
+    ((state, outputs),) = streamed([(rows, data()[1])])
+    assert_equal((state, outputs), run(data()[0]))
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def with_entry(value, dtype=np.float32):
+    X = data()[0].astype(dtype)
+    X[6] = 0
+    X[6, 5] = value
+    return csr(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (with_entry(np.nan), r"X must be finite.*got X\[6, 5\] = nan and 1 such"),
+        (with_entry(-np.inf), r"X must be finite.*got X\[6, 5\] = -inf and 1 such"),
+        (with_entry(2.0**64), r"at most 4\.61e\+18.*got X\[6, 5\] = 1\.844.*e\+19 and 1 such"),
+        (with_entry(1e300, np.float64), r"at most 4\.61e\+18.*got X\[6, 5\] = 1e\+300 and 1"),
+        (with_entry(2**63 - 1, np.int64), r"at most 4\.61e\+18.*got X\[6, 5\] = 9223372036854775"),
+        (with_entry(1j, np.complex64), "X must hold real numbers; got dtype complex64"),
+        (csr(np.ones((NUM_EXAMPLES, 8))), r"X must have 7 columns.*got 8 \(shape \(23, 8\)\)"),
+        (csr()[:20], "y must have one entry for each of the 20 rows of X; got 23"),
+        (scipy.sparse.coo_array(np.ones(7)), r"X must have shape \(T, D\).*got shape \(7,\)"),
+    ],
+    ids=["NaN", "infinite", "huge", "double", "whole", "complex", "columns", "rows", "one axis"],
+)
+def test_what_is_refused(X, message):
+    """The messages are those for dense inputs; by run, run_many and stream."""
+    y = data()[1]
+    with pytest.raises(ValueError, match=message):
+        run(X)
+    with pytest.raises(ValueError, match=f"chunk 1: .*{message}"):
+        streamed([(csr(), y), (X, y)])
+    if "7 columns" not in message:  # without a state, X itself says how wide it is
+        with pytest.raises(ValueError, match=message):
+            jaxmkl.run_many(LEARNER, jax.random.split(jax.random.key(0), 2), X, y)
+
+
+def test_no_example_is_refused():
+    with pytest.raises(ValueError, match=r"X must hold at least one example; got shape \(0, 7\)"):
+        run(csr()[:0], data()[1][:0])
+
+
+INDICES, VALUES = np.array([[0, 2], [1, 3]]), np.array([[1.0, 2.0], [3.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((INDICES, VALUES, 2.0), "num_columns must be an integer of at least 0.*got 2.0"),
+        ((INDICES, VALUES, 2**31), "num_columns must be.*below 2.31; got 2147483648"),
+        ((INDICES, VALUES, -1), "num_columns must be.*got -1"),
+        ((INDICES[0], VALUES[0], 3), r"values must be of shape \(T, K\); got \(2,\)"),
+        ((INDICES[:1], VALUES, 3), r"indices must be integers of shape \(2, 2\).*\(1, 2\)"),
+        ((INDICES * 1.0, VALUES, 3), "indices must be integers of shape.*got 'float64"),
+        (([[0, 2], [-1, 3]], VALUES, 3), r"indices\[1\] must be.*from 0 to 2.*got \[-1, 3\]"),
+        (([[0, 2], [1, 4]], VALUES, 3), r"indices\[1\] must be.*up with 3; got \[1, 4\]"),
+        (([[2, 0], [1, 3]], VALUES, 3), r"indices\[0\] must be increasing.*got \[2, 0\]"),
+        (([[0, 2], [1, 1]], VALUES, 3), r"indices\[1\] must be increasing.*got \[1, 1\]"),
+        (([[0, 2], [3, 1]], VALUES, 3), r"indices\[1\] must be increasing.*got \[3, 1\]"),
+        ((np.uint8([[2, 0], [1, 3]]), VALUES, 3), r"indices\[0\] must be increasing"),
+        ((jnp.array([[0, 2], [-1, 3]]), VALUES, 3), r"indices\[1\] must be.*got \[-1, 3\]"),
+    ],
+)
+def test_rows_that_are_none(arguments, message):
+    with pytest.raises(ValueError, match=f"SparseRows: {message}"):
+        jaxmkl.SparseRows(*arguments)
+
+
+def test_what_is_not_sparse():
+    with pytest.raises(ValueError, match=r"from_csr: X must be sparse.*got <class 'numpy\.nd"):
+        jaxmkl.SparseRows.from_csr(data()[0])
+
+
+@pytest.mark.parametrize("r", [0, slice(2), np.array(3), np.ones(23, bool), np.ones((2, 2), int)])
+def test_rows_are_taken_by_integers(r):
+    rows = jaxmkl.SparseRows.from_csr(csr())
+    with pytest.raises(ValueError, match=r"rows\[r\] must be an array \(B,\) of integers"):
+        rows[r]
+
+
+def test_scipy_is_not_needed():
+    """Where it cannot be imported, rows made by hand are learned from."""
+    program = """
+        import sys
+        sys.modules["scipy.sparse"] = None
+        import jax, jaxmkl
+        rows = jaxmkl.SparseRows([[0], [1], [2]], [[1.0], [2.0], [0.0]], 2)
+        learner = jaxmkl.raker(num_features=2)
+        state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), rows, [1.0, 2.0, 3.0])
+        print(int(state.round))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=Path(jaxmkl.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "3\n", done.stderr
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def save(path, X, **others):
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+    np.savez(path, **parts | others)
+    return path
+
+
+def assert_same_set(path, **options):
+    """Read sparse and read dense."""
+    sparse, dense = read(path, sparse=True, **options), read(path, **options)
+    assert isinstance(sparse.X, jaxmkl.SparseRows)
+    assert sparse.X.dtype == dense.X.dtype
+    assert sparse.X.shape == dense.X.shape
+    np.testing.assert_array_equal(sparse.y, dense.y)
+    assert sparse.y.dtype == dense.y.dtype
+    for field in ("task", "feature_names", "classes", "notes", "target"):
+        assert getattr(sparse, field) == getattr(dense, field)
+    return sparse, dense
+
+
+def constants():
+    """Columns of zeros, of ones, of ones and a zero, of an entry; constant ones are noted."""
+    X = data()[0].copy()
+    X[:, 0], X[:, 1], X[:, 2] = 0, 1, 1
+    X[3, 2] = 0
+    X[:, 3] = np.where(np.arange(NUM_EXAMPLES) == 4, -2, 0)
+    return X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+def test_npz_kept_sparse(tmp_path, dtype):
+    X = csr(constants().astype(dtype))
+    path = save(tmp_path / "t.npz", X, y=data()[1])
+    sparse, dense = assert_same_set(path)
+    if dtype != np.int8:
+        assert sparse.notes == ("constant, and kept: 'x0', 'x1'",)
+        np.testing.assert_array_equal(blocks(sparse.X), dense.X.astype(np.float32))
+    assert_equal(run(sparse.X, sparse.y), run(dense.X, dense.y))
+
+
+def test_npz_unsorted_without_some_targets_and_of_nothing(tmp_path):
+    X = csr(constants())
+    part = slice(*X.indptr[:2])
+    X.indices[part], X.data[part] = X.indices[part][::-1].copy(), X.data[part][::-1].copy()
+    y = data()[1].copy()
+    y[[2, 9]] = np.nan
+    sparse, dense = assert_same_set(save(tmp_path / "t.npz", X, y=y))
+    assert len(sparse.X) == NUM_EXAMPLES - 2
+    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
+    empty = scipy.sparse.csr_array((NUM_EXAMPLES, 3))
+    sparse, _ = assert_same_set(save(tmp_path / "e.npz", empty, y=data()[1]))
+    assert sparse.X.values.shape == (NUM_EXAMPLES, 0)
+
+
+def test_libsvm_kept_sparse(tmp_path):
+    path = tmp_path / "t.svm"
+    path.write_text("1 1:0.5 3:-2 6:1\n-1\n-1 6:1 # no more\n1 2:0 3:4\n")
+    sparse, dense = assert_same_set(path)
+    assert sparse.X.indices.tolist() == [[0, 2, 5], [6, 6, 6], [5, 6, 6], [1, 2, 6]]
+    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
+
+
+def test_files_too_large_to_be_dense(tmp_path):
+    path = tmp_path / "t.svm"
+    lines = [f"{row % 2} {row % 9 + 1}:1 {10**6 - row % 7}:2\n" for row in range(700)]
+    path.write_text("".join(lines))
+    with pytest.raises(ValueError, match=r"700 x 1000000 features would take 5\.2 GiB"):
+        read(path)
+    rows = read(path, sparse=True).X
+    assert rows.shape == (700, 10**6)
+    assert rows.values.shape == (700, 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_sparse_files_are_complete(tmp_path, value):
+    path = save(tmp_path / "t.npz", with_entry(value), y=data()[1])
+    message = re.escape(f"{path}: X[6, 5] = {value} is not finite")
+    with pytest.raises(ValueError, match=message):
+        read(path, sparse=True)
+
+
+def test_files_that_are_not_sparse(tmp_path):
+    table, archive = tmp_path / "t.csv", tmp_path / "t.npz"
+    table.write_text("a,y\n1,2\n2,3\n")
+    np.savez(archive, X=np.eye(2), y=[0, 1])
+    for path, what in ((table, "a CSV file"), (archive, "an npz file with a dense X")):
+        with pytest.raises(ValueError, match=rf"{path.name}: sparse must be False.*got {what}"):
+            read(path, sparse=True)
+
+
+def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(jaxmkl.data, "MAX_DENSE_BYTES", 2**16)
+    X = np.zeros((1000, 50), np.float32)
+    X[:, 0] = 1
+    read(save(tmp_path / "thin.npz", csr(X), y=np.arange(1000.0)), sparse=True)
+    X[7] = 1
+    path = save(tmp_path / "full.npz", csr(X), y=np.arange(1000.0))
+    with pytest.raises(ValueError, match=r"1000 x 50 features.*with 50 entries a row"):
+        read(path, sparse=True)
+
+
+@pytest.mark.data
+def test_a9a_sparse_is_a9a(data_dir):
+    sparse, dense = assert_same_set(data_dir / "a9a.npz")
+    assert sparse.X.values.shape == (48842, 14)
+    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
+    learner = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
+    state = learner.init(jax.random.key(0), dense.X.shape[1])
+    first = jax.tree.map(lambda leaf: leaf[:2000], sparse.X)
+    one = jaxmkl.run(learner, state, first, sparse.y[:2000])
+    assert_equal(one, jaxmkl.run(learner, state, dense.X[:2000], dense.y[:2000]))
+
+
+@pytest.mark.data
+def test_reuters_sparse_is_reuters(data_dir):
+    path = data_dir / "reuters_4class.npz"
+    table = read(path, sparse=True)
+    assert table.X.shape == (2919, 18933)
+    with np.load(path) as parts:
+        names = ("data", "indices", "indptr")
+        X = scipy.sparse.csr_array(tuple(parts[name] for name in names), shape=parts["shape"])
+        np.testing.assert_array_equal(table.y, parts["y"])
+    for start in (0, 1500, 2919 - 64):
+        r = np.arange(start, start + 64)
+        np.testing.assert_array_equal(table.X[r], X[r].toarray())
