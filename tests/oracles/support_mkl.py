@@ -56,7 +56,7 @@ class Entry:
 class Expansion:
     """f = sum of coefficient k(x, .) over the entries; the place of an entry is its index.
 
-    ``damage`` and ``errors`` are Q and M of the Forgetron.
+    ``damage`` and ``errors`` are Q and M of the Forgetron; M counts the mistakes it learned from.
     """
 
     kernel: KernelFunction
@@ -292,7 +292,10 @@ class SupportMKL:
         one.damage += (d * phi) ** 2 + 2.0 * d * phi * (1.0 - phi * mu)
 
     def replace(self, one: Expansion, new: Entry, f: float) -> None:
-        """The place whose best exchange for the new one costs least, the first of equal ones."""
+        """The place whose best exchange for the new one costs least, the first of equal ones.
+
+        The best b leaves the same hinge loss at every place: only the norms decide.
+        """
         x, y, step = new.x, new.y, new.coefficient
         k_tt = self.squared_norm(one, x)
         options = []
