@@ -1,0 +1,323 @@
+"""The support-vector learners in plain NumPy: one example, one kernel at a time, in float64.
+
+Written beside the paper (Lu, Hoi, Sahoo and Zhao, Budget Online Multiple Kernel Learning,
+Algorithm 1 and section 4.3) and what it compares with (Hoi et al. 2013, OMKC; Dekel et al. 2005,
+Forgetron; Orabona et al. 2009, Projectron; Wang and Vucetic 2010, BPA; Zhao et al. 2012, BOGD;
+Sahoo et al. 2014, OMKL), and sharing no code with the library.
+
+What is random comes from outside: the uniform numbers of each round.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+KernelFunction = Callable[[Array, Array], Array]  # rows (n, D) or one (D,), and one input (D,)
+
+RULES = ("perceptron", "pa", "spa", "ogd")
+POLICIES = ("random", "oldest", "forgetron", "replace", "project")
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+def gaussian(bandwidth: float) -> KernelFunction:
+    def kernel(x: Array, z: Array) -> Array:
+        return np.exp(-np.sum((x - z) ** 2, axis=-1) / (2.0 * bandwidth**2))
+
+    return kernel
+
+
+def polynomial(degree: int) -> KernelFunction:
+    def kernel(x: Array, z: Array) -> Array:
+        return np.sum(x * z, axis=-1) ** degree
+
+    return kernel
+
+
+# --- one kernel's function -----------------------------------------------------------------------
+
+
+@dataclass
+class Entry:
+    """A stored example: the round it came in, its input, its label and its coefficient."""
+
+    t: int
+    x: Array
+    y: float
+    coefficient: float
+
+
+@dataclass
+class Expansion:
+    """f = sum of coefficient k(x, .) over the entries; the place of an entry is its index.
+
+    ``damage`` and ``errors`` are Q and M of the Forgetron; M counts the mistakes it learned from.
+    """
+
+    kernel: KernelFunction
+    entries: list[Entry] = field(default_factory=list)
+    damage: float = 0.0
+    errors: int = 0
+
+    def kernel_values(self, x: Array) -> Array:
+        """k(x_r, x) of every place r, (n,)."""
+        if not self.entries:
+            return np.zeros(0)
+        return self.kernel(np.array([entry.x for entry in self.entries]), x)
+
+    def value(self, x: Array) -> float:
+        coefficients = np.array([entry.coefficient for entry in self.entries])
+        return float(coefficients @ self.kernel_values(x))
+
+    def shrink(self, factor: float) -> None:
+        for entry in self.entries:
+            entry.coefficient *= factor
+
+    def oldest(self) -> int:
+        """The place of the entry that came first."""
+        return min(range(len(self.entries)), key=lambda r: self.entries[r].t)
+
+
+def quotient(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator > 0 else math.inf
+
+
+def shrinking_factor(d: float, mu: float, damage: float, errors: int) -> float:
+    """The largest phi in (0, 1] with Q + (d phi)^2 + 2 d phi (1 - phi mu) <= 15/32 M.
+
+    Q <= 15/32 (M - 1) by the rounds before, so phi = 0 is strictly allowed and the first root
+    beyond it, where there is one below 1, is the largest phi. It is written so that nothing
+    cancels, and that it holds for a quadratic term of either sign or none.
+    """
+    a, b, c = d**2 - 2.0 * d * mu, 2.0 * d, damage - 15.0 / 32.0 * errors
+    if a + b + c <= 0:
+        return 1.0
+    return -2.0 * c / (b + math.sqrt(b**2 - 4.0 * a * c))
+
+
+# --- the learner ---------------------------------------------------------------------------------
+
+
+class Wish(NamedTuple):
+    """What a rule would add: its coefficient, and rho, its own probability to be added."""
+
+    coefficient: float
+    rho: float = 1.0
+
+
+@dataclass
+class SupportMKL:
+    """OMKC, BOMKC and OMKL: a function of stored examples for each kernel, and their combination.
+
+    Of each round: all kernels predict; the combination predicts with the weights so far; weights
+    are discounted; kernels learn, by their predictions and by chances from the weights before the
+    discount; weights are normalised.
+
+    Args:
+      kernels: the P kernel functions.
+      rule: "perceptron", "pa", "spa" or "ogd".
+      loss: of the rule "ogd": "hinge" or "squared" (regression).
+      cap: C of "pa" and of the policy "replace".
+      rate: eta of "spa" and "ogd".
+      alpha: of "spa".
+      beta: of "spa".
+      regularization: lambda of "ogd", whose coefficients shrink in every round, also in one in
+        which the kernel does not learn.
+      normalized_step: False puts 1 for k(x, x) in the steps (and in the objective of "replace";
+        the projection is not a step).
+      budget: the most entries of a kernel; None for no limit, only without a policy.
+      policy: what happens when a kernel is full: "random", "oldest", "forgetron" (of the
+        perceptron), "replace" (of "pa") or "project" (which also looks at each example before).
+      threshold: of "project": the squared distance from the span above which an example is kept.
+      weighting: "uniform" or "hedge".
+      combination: "value", sum of w f, or "vote", sum of w s(f).
+      sign_of_zero: s(0).
+      discount: of "hedge": "mistake", "hinge" or "squared".
+      gamma: of the discounts "mistake" and "hinge".
+      hedge_rate: of the discount "squared".
+      sampled: whether a kernel learns with probability p = (1 - delta) w / max w + delta times
+        its rule's rho; otherwise p = 1 (the rho of "spa" stays).
+      delta: the smallest p.
+      discount_sampled: whether the weight of a kernel with u >= p is left as it is.
+    """
+
+    kernels: Sequence[KernelFunction]
+    rule: str = "perceptron"
+    loss: str = "hinge"
+    cap: float = 1.0
+    rate: float = 0.1
+    alpha: float = 1.0
+    beta: float = 3.0
+    regularization: float = 0.1
+    normalized_step: bool = True
+    budget: int | None = None
+    policy: str | None = None
+    threshold: float = 0.0
+    weighting: str = "hedge"
+    combination: str = "vote"
+    sign_of_zero: float = -1.0
+    discount: str = "mistake"
+    gamma: float = 0.99
+    hedge_rate: float = 1.0
+    sampled: bool = False
+    delta: float = 0.001
+    discount_sampled: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.rule in RULES
+        assert self.loss in ("hinge", "squared")
+        assert self.policy is None or self.policy in POLICIES
+        assert (self.budget is None) == (self.policy is None)
+        assert self.budget is None or self.budget >= 1
+        assert self.policy != "forgetron" or self.rule == "perceptron"
+        assert self.policy != "replace" or self.rule == "pa"
+        assert self.weighting in ("uniform", "hedge")
+        assert self.combination in ("value", "vote")
+        assert self.discount in ("mistake", "hinge", "squared")
+        self.expansions = [Expansion(kernel) for kernel in self.kernels]
+        self.weights = np.full(len(self.kernels), 1.0 / len(self.kernels))
+        self.f = np.zeros(len(self.kernels))
+        self.mistakes = 0
+        self.t = 0
+
+    @property
+    def places(self) -> list[list[tuple[int, float]]]:
+        """Of each kernel, by place: the round the entry came in and its coefficient."""
+        return [[(e.t, e.coefficient) for e in one.entries] for one in self.expansions]
+
+    @property
+    def support(self) -> list[int]:
+        """How many entries each kernel has."""
+        return [len(one.entries) for one in self.expansions]
+
+    def step(self, x: Array, y: float, u: Array, v: Array) -> float:
+        """One round; u (P,) decides who is sampled, v (P,) which place is emptied at random."""
+        x, y = np.asarray(x, np.float64), float(y)
+        self.f = np.array([one.value(x) for one in self.expansions])
+        prediction = self.combine()
+        if not (self.rule == "ogd" and self.loss == "squared"):
+            self.mistakes += y * prediction <= 0  # a score of 0 too
+        chance = self.chances()
+        for i, one in enumerate(self.expansions):
+            f = float(self.f[i])
+            if self.weighting == "hedge" and (u[i] < chance[i] or not self.discount_sampled):
+                self.weights[i] *= self.discount_factor(f, y)
+            wish = self.wish(one, x, y, f)
+            if self.rule == "ogd":
+                one.shrink(1.0 - self.rate * self.regularization)
+            if wish is not None and u[i] < chance[i] * wish.rho:
+                self.add(one, Entry(self.t, x, y, wish.coefficient), f, v[i])
+        total = float(np.sum(self.weights))
+        assert total > 0, "all weights are 0 in float64"
+        self.weights = self.weights / total
+        self.t += 1
+        return prediction
+
+    def combine(self) -> float:
+        total = 0.0
+        for w, f in zip(self.weights, self.f, strict=True):
+            if self.combination == "value":
+                total += w * f
+            elif f == 0:
+                total += w * self.sign_of_zero
+            else:
+                total += w if f > 0 else -w
+        return float(total)
+
+    def chances(self) -> Array:
+        """p of each kernel, (P,)."""
+        if not self.sampled:
+            return np.ones(len(self.kernels))
+        return (1.0 - self.delta) * self.weights / self.weights.max() + self.delta
+
+    def discount_factor(self, f: float, y: float) -> float:
+        if self.discount == "mistake":
+            return self.gamma if y * f <= 0 else 1.0
+        if self.discount == "hinge":
+            return self.gamma ** max(0.0, 1.0 - y * f)
+        return math.exp(-self.hedge_rate * (f - y) ** 2)
+
+    def squared_norm(self, one: Expansion, x: Array) -> float:
+        """k(x, x), or what the steps put for it."""
+        return float(one.kernel(x, x)) if self.normalized_step else 1.0
+
+    def wish(self, one: Expansion, x: Array, y: float, f: float) -> Wish | None:
+        """What the rule would add after the prediction f; None if it does not want to learn."""
+        if self.rule == "perceptron":
+            return Wish(y) if y * f <= 0 else None
+        if self.rule == "ogd" and self.loss == "squared":
+            return Wish(2.0 * self.rate * (y - f))
+        if self.rule == "ogd":
+            return Wish(self.rate * y) if y * f <= 1 else None
+        hinge = 1.0 - y * f
+        if hinge <= 0:
+            return None
+        exact = quotient(hinge, self.squared_norm(one, x))
+        if self.rule == "pa":
+            return Wish(min(self.cap, exact) * y)
+        rho = min(self.alpha, hinge) / self.beta
+        return Wish(min(self.rate / rho, exact) * y, rho)
+
+    def add(self, one: Expansion, new: Entry, f: float, v: float) -> None:
+        """Take the new entry in, inside the budget."""
+        full = len(one.entries) == self.budget
+        one.errors += 1
+        if self.policy == "project":
+            self.project(one, new, full)
+        elif not full:
+            one.entries.append(new)
+        elif self.policy == "random":
+            one.entries[min(int(v * self.budget), self.budget - 1)] = new
+        elif self.policy == "oldest":
+            one.entries[one.oldest()] = new
+        elif self.policy == "forgetron":
+            self.forget(one, new)
+        elif self.policy == "replace":
+            self.replace(one, new, f)
+
+    def forget(self, one: Expansion, new: Entry) -> None:
+        """Dekel et al.: the new one comes in, all shrink, the oldest goes; mu in between."""
+        place = one.oldest()
+        old = one.entries[place]
+        one.entries.append(new)
+        d, mu = abs(old.coefficient), old.y * one.value(old.x)
+        phi = shrinking_factor(d, mu, one.damage, one.errors)
+        one.shrink(phi)
+        one.entries[place] = one.entries.pop()
+        one.damage += (d * phi) ** 2 + 2.0 * d * phi * (1.0 - phi * mu)
+
+    def replace(self, one: Expansion, new: Entry, f: float) -> None:
+        """The place whose best exchange for the new one costs least, the first of equal ones.
+
+        The best b leaves the same hinge loss at every place: only the norms decide.
+        """
+        x, y, step = new.x, new.y, new.coefficient
+        k_tt = self.squared_norm(one, x)
+        options = []
+        for place, (old, k_rt) in enumerate(zip(one.entries, one.kernel_values(x), strict=True)):
+            a, k_rr = old.coefficient, self.squared_norm(one, old.x)
+            b = (a * k_rt / k_tt if k_tt > 0 else 0.0) + step
+            moved = a**2 * k_rr + b**2 * k_tt - 2.0 * a * b * k_rt
+            hinge = max(0.0, 1.0 - y * (f - a * k_rt + b * k_tt))
+            options.append((0.5 * moved + self.cap * hinge, place, float(b)))
+        _, place, new.coefficient = min(options)
+        one.entries[place] = new
+
+    def project(self, one: Expansion, new: Entry, full: bool) -> None:
+        """The new one if it is far from the span of the stored ones, else its projection."""
+        k_tt = float(one.kernel(new.x, new.x))
+        shares, k = np.zeros(0), one.kernel_values(new.x)
+        if one.entries:
+            gram = np.array([one.kernel_values(entry.x) for entry in one.entries])
+            # least squares, as a Gram matrix need not have an inverse in float64
+            shares = np.linalg.lstsq(gram, k, rcond=None)[0]
+        if not full and k_tt - k @ shares > self.threshold:
+            one.entries.append(new)
+            return
+        for entry, share in zip(one.entries, shares, strict=True):
+            entry.coefficient += new.coefficient * float(share)
