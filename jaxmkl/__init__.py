@@ -59,12 +59,9 @@ from jaxmkl.scaling import RunningMoments as RunningMoments
 from jaxmkl.scaling import RunningRanks as RunningRanks
 from jaxmkl.selection import AdaptiveKernelSelection as AdaptiveKernelSelection
 from jaxmkl.selection import AllKernels as AllKernels
-<<<<<<< HEAD
 from jaxmkl.selection import LearnAll as LearnAll
 from jaxmkl.selection import LearnSampled as LearnSampled
-=======
 from jaxmkl.sparse import SparseRows as SparseRows
->>>>>>> csr
 from jaxmkl.streams import permutations as permutations
 from jaxmkl.streams import run as run
 from jaxmkl.streams import run_many as run_many

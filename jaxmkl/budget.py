@@ -262,9 +262,9 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 class Replace(_Stateless):
     """The new one takes the place of the one it makes up for best.
 
-    With τ y the component's coefficient, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y if it
-    takes the place of x_r. The loss on the example is then the same whichever goes, and what is
-    lost of f is a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)). The place with the least of it goes, the
+    With τ y the component's coefficient, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y
+    where it takes the place of x_r. The loss on the example is then the same whichever goes, and
+    what f loses is a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)). The place with the least goes, the
     first one among equals.
     """
 

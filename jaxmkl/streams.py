@@ -398,19 +398,14 @@ def stream(
         length = X.shape[0]
         longest = max(longest, length)
         padding = longest - length
-<<<<<<< HEAD
         # twice as much at a time: few sizes, few compilations
         state = _with_room(learner, state, length, at_least=2.0)
-        X = jax.device_put(np.pad(np.asarray(X), ((0, padding), (0, 0))))
-        y = jax.device_put(np.pad(np.asarray(y), (0, padding)))
-=======
         if isinstance(X, SparseRows):
             fullest = max(fullest, 1, X.values.shape[1])
             X = X.padded(longest, 2 ** (fullest - 1).bit_length())
         else:
             X = np.pad(np.asarray(X), ((0, padding), (0, 0)))
         X, y = jax.device_put((X, np.pad(np.asarray(y), (0, padding))))
->>>>>>> csr
         state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
         if padding:
             recorded = jax.tree.map(partial(_cut, length=length), recorded)
