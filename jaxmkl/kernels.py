@@ -17,6 +17,7 @@ spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a f
 (Laplacian) or sqrt(2 e) with e ~ Exp(1) (Cauchy).
 """
 
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import chex
@@ -52,7 +53,7 @@ class Products(NamedTuple):
     squared_distance: jax.Array
 
 
-def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
+def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) -> Products:
     """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
 
     The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it loses
@@ -60,22 +61,29 @@ def pairwise_products(X: jax.Array, Y: jax.Array) -> Products:
     are squared and summed. Beyond, the expansion is used where it is exact (whole numbers of
     moderate size) or where no distance is small against the norms; else differences again.
 
+    With ``used_once``, distances may be computed anew by each of several users, which is faster
+    for a single one.
+
     >>> import jax.numpy as jnp
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
     Array([[25.]], dtype=float32)
     """
     chex.assert_rank([X, Y], 2)
     chex.assert_equal_shape_suffix([X, Y], 1)
-    return Products(_inner(X, Y), _squared_distances(X, Y))
+    return Products(_inner(X, Y), _squared_distances(used_once, X, Y))
 
 
 def _inner(X: jax.Array, Y: jax.Array) -> jax.Array:
     return jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
 
 
-@jax.custom_jvp
-def _squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
     """Squared distances (n, m)."""
+    if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
+        # one term after the other: XLA makes one loop of this and of what follows
+        columns = zip(X.T, Y.T, strict=True)
+        return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
     if X.shape[1] <= _INPUTS_AT_ONCE:
         return _summed_differences(X, Y)
     norms = jnp.sum(X**2, axis=1), jnp.sum(Y**2, axis=1)
@@ -94,10 +102,12 @@ def _squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
 
 
 @_squared_distances.defjvp
-def _squared_distances_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+def _squared_distances_jvp(
+    used_once: bool, primals: Any, tangents: Any
+) -> tuple[jax.Array, jax.Array]:
     (X, Y), (dX, dY) = primals, tangents
     own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
-    return _squared_distances(X, Y), 2.0 * (own - _inner(dX, Y) - _inner(X, dY))
+    return _squared_distances(used_once, X, Y), 2.0 * (own - _inner(dX, Y) - _inner(X, dY))
 
 
 def _summed_differences(X: jax.Array, Y: jax.Array) -> jax.Array:

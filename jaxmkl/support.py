@@ -265,7 +265,7 @@ def _entry_sums(
     kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, index: jax.Array
 ) -> jax.Array:
     """Sums (P, B) over entries, one row (n, D), coefficient (n,) and kernel (n,) each."""
-    codes = kernels.column_codes(pairwise_products(X, rows), index)
+    codes = kernels.column_codes(pairwise_products(X, rows, used_once=True), index)
     exponential = jnp.asarray(kernels.exponential)[index][None, :]
     decaying = jnp.exp(-jnp.where(exponential, codes, 0.0))
     values = jnp.where(exponential, decaying, bounded(codes)) * coefficients[None, :]
@@ -562,7 +562,7 @@ class SparseSupport(_Growing):
 
     capacity: int = pytree.static(default=1024)
     tile: int = pytree.static(default=512)
-    period: int = pytree.static(default=128)
+    period: int = pytree.static(default=64)
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> SparseState:
         """No support at all."""
