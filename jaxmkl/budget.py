@@ -401,6 +401,7 @@ class BudgetState(NamedTuple):
       arrivals: supports that came, counted on from those at the period's start (P,), int32.
       recent_rows: the period's examples so far (R, D).
       number: supports of each kernel (P,), int32.
+      overflow: 0, as there is always room, int32.
       policy: the policy's own state.
     """
 
@@ -411,6 +412,7 @@ class BudgetState(NamedTuple):
     arrivals: jax.Array
     recent_rows: jax.Array
     number: jax.Array
+    overflow: jax.Array
     policy: Any
 
 
@@ -452,6 +454,7 @@ class BudgetSupport:
             arrivals=jnp.zeros((P,), jnp.int32),
             recent_rows=jnp.zeros((R, num_inputs), dtype),
             number=jnp.zeros((P,), jnp.int32),
+            overflow=jnp.zeros((), jnp.int32),
             policy=self.policy.init(P, C, R, dtype),
         )
 
@@ -573,6 +576,7 @@ class BudgetSupport:
                 arrivals=state.number,
                 recent_rows=jnp.zeros_like(state.recent_rows),
                 number=state.number,
+                overflow=state.overflow,
                 policy=self.policy.settle(state.policy, kernels, rows, coefficients[:, :C]),
             )
 

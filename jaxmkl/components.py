@@ -97,7 +97,7 @@ class Perceptron:
     Array([False,  True], dtype=bool)
     """
 
-    loss: str = pytree.static(default="hinge")
+    loss = "hinge"
     shrinks = False
     random = False
 
@@ -120,7 +120,7 @@ class PassiveAggressive:
 
     aggressiveness: Any
     normalized_step: bool = pytree.static(default=True)
-    loss: str = pytree.static(default="hinge")
+    loss = "hinge"
     shrinks = False
     random = False
 
@@ -154,7 +154,7 @@ class SparsePassiveAggressive:
     alpha: Any = 1.0
     beta: Any = 3.0
     normalized_step: bool = pytree.static(default=True)
-    loss: str = pytree.static(default="hinge")
+    loss = "hinge"
     shrinks = False
     random = True
 

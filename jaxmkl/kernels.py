@@ -94,8 +94,9 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
     doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
 
     def again(turn: jax.Array, _: jax.Array) -> jax.Array:
-        # the turn is 0; a body that depended on nothing of the loop would be moved out of it
-        return _summed_differences(X + turn.astype(X.dtype), Y)
+        # the turn is 0; what depended on nothing of the loop would be moved out of it
+        zero = turn.astype(X.dtype)
+        return _summed_differences(X + zero, Y + zero)
 
     # a loop of no turn or one: mapped over runs, it turns only if one of them needs it
     return jax.lax.fori_loop(0, doubtful.astype(jnp.int32), again, expanded)

@@ -101,10 +101,17 @@ class SupportMKLState(NamedTuple):
 
 
 class SupportMKLInfo(NamedTuple):
-    """Diagnostics: weights (P,), and the number of support vectors of each kernel (P,)."""
+    """Diagnostics.
+
+    Attributes:
+      weights: of the kernels (P,).
+      support: support vectors of each kernel (P,), int32.
+      overflow: examples so far that found no room and were not learned, int32.
+    """
 
     weights: jax.Array
     support: jax.Array
+    overflow: jax.Array
 
 
 class SupportMKLCode(NamedTuple):
@@ -289,7 +296,7 @@ class SupportMKL(Learner):
     def info(self, state: SupportMKLState) -> SupportMKLInfo:
         """Weights and support vectors of the kernels."""
         weights = self.combination.weights(state.log_weights)
-        return SupportMKLInfo(weights, state.support.number)
+        return SupportMKLInfo(weights, state.support.number, state.support.overflow)
 
 
 def classification_kernels() -> KernelDictionary:
@@ -599,7 +606,7 @@ def bpas(
       Wang and Vucetic (2010), BPA-S; Lu, Hoi, Sahoo and Zhao, Table 2.
 
     >>> bpas().component
-    PassiveAggressive(aggressiveness=0.1, normalized_step=True, loss='hinge')
+    PassiveAggressive(aggressiveness=0.1, normalized_step=True)
     """
     component = PassiveAggressive(aggressiveness)
     return _budgeted(kernels, component, budget, Replace(), discount)
