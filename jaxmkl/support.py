@@ -37,10 +37,10 @@ from jaxmkl.kernels import Kernel, Products, pairwise_products
 
 __all__ = [
     "BlockCodes",
-    "DenseState",
     "DenseSupport",
+    "Entries",
+    "GrowingState",
     "Proposal",
-    "SparseState",
     "SparseSupport",
     "Sums",
     "kernel_values",
@@ -254,11 +254,19 @@ dense_sums.defvjp(_dense_forward, _dense_backward)
 
 
 class Entries(NamedTuple):
-    """Coefficients one by one: which row (E,), which kernel (E,), how much (E,)."""
+    """Coefficients one by one.
+
+    Attributes:
+      row: which row (E,), int32.
+      kernel: of which kernel (E,), int32.
+      coefficient: how much (E,).
+      used: number of entries in use, int32.
+    """
 
     row: jax.Array
     kernel: jax.Array
     coefficient: jax.Array
+    used: jax.Array
 
 
 def _entry_sums(
@@ -275,16 +283,19 @@ def _entry_sums(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def entry_sums(
-    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, entries: Entries, used: jax.Array
+    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, entries: Entries
 ) -> jax.Array:
-    """Sums (P, B) over the first ``used`` entries of rows (C, D), in tiles of ``size``."""
+    """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
+
+    Differentiable in reverse mode by everything but the entries' integers.
+    """
 
     def body(i: jax.Array, sums: jax.Array) -> jax.Array:
-        row, kernel, a = (_tile(part, i, size, 0) for part in entries)
+        row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
         return sums + _entry_sums(kernels, X, rows[row], a, kernel)
 
     zero = jnp.zeros((kernels.num_kernels, X.shape[0]), X.dtype)
-    return jax.lax.fori_loop(0, -(-used // size), body, zero)
+    return jax.lax.fori_loop(0, -(-entries.used // size), body, zero)
 
 
 def _entries_forward(size: int, *arguments: Any) -> tuple[jax.Array, Any]:
@@ -292,22 +303,24 @@ def _entries_forward(size: int, *arguments: Any) -> tuple[jax.Array, Any]:
 
 
 def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
-    kernels, X, rows, entries, used = saved
+    kernels, X, rows, entries = saved
 
     def body(i: jax.Array, totals: Any) -> Any:
         of_kernels, of_X, of_rows, of_coefficients = totals
-        row, kernel, a = (_tile(part, i, size, 0) for part in entries)
-        _, pull = jax.vjp(
-            lambda m, X, r, a: _entry_sums(m, X, r, a, kernel), kernels, X, rows[row], a
-        )
+        row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
+
+        def of_tile(kernels: Kernel, X: jax.Array, rows: jax.Array, a: jax.Array) -> jax.Array:
+            return _entry_sums(kernels, X, rows, a, kernel)
+
+        _, pull = jax.vjp(of_tile, kernels, X, rows[row], a)
         k, x, r, a = pull(gradient)
         add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
         of_coefficients = jax.lax.dynamic_update_slice_in_dim(of_coefficients, a, i * size, 0)
         return *add, of_rows.at[row].add(r), of_coefficients
 
     zeros = jax.tree.map(jnp.zeros_like, (kernels, X, rows, entries.coefficient))
-    *totals, a = jax.lax.fori_loop(0, -(-used // size), body, zeros)
-    return *totals, Entries(None, None, a), None  # type: ignore[arg-type]
+    *totals, a = jax.lax.fori_loop(0, -(-entries.used // size), body, zeros)
+    return *totals, Entries(None, None, a, None)  # type: ignore[arg-type]
 
 
 entry_sums.defvjp(_entries_forward, _entries_backward)
@@ -354,12 +367,6 @@ def fold_rows(
     return jax.lax.dynamic_update_slice_in_dim(recent, seen, start, 0)
 
 
-def _compact(used: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Where the used ones are, in order and then the others; and which of these are used."""
-    order = jnp.argsort(~used, stable=True)
-    return order, jnp.arange(used.shape[0]) < jnp.sum(used)
-
-
 def check_period(owner: Any) -> None:
     """Refuse a period that is no power of two: blocks have to divide it."""
     period = owner.period
@@ -367,8 +374,32 @@ def check_period(owner: Any) -> None:
     pytree.require(good, owner, "period", period, "a power of two up to 4096")
 
 
+class GrowingState(NamedTuple):
+    """State of a store without a budget.
+
+    Attributes:
+      rows: settled supports (C + R, D).
+      coefficients: theirs: (P, C + R), or :class:`Entries`.
+      used: number of settled supports, int32.
+      recent_rows: the period's examples so far (R, D).
+      recent: their coefficients (P, R).
+      scale: what all coefficients are still to be multiplied by, a number.
+      number: supports of each kernel (P,), int32.
+      overflow: examples that were not taken in for want of room, int32.
+    """
+
+    rows: jax.Array
+    coefficients: Any
+    used: jax.Array
+    recent_rows: jax.Array
+    recent: jax.Array
+    scale: jax.Array
+    number: jax.Array
+    overflow: jax.Array
+
+
 class _Growing:
-    """What stores without a budget have in common."""
+    """A store without a budget; how coefficients are kept is what subclasses add."""
 
     capacity: int
     tile: int
@@ -383,33 +414,121 @@ class _Growing:
             pytree.require(bool(good), self, name, value, "an integer of at least 1")
             object.__setattr__(self, name, int(value))
 
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
+        """Room for the coefficients of so many rows."""
+        raise NotImplementedError
+
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Sums:
+        """Sums (P, B) of the settled supports."""
+        raise NotImplementedError
+
+    def _total(
+        self, kernels: Kernel, settled: Sums, codes: jax.Array, coefficients: jax.Array
+    ) -> jax.Array:
+        """Values (P,) of settled sums and of the period's coefficients."""
+        raise NotImplementedError
+
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> Any:
+        """The coefficients with those of the period's rows in ``order`` that are ``used`` (R,)."""
+        raise NotImplementedError
+
     def _length(self, capacity: int) -> int:
         """Rows to be kept for a capacity: what a period adds is written whole."""
         return -(-(capacity + self.period) // self.tile) * self.tile
 
+    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> GrowingState:
+        """No support at all."""
+        P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
+        return GrowingState(
+            rows=jnp.zeros((L, num_inputs), dtype),
+            coefficients=self._no_coefficients(P, L, dtype),
+            used=jnp.zeros((), jnp.int32),
+            recent_rows=jnp.zeros((R, num_inputs), dtype),
+            recent=jnp.zeros((P, R), dtype),
+            scale=jnp.ones((), dtype),
+            number=jnp.zeros((P,), jnp.int32),
+            overflow=jnp.zeros((), jnp.int32),
+        )
 
-class DenseState(NamedTuple):
-    """State of :class:`DenseSupport`.
+    def used(self, state: GrowingState) -> jax.Array:
+        """Supports that fill the room, the period's included."""
+        return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)
 
-    Attributes:
-      rows: settled supports (C + R, D).
-      coefficients: theirs (P, C + R).
-      used: number of settled supports, int32.
-      recent_rows: the period's examples so far (R, D).
-      recent: their coefficients (P, R).
-      scale: what all coefficients are still to be multiplied by, a number.
-      number: supports of each kernel (P,), int32.
-      overflow: examples that were not taken in for want of room, int32.
-    """
+    def capacity_of(self, state: GrowingState) -> int:
+        """Supports that the state has room for."""
+        return state.rows.shape[-2] - self.period
 
-    rows: jax.Array
-    coefficients: jax.Array
-    used: jax.Array
-    recent_rows: jax.Array
-    recent: jax.Array
-    scale: jax.Array
-    number: jax.Array
-    overflow: jax.Array
+    def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
+        """The state with room for so many supports, at least."""
+        L = max(self._length(capacity), state.rows.shape[-2])
+        larger = self._no_coefficients(state.recent.shape[0], L, state.rows.dtype)
+
+        def placed(larger: jax.Array, array: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_update_slice(larger, array, (0,) * array.ndim)
+
+        return state._replace(
+            rows=jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0))),
+            coefficients=jax.tree.map(placed, larger, state.coefficients),
+        )
+
+    def encode(
+        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> BlockCodes:
+        """What the examples X (B, D) are to the supports."""
+        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
+        sums = self._settled_sums(state, kernels, rows)
+        return BlockCodes(Sums(sums.value.T, sums.exponent.T), codes, own, rows, rounds)
+
+    def values(self, state: GrowingState, kernels: Kernel, code: BlockCodes) -> jax.Array:
+        """Values f (P,) of an example."""
+        return state.scale * self._total(kernels, code.settled, code.recent, state.recent)
+
+    def learn(
+        self, state: GrowingState, kernels: Kernel, code: BlockCodes, proposal: Proposal
+    ) -> GrowingState:
+        """Take the example in where it is proposed."""
+        room = self.used(state) < self.capacity_of(state)
+        learned = proposal.learned & room
+        scale = state.scale
+        if proposal.shrink is not None:
+            scale = jnp.where(proposal.present, scale * proposal.shrink, scale)
+        here = jnp.arange(self.period) == code.round % self.period
+        new = learned[:, None] & here[None, :]
+        lost = jnp.any(proposal.learned) & ~room
+        return state._replace(
+            recent=jnp.where(new, (proposal.coefficient / scale)[:, None], state.recent),
+            scale=scale,
+            number=state.number + learned.astype(jnp.int32),
+            overflow=state.overflow + lost.astype(jnp.int32),
+        )
+
+    def fold(
+        self,
+        state: GrowingState,
+        kernels: Kernel,
+        codes: BlockCodes,
+        round: jax.Array,
+        shrinks: bool,
+    ) -> GrowingState:
+        """Keep the block's rows; at the end of a period settle those that became supports."""
+        recent_rows = fold_rows(state.recent_rows, codes.rows, codes.round, round)
+        settle = round % self.period == 0
+        becomes = jnp.any(state.recent != 0, axis=0) & settle
+        order = jnp.argsort(~becomes, stable=True)
+        used = becomes[order]
+        rows = jnp.where(used[:, None], recent_rows[order], 0.0)
+        # what is left of the scale would vanish in the end
+        scale = jnp.where(settle, state.scale, 1.0) if shrinks else None
+        return state._replace(
+            rows=jax.lax.dynamic_update_slice_in_dim(state.rows, rows, state.used, 0),
+            coefficients=self._settle(state, order, used, scale),
+            used=state.used + jnp.sum(used, dtype=jnp.int32),
+            recent_rows=jnp.where(settle, 0.0, recent_rows),
+            recent=jnp.where(settle, 0.0, state.recent),
+            scale=jnp.where(settle, 1.0, state.scale) if shrinks else state.scale,
+        )
 
 
 @pytree.dataclass
@@ -427,125 +546,25 @@ class DenseSupport(_Growing):
     tile: int = pytree.static(default=512)
     period: int = pytree.static(default=128)
 
-    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> DenseState:
-        """No support at all."""
-        P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
-        return DenseState(
-            rows=jnp.zeros((L, num_inputs), dtype),
-            coefficients=jnp.zeros((P, L), dtype),
-            used=jnp.zeros((), jnp.int32),
-            recent_rows=jnp.zeros((R, num_inputs), dtype),
-            recent=jnp.zeros((P, R), dtype),
-            scale=jnp.ones((), dtype),
-            number=jnp.zeros((P,), jnp.int32),
-            overflow=jnp.zeros((), jnp.int32),
-        )
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> jax.Array:
+        return jnp.zeros((num_kernels, length), dtype)
 
-    def used(self, state: DenseState) -> jax.Array:
-        """Supports that fill the room, the period's included."""
-        return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Sums:
+        return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
 
-    def capacity_of(self, state: DenseState) -> int:
-        """Supports that the state has room for."""
-        return state.rows.shape[-2] - self.period
+    def _total(
+        self, kernels: Kernel, settled: Sums, codes: jax.Array, coefficients: jax.Array
+    ) -> jax.Array:
+        return total(kernels, settled, codes, coefficients)
 
-    def enlarged(self, state: DenseState, capacity: int) -> DenseState:
-        """The state with room for so many supports, at least."""
-        more = self._length(capacity) - state.rows.shape[-2]
-        if more <= 0:
-            return state
-        return state._replace(
-            rows=jnp.pad(state.rows, ((0, more), (0, 0))),
-            coefficients=jnp.pad(state.coefficients, ((0, 0), (0, more))),
-        )
-
-    def encode(
-        self, state: DenseState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> BlockCodes:
-        """What the examples X (B, D) are to the supports."""
-        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
-        sums = dense_sums(self.tile, kernels, rows, state.rows, state.coefficients, state.used)
-        return BlockCodes(Sums(sums.value.T, sums.exponent.T), codes, own, rows, rounds)
-
-    def values(self, state: DenseState, kernels: Kernel, code: BlockCodes) -> jax.Array:
-        """Values f (P,) of an example."""
-        return state.scale * total(kernels, code.settled, code.recent, state.recent)
-
-    def learn(
-        self, state: DenseState, kernels: Kernel, code: BlockCodes, proposal: Proposal
-    ) -> DenseState:
-        """Take the example in where it is proposed."""
-        wanted = jnp.any(proposal.learned)
-        room = self.used(state) < self.capacity_of(state)
-        learned = proposal.learned & room
-        scale = state.scale
-        if proposal.shrink is not None:
-            scale = jnp.where(proposal.present, scale * proposal.shrink, scale)
-        here = jnp.arange(self.period) == code.round % self.period
-        new = learned[:, None] & here[None, :]
-        return state._replace(
-            recent=jnp.where(new, (proposal.coefficient / scale)[:, None], state.recent),
-            scale=scale,
-            number=state.number + learned.astype(jnp.int32),
-            overflow=state.overflow + (wanted & ~room).astype(jnp.int32),
-        )
-
-    def fold(
-        self,
-        state: DenseState,
-        kernels: Kernel,
-        codes: BlockCodes,
-        round: jax.Array,
-        shrinks: bool,
-    ) -> DenseState:
-        """Keep the block's rows; at the end of a period settle those that became supports."""
-        recent_rows = fold_rows(state.recent_rows, codes.rows, codes.round, round)
-        settle = round % self.period == 0
-        order, used = _compact(jnp.any(state.recent != 0, axis=0) & settle)
-        rows = jnp.where(used[:, None], recent_rows[order], 0.0)
-        coefficients = jnp.where(used[None, :], state.recent[:, order], 0.0)
-        write = jax.lax.dynamic_update_slice_in_dim
-        if shrinks:
-            # else the scale would vanish
-            scale = jnp.where(settle, state.scale, 1.0)
-            coefficients = coefficients * scale
-            state = state._replace(
-                coefficients=state.coefficients * scale,
-                scale=jnp.where(settle, 1.0, state.scale),
-            )
-        return state._replace(
-            rows=write(state.rows, rows, state.used, 0),
-            coefficients=write(state.coefficients, coefficients, state.used, 1),
-            used=state.used + jnp.sum(used, dtype=jnp.int32),
-            recent_rows=jnp.where(settle, 0.0, recent_rows),
-            recent=jnp.where(settle, 0.0, state.recent),
-        )
-
-
-class SparseState(NamedTuple):
-    """State of :class:`SparseSupport`: as :class:`DenseState`, with entries for coefficients.
-
-    Attributes:
-      rows: settled supports (C + R, D).
-      entries: their coefficients, (P (C + R),) each.
-      used: number of settled supports, int32.
-      used_entries: number of settled entries, int32.
-      recent_rows: the period's examples so far (R, D).
-      recent: their coefficients (P, R).
-      scale: what all coefficients are still to be multiplied by, a number.
-      number: supports of each kernel (P,), int32.
-      overflow: examples that were not taken in for want of room, int32.
-    """
-
-    rows: jax.Array
-    entries: Entries
-    used: jax.Array
-    used_entries: jax.Array
-    recent_rows: jax.Array
-    recent: jax.Array
-    scale: jax.Array
-    number: jax.Array
-    overflow: jax.Array
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> jax.Array:
+        new = jnp.where(used[None, :], state.recent[:, order], 0.0)
+        old = state.coefficients
+        if scale is not None:
+            new, old = new * scale, old * scale
+        return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)
 
 
 @pytree.dataclass
@@ -564,104 +583,46 @@ class SparseSupport(_Growing):
     tile: int = pytree.static(default=512)
     period: int = pytree.static(default=64)
 
-    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> SparseState:
-        """No support at all."""
-        P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
-        return SparseState(
-            rows=jnp.zeros((L, num_inputs), dtype),
-            entries=Entries(
-                jnp.zeros((P * L,), jnp.int32),
-                jnp.zeros((P * L,), jnp.int32),
-                jnp.zeros((P * L,), dtype),
-            ),
-            used=jnp.zeros((), jnp.int32),
-            used_entries=jnp.zeros((), jnp.int32),
-            recent_rows=jnp.zeros((R, num_inputs), dtype),
-            recent=jnp.zeros((P, R), dtype),
-            scale=jnp.ones((), dtype),
-            number=jnp.zeros((P,), jnp.int32),
-            overflow=jnp.zeros((), jnp.int32),
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:
+        E = (num_kernels * length,)
+        return Entries(
+            jnp.zeros(E, jnp.int32),
+            jnp.zeros(E, jnp.int32),
+            jnp.zeros(E, dtype),
+            jnp.zeros((), jnp.int32),
         )
 
-    used = DenseSupport.used
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Sums:
+        sums = entry_sums(self.tile, kernels, X, state.rows, state.coefficients)
+        return Sums(sums, jnp.zeros_like(sums))
 
-    def capacity_of(self, state: SparseState) -> int:
-        """Supports that the state has room for."""
-        return state.rows.shape[-2] - self.period
+    def _total(
+        self, kernels: Kernel, settled: Sums, codes: jax.Array, coefficients: jax.Array
+    ) -> jax.Array:
+        return settled.value + jnp.sum(coefficients * kernel_values(kernels, codes), axis=1)
 
-    def enlarged(self, state: SparseState, capacity: int) -> SparseState:
-        """The state with room for so many supports, at least."""
-        more = self._length(capacity) - state.rows.shape[-2]
-        if more <= 0:
-            return state
-        P = state.recent.shape[0]
-        entries = Entries(*(jnp.pad(part, (0, P * more)) for part in state.entries))
-        return state._replace(rows=jnp.pad(state.rows, ((0, more), (0, 0))), entries=entries)
-
-    def encode(
-        self, state: SparseState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> BlockCodes:
-        """What the examples X (B, D) are to the supports."""
-        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
-        sums = entry_sums(
-            self.tile, kernels, rows, state.rows, state.entries, state.used_entries
-        ).T
-        return BlockCodes(Sums(sums, jnp.zeros_like(sums)), codes, own, rows, rounds)
-
-    def values(self, state: SparseState, kernels: Kernel, code: BlockCodes) -> jax.Array:
-        """Values f (P,) of an example."""
-        k = kernel_values(kernels, code.recent)
-        return state.scale * (code.settled.value + jnp.sum(state.recent * k, axis=1))
-
-    learn = DenseSupport.learn
-
-    def fold(
-        self,
-        state: SparseState,
-        kernels: Kernel,
-        codes: BlockCodes,
-        round: jax.Array,
-        shrinks: bool,
-    ) -> SparseState:
-        """Keep the block's rows; at the end of a period settle those that became supports."""
-        recent_rows = fold_rows(state.recent_rows, codes.rows, codes.round, round)
-        settle = round % self.period == 0
-        new = (state.recent.T != 0) & settle  # (R, P)
-        order, used = _compact(jnp.any(new, axis=1))
-        rows = jnp.where(used[:, None], recent_rows[order], 0.0)
-        rank = jnp.cumsum(jnp.any(new, axis=1), dtype=jnp.int32) - 1
-        R, P = new.shape
-        flat = new.ravel()
-        place = jnp.where(flat, jnp.cumsum(flat, dtype=jnp.int32) - 1, R * P)
-        source = jnp.zeros((R * P,), jnp.int32)
-        source = source.at[place].set(jnp.arange(R * P, dtype=jnp.int32), mode="drop")
-        number = jnp.sum(flat, dtype=jnp.int32)
-        is_entry = jnp.arange(R * P) < number
-        fresh = Entries(
-            jnp.where(is_entry, state.used + rank[source // P], 0),
-            jnp.where(is_entry, source % P, 0),
-            jnp.where(is_entry, state.recent.T.ravel()[source], 0.0),
-        )
-        if shrinks:
-            # else the scale would vanish
-            scale = jnp.where(settle, state.scale, 1.0)
-            fresh = fresh._replace(coefficient=fresh.coefficient * scale)
-            old = state.entries.coefficient * scale
-            state = state._replace(
-                entries=state.entries._replace(coefficient=old),
-                scale=jnp.where(settle, 1.0, state.scale),
-            )
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> Entries:
+        entries, recent = state.coefficients, state.recent.T[order]
+        R, P = recent.shape
+        becomes = ((recent != 0) & used[:, None]).ravel()
+        number = jnp.sum(becomes, dtype=jnp.int32)
+        # where each of the new entries is found, in order
+        place = jnp.where(becomes, jnp.cumsum(becomes, dtype=jnp.int32) - 1, R * P)
+        found = jnp.zeros((R * P,), jnp.int32)
+        found = found.at[place].set(jnp.arange(R * P, dtype=jnp.int32), mode="drop")
+        new = jnp.arange(R * P) < number
+        row = jnp.where(new, state.used + found // P, 0)
+        kernel = jnp.where(new, found % P, 0)
+        coefficient = jnp.where(new, recent.ravel()[found], 0.0)
+        old = entries.coefficient
+        if scale is not None:
+            coefficient, old = coefficient * scale, old * scale
         write = jax.lax.dynamic_update_slice_in_dim
-        return state._replace(
-            rows=write(state.rows, rows, state.used, 0),
-            entries=Entries(
-                *(
-                    write(whole, part, state.used_entries, 0)
-                    for whole, part in zip(state.entries, fresh, strict=True)
-                )
-            ),
-            used=state.used + jnp.sum(used, dtype=jnp.int32),
-            used_entries=state.used_entries + number,
-            recent_rows=jnp.where(settle, 0.0, recent_rows),
-            recent=jnp.where(settle, 0.0, state.recent),
+        return Entries(
+            write(entries.row, row, entries.used, 0),
+            write(entries.kernel, kernel, entries.used, 0),
+            write(old, coefficient, entries.used, 0),
+            entries.used + number,
         )
