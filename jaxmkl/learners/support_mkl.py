@@ -220,7 +220,8 @@ class SupportMKL(Learner):
         def uniform(which: int) -> jax.Array:
             def one(round: jax.Array) -> jax.Array:
                 key = jax.random.fold_in(jax.random.fold_in(state.key, round), which)
-                return jax.random.uniform(key, (P,), X.dtype)
+                # the same numbers in every precision
+                return jax.random.uniform(key, (P,), jnp.float32).astype(X.dtype)
 
             return jax.vmap(one)(rounds)
 
