@@ -28,6 +28,7 @@ __all__ = [
     "compiled",
     "evaluate",
     "keys_of",
+    "num_supports",
     "pausing",
     "prepare",
     "recent",
@@ -75,6 +76,7 @@ class Runs(NamedTuple):
     labels: np.ndarray  # (S, T): the share of labels asked for up to each round
     weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
     seconds_per_run: float
+    support: np.ndarray | None = None  # (S,): support vectors at the end, those of all kernels
 
     @property
     def times(self) -> np.ndarray:
@@ -88,8 +90,10 @@ class Runs(NamedTuple):
         candidate: Candidate,
         printed: Callable[[str, str, str, str], float | None] = lambda *_: None,
     ) -> list[Row]:
-        """Return one row for the error and one for the share of labels asked for."""
+        """Return a row for the error, the share of labels asked for, and the support vectors."""
         measured = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
+        if self.support is not None:
+            measured["support"] = self.support
         return [
             row(
                 (paper, dataset, candidate.name, metric),
@@ -158,7 +162,8 @@ def candidate(
     signature = inspect.signature(jaxmkl.LEARNERS[factory])
     if task == "classification":
         for_task = {"task": task} if "task" in signature.parameters else {"loss": "logistic"}
-        arguments = {**for_task, **arguments}
+        accepted = {k: v for k, v in for_task.items() if k in signature.parameters}
+        arguments = {**accepted, **arguments}
     arguments |= {k: v for k, v in settings.items() if k in signature.parameters}
     try:
         learner = jaxmkl.LEARNERS[factory](**arguments)
@@ -220,9 +225,23 @@ def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
     return result, time.perf_counter() - began
 
 
+def num_supports(learner: Any, states: Any) -> jax.Array | None:
+    """Return how many support vectors (S,) all kernels of states have; None for a learner without.
+
+    A support vector that several kernels hold counts once for each.
+    """
+
+    def of_state(state: Any) -> jax.Array | None:
+        number = getattr(learner.info(state), "support", None)
+        return None if number is None else number.sum()
+
+    return jax.vmap(of_state)(states)
+
+
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Callable) -> Any:
-    return jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)[1]
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)
+    return outputs, num_supports(learner, states)
 
 
 def keys_of(seeds: int) -> jax.Array:
@@ -251,7 +270,7 @@ def prepare(
     function, _ = compiled(_run_many, *arguments, permute=permute, record=record)
 
     def play() -> Runs:
-        outputs, running = timed(function, *arguments)
+        (outputs, support), running = timed(function, *arguments)
         prediction = np.asarray(outputs.prediction, np.float64)
         y = np.asarray(stream.y, np.float64)
         if permute:
@@ -266,6 +285,7 @@ def prepare(
             labels=jaxmkl.metrics.running_label_rate(np.asarray(outputs.queried)),
             weights=np.asarray(outputs.info) if weights else None,
             seconds_per_run=running / seeds,
+            support=None if support is None else np.asarray(support),
         )
 
     return play

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import jaxmkl
 
 from .evaluate import candidate, check_settings
@@ -59,6 +61,14 @@ class Job:
         """Read one of the papers' data sets."""
         with refused():
             return jaxmkl.data.read(data_folder(self.options) / f"{name}.npz")
+
+    def number(self, name: str, key: str) -> int:
+        """Read a whole number that stands beside a data set, as how many rows are for training."""
+        path = data_folder(self.options) / f"{name}.npz"
+        with refused(), np.load(path, allow_pickle=False) as archive:
+            if key not in archive:
+                raise UsageError(f"{path}: has no {key!r}")
+            return int(archive[key])
 
 
 def data_folder(options: Options) -> Path:

@@ -85,7 +85,7 @@ def figure(value: float | None, unit: float = 1.0) -> str:
         return "-"
     value = value / unit
     size = abs(value)
-    if size != 0 and (size < 1e-3 or size >= 1e5):
+    if size != 0 and (size < 1e-3 or size >= 1e6):
         return f"{value:.2e}"
     return f"{value:.{decimals(size)}f}"
 
