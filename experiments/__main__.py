@@ -96,8 +96,12 @@ def parser() -> argparse.ArgumentParser:
     )
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
-    of_bench.add_argument(
+    instead = of_bench.add_mutually_exclusive_group()
+    instead.add_argument(
         "--long", action="store_true", help=f"the stream of {bench.LONG:,} examples instead"
+    )
+    instead.add_argument(
+        "--memory", action="store_true", help="the memory of many support vectors instead"
     )
     return result
 

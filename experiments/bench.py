@@ -1,10 +1,16 @@
-"""Speed: time an example, beside scikit-learn one example at a time, and a very long stream."""
+"""Speed: time an example, beside scikit-learn one example at a time, and a very long stream.
 
+And learners with support vectors: seconds a pass over data sets of the papers, and memory.
+"""
+
+import dataclasses
 import functools
+import multiprocessing
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from statistics import median, stdev
 from typing import Any
 
@@ -17,12 +23,12 @@ from sklearn.linear_model import SGDRegressor
 import jaxmkl
 
 from . import generate
-from .evaluate import compiled, keys_of, timed, without_info
+from .evaluate import compiled, keys_of, num_supports, timed, without_info
 from .options import Options, UsageError
 from .paper import data_folder
 from .report import Report, Row
 
-__all__ = ["in_turn", "long_stream", "run"]
+__all__ = ["in_turn", "long_stream", "memory", "run", "support_vectors"]
 
 INPUTS = 77
 LENGTH = 13_813
@@ -32,15 +38,18 @@ COMPONENTS = NUM_KERNELS * NUM_FEATURES
 SEEDS_AT_ONCE = 32
 REPEATS = 5
 FIRST = {"scikit-learn": 500, "expert_mkl": 4_096}  # examples timed, where it is not all
+SUPPORT_REPEATS = 3
 LONG = 10_000_000
 CHUNK = 100_000
 
 
-def in_turn(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+def in_turn(
+    functions: Mapping[str, Callable[[], Any]], repeats: int, *, twice: bool = True
+) -> dict[str, list[float]]:
     """Call functions in turn, several rounds of them, and return the seconds of each call.
 
     Each timed call follows one of the same function that is not timed, so that none pays for what
-    another left in the caches.
+    another left in the caches; ``twice=False`` leaves that out, for calls of seconds.
 
     >>> list(map(len, in_turn({"one": lambda: 1, "two": lambda: 2}, 3).values()))
     [3, 3]
@@ -48,10 +57,9 @@ def in_turn(functions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[st
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
-            jax.block_until_ready(function())
-            began = time.perf_counter()
-            jax.block_until_ready(function())
-            seconds[name].append(time.perf_counter() - began)
+            if twice:
+                jax.block_until_ready(function())
+            seconds[name].append(timed(function)[1])
     return seconds
 
 
@@ -123,11 +131,12 @@ def figures(
         parameters={
             "repeats": len(values),
             "device": jax.devices()[0].device_kind,
-            "num_kernels": NUM_KERNELS,
-            "num_features": NUM_FEATURES,
             **parameters,
         },
     )
+
+
+of_features = functools.partial(figures, num_kernels=NUM_KERNELS, num_features=NUM_FEATURES)
 
 
 def short(options: Options, report: Report) -> None:
@@ -170,28 +179,28 @@ def short(options: Options, report: Report) -> None:
     encoding = ratios(seconds["encode"], seconds["raker"])
     over_raker = ratios(each["scikit-learn"], each["raker"])
     rows = [
-        figures(dataset, "raker", "microseconds_per_example", each["raker"]),
-        figures(dataset, "raker", "compile_seconds", [compiling["raker"]]),
-        figures(dataset, "raker", "encoding_share", encoding),
-        figures(
+        of_features(dataset, "raker", "microseconds_per_example", each["raker"]),
+        of_features(dataset, "raker", "compile_seconds", [compiling["raker"]]),
+        of_features(dataset, "raker", "encoding_share", encoding),
+        of_features(
             dataset,
             "raker, 32 seeds",
             "microseconds_per_example",
             each["raker, 32 seeds"],
             seeds=SEEDS_AT_ONCE,
         ),
-        figures(dataset, "raker, 32 seeds", "compile_seconds", [compiling["raker, 32 seeds"]]),
-        figures(dataset, "expert_mkl", "microseconds_per_example", each["expert_mkl"]),
-        figures(dataset, "expert_mkl", "compile_seconds", [compiling["expert_mkl"]]),
-        figures(
+        of_features(dataset, "raker, 32 seeds", "compile_seconds", [compiling["raker, 32 seeds"]]),
+        of_features(dataset, "expert_mkl", "microseconds_per_example", each["expert_mkl"]),
+        of_features(dataset, "expert_mkl", "compile_seconds", [compiling["expert_mkl"]]),
+        of_features(
             dataset,
             "expert_mkl",
             "times_raker",
             ratios(seconds["expert_mkl"], seconds["raker, few"]),
         ),
-        figures(dataset, "scikit-learn", "microseconds_per_example", each["scikit-learn"]),
-        figures(dataset, "scikit-learn", "times_raker", over_raker),
-        figures(
+        of_features(dataset, "scikit-learn", "microseconds_per_example", each["scikit-learn"]),
+        of_features(dataset, "scikit-learn", "times_raker", over_raker),
+        of_features(
             dataset,
             "scikit-learn",
             "times_raker_32_seeds",
@@ -250,7 +259,9 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
     # the first chunk compiles
     first = [s / chunk * 1e6 for s in seconds[1 : tenth + 1]]
     last = [s / chunk * 1e6 for s in seconds[-tenth - 1 : -1]]
-    row = functools.partial(figures, "generated, drifting", "raker", examples=total, chunk=chunk)
+    row = functools.partial(
+        of_features, "generated, drifting", "raker", examples=total, chunk=chunk
+    )
     rows = [
         row("mse", [error / seen]),
         row("microseconds_per_example_first", first),
@@ -270,9 +281,145 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
     )
 
 
+# Shapes of the papers' files, for data made in their place.
+SHAPES = {"magic04": (19_020, 10), "a9a": (48_842, 123)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A learner with support vectors over a data set, in as many orders at once."""
+
+    dataset: str
+    learner: str
+    orders: int
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    length: int | None = None  # examples, where it is not all
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables."""
+        return self.learner if self.orders == 1 else f"{self.learner}, {self.orders} orders"
+
+
+CASES = (
+    Case("magic04", "spa", 1),
+    Case("magic04", "spa", 10),
+    Case("magic04", "omkc_dd", 1),
+    *(Case("magic04", name, 10, {"budget": 254}) for name in ("rbp", "forgetron", "bogd", "bpas")),
+    Case("a9a", "spa", 1),
+    Case("a9a", "spa", 10),
+    Case("a9a", "omkc_dd", 1),
+)
+LARGEST = Case("a9a", "omkc_dd", 10)
+
+
+def stream_of_two_classes(options: Options, name: str) -> tuple[str, np.ndarray, np.ndarray]:
+    """Return a data set of the papers where the data are, else generated ones of its shape."""
+    try:
+        data = jaxmkl.data.read(data_folder(options) / f"{name}.npz")
+        return name, np.asarray(data.X, np.float32), np.asarray(data.y, np.float32)
+    except (UsageError, OSError):
+        draws = np.random.default_rng(0)
+        T, D = SHAPES[name]
+        # a9a has zeros and ones, a ninth of them ones
+        X = draws.uniform(size=(T, D)) < 1 / 9 if name == "a9a" else 50 * draws.normal(size=(T, D))
+        score = X @ draws.normal(size=D)
+        score += 0.5 * score.std() * draws.normal(size=T)
+        y = np.where(score > np.median(score), 1, -1)
+        return f"generated, as {name}", X.astype(np.float32), y.astype(np.float32)
+
+
+@jax.jit
+def _orders(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=without_info)
+    return outputs.prediction, num_supports(learner, states)
+
+
+def call_of(case: Case, options: Options) -> tuple[str, Callable[[], Any]]:
+    """Return the data set's name and a call that plays a case; its first call compiles."""
+    dataset, X, y = stream_of_two_classes(options, case.dataset)
+    learner = jaxmkl.LEARNERS[case.learner](**case.arguments)
+    X, y = jax.device_put(X[: case.length]), jax.device_put(y[: case.length])
+    return dataset, functools.partial(_orders, learner, keys_of(case.orders), X, y)
+
+
+def support_vectors(options: Options, report: Report) -> None:
+    """Time passes of learners with support vectors."""
+    functions: dict[str, Callable[[], Any]] = {}
+    datasets: list[str] = []
+    first: list[float] = []
+    numbers: list[float] = []
+    with report.progress("first calls", len(CASES)) as step:
+        for case in CASES:
+            dataset, call = call_of(case, options)
+            step(f"{dataset} {case.name}")
+            (_, number), seconds = timed(call)
+            functions[f"{dataset} {case.name}"] = call
+            datasets.append(dataset)
+            first.append(seconds)
+            numbers.append(float(np.mean(number)))
+    report.say(f"timing {len(functions)} things in turn, {SUPPORT_REPEATS} times")
+    later = in_turn(functions, SUPPORT_REPEATS, twice=False).values()
+    rows: list[Row] = []
+    for case, dataset, at_first, number, seconds in zip(
+        CASES, datasets, first, numbers, later, strict=True
+    ):
+        of_case = functools.partial(
+            figures, dataset, case.name, seeds=case.orders, **case.arguments
+        )
+        rows += [
+            of_case("seconds_per_pass", [s / case.orders for s in seconds]),
+            of_case("compile_seconds", [at_first - median(seconds)]),
+            of_case("support", [number]),
+        ]
+    report.table(
+        f"Support vectors: medians of {SUPPORT_REPEATS} rounds, all in turn",
+        report.add(rows),
+        notes=(
+            "16 kernels; with 10 orders at once the time is that of one pass of one order",
+            "compile seconds: the first call less a later one",
+        ),
+    )
+
+
+def _peak_of(case: Case, options: Options) -> tuple[str, float, float, float, float]:
+    """Play a case; return its data set, memory before and at most, seconds and supports."""
+    dataset, call = call_of(case, options)
+    before = peak_memory()
+    (_, number), seconds = timed(call)
+    return dataset, before, peak_memory(), seconds, float(np.mean(number))
+
+
+def memory(options: Options, report: Report, case: Case = LARGEST) -> None:
+    """Measure the most memory that many support vectors take, in a process of their own."""
+    report.say(f"playing {case.dataset} {case.name} in a process of its own: some minutes")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        found = pool.submit(_peak_of, case, options).result()
+    dataset, before, peak, seconds, number = found
+    row = functools.partial(figures, dataset, case.name, seeds=case.orders, **case.arguments)
+    rows = [
+        row("peak_memory_mib", [peak]),
+        row("memory_before_mib", [before]),
+        row("seconds_per_pass", [seconds / case.orders]),
+        row("support", [number]),
+    ]
+    report.table(
+        "Memory of many support vectors",
+        report.add(rows),
+        notes=(
+            "peak: the most the process has held; before: with the data read, nothing compiled",
+            "the seconds are those of the only call, compilation included",
+        ),
+    )
+
+
 def run(options: Options, report: Report) -> None:
-    """Run the benchmark, or the long stream instead."""
+    """Run the benchmark, or the long stream or the measurement of memory instead."""
     if options.long:
         long_stream(report)
+    elif options.memory:
+        memory(options, report)
     else:
         short(options, report)
+        support_vectors(options, report)

@@ -31,6 +31,7 @@ class Options:
     learner: str | None = None
     scale: str = "moments"
     long: bool = False
+    memory: bool = False
 
 
 @contextmanager
