@@ -335,58 +335,62 @@ def _orders(learner: Any, keys: Any, X: Any, y: Any) -> Any:
     return outputs.prediction, num_supports(learner, states)
 
 
-def call_of(case: Case, options: Options) -> tuple[str, Callable[[], Any]]:
-    """Return the data set's name and a call that plays a case; its first call compiles."""
+def call_of(case: Case, options: Options) -> tuple[str, tuple]:
+    """Return the data set's name and what :func:`_orders` plays a case with."""
     dataset, X, y = stream_of_two_classes(options, case.dataset)
     learner = jaxmkl.LEARNERS[case.learner](**case.arguments)
     X, y = jax.device_put(X[: case.length]), jax.device_put(y[: case.length])
-    return dataset, functools.partial(_orders, learner, keys_of(case.orders), X, y)
+    return dataset, (learner, keys_of(case.orders), X, y)
+
+
+def rows_of(dataset: str, case: Case) -> Callable[[str, Sequence[float]], Row]:
+    """Return what makes the row of a metric of a case."""
+
+    def row_of(metric: str, values: Sequence[float]) -> Row:
+        parameters = {"seeds": case.orders, **case.arguments}
+        return figures(dataset, case.name, metric, values, **parameters)
+
+    return row_of
 
 
 def support_vectors(options: Options, report: Report) -> None:
     """Time passes of learners with support vectors."""
     functions: dict[str, Callable[[], Any]] = {}
-    datasets: list[str] = []
-    first: list[float] = []
-    numbers: list[float] = []
+    ready: list[tuple[Case, str, float, float]] = []
     with report.progress("first calls", len(CASES)) as step:
         for case in CASES:
-            dataset, call = call_of(case, options)
+            dataset, arguments = call_of(case, options)
             step(f"{dataset} {case.name}")
-            (_, number), seconds = timed(call)
+            function, compiling = compiled(_orders, *arguments)
+            call = functools.partial(function, *arguments)
+            (_, number), _ = timed(call)
             functions[f"{dataset} {case.name}"] = call
-            datasets.append(dataset)
-            first.append(seconds)
-            numbers.append(float(np.mean(number)))
+            ready.append((case, dataset, compiling, float(np.mean(number))))
     report.say(f"timing {len(functions)} things in turn, {SUPPORT_REPEATS} times")
     later = in_turn(functions, SUPPORT_REPEATS, twice=False).values()
     rows: list[Row] = []
-    for case, dataset, at_first, number, seconds in zip(
-        CASES, datasets, first, numbers, later, strict=True
-    ):
-        of_case = functools.partial(
-            figures, dataset, case.name, seeds=case.orders, **case.arguments
-        )
+    for (case, dataset, compiling, number), seconds in zip(ready, later, strict=True):
+        row_of = rows_of(dataset, case)
         rows += [
-            of_case("seconds_per_pass", [s / case.orders for s in seconds]),
-            of_case("compile_seconds", [at_first - median(seconds)]),
-            of_case("support", [number]),
+            row_of("seconds_per_pass", [s / case.orders for s in seconds]),
+            row_of("compile_seconds", [compiling]),
+            row_of("support", [number]),
         ]
     report.table(
         f"Support vectors: medians of {SUPPORT_REPEATS} rounds, all in turn",
         report.add(rows),
         notes=(
             "16 kernels; with 10 orders at once the time is that of one pass of one order",
-            "compile seconds: the first call less a later one",
+            "compile seconds: tracing and compiling, once for all passes",
         ),
     )
 
 
 def _peak_of(case: Case, options: Options) -> tuple[str, float, float, float, float]:
     """Play a case; return its data set, memory before and at most, seconds and supports."""
-    dataset, call = call_of(case, options)
+    dataset, arguments = call_of(case, options)
     before = peak_memory()
-    (_, number), seconds = timed(call)
+    (_, number), seconds = timed(_orders, *arguments)
     return dataset, before, peak_memory(), seconds, float(np.mean(number))
 
 
@@ -397,7 +401,7 @@ def memory(options: Options, report: Report, case: Case = LARGEST) -> None:
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         found = pool.submit(_peak_of, case, options).result()
     dataset, before, peak, seconds, number = found
-    row = functools.partial(figures, dataset, case.name, seeds=case.orders, **case.arguments)
+    row = rows_of(dataset, case)
     rows = [
         row("peak_memory_mib", [peak]),
         row("memory_before_mib", [before]),
