@@ -1,5 +1,6 @@
 """The command line, by real small runs: tables, JSON, plots, errors and exit statuses."""
 
+import dataclasses
 import doctest
 import importlib
 import json
@@ -7,12 +8,17 @@ import math
 import random
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxmkl
 from experiments import __main__ as command_line
-from experiments import amkl, bench, generate, report, tour
+from experiments import amkl, bench, bomkl, evaluate, generate, report, tour
 from experiments.__main__ import main
+from experiments.options import Options, UsageError
+from experiments.paper import Job
 from experiments.printed import printed
 
 ROW = {
@@ -75,7 +81,9 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("air", "tom"):
         np.savez(folder / f"{name}.npz", X=X, y=y)
     np.savez(folder / "naval.npz", X=1000 * X, y=y)
-    np.savez(folder / "german.npz", X=X, y=np.where(X[:, 0] > 0.4, 1, -1).astype(np.int8))
+    labels = np.where(X[:, 0] > 0.4, 1, -1).astype(np.int8)
+    for name in ("german", "magic04", "a9a", "susy"):
+        np.savez(folder / f"{name}.npz", X=X, y=labels)
     return folder
 
 
@@ -234,6 +242,180 @@ def test_an_exponent_is_not_fitted_through_a_negative_regret():
     assert math.isnan(slopes[1])
 
 
+def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--parts", "support"]
+    arguments += ["--algorithms", "kl_rbf_0.1,linear,omkl_b"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["seeds"] for r in rows} == {1}
+    assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mse"} == {
+        "kl_rbf_0.1": 0.01436,
+        "linear": 0.01952,
+        "omkl_b": 0.0394,
+    }
+    assert value(rows, "kl_rbf_0.1", "support") == 300
+    assert value(rows, "omkl_b", "support") == 17 * 50
+    X = np.load(data_folder / "tom.npz")["X"].astype(np.float64)
+    norm = np.square(X).sum(axis=1).mean()
+    steps = {r["algorithm"]: r["parameters"]["step_size"] for r in rows}
+    assert any(steps["kl_rbf_0.1"] == pytest.approx(s, rel=1e-6) for s in amkl.STEP_SIZES)
+    assert any(steps["linear"] == pytest.approx(s / norm, rel=1e-6) for s in amkl.STEP_SIZES)
+    assert "label rate" not in capsys.readouterr().out
+    assert main([*arguments[:-1], "linear", "--set", "step_size=0.125", "--json", str(out)]) == 0
+    assert rows_of(out)[0]["parameters"]["step_size"] == 0.125
+
+
+def test_the_tuned_step_is_the_best_of_the_grid():
+    draws = np.random.default_rng(1)
+    X = draws.uniform(size=(200, 2)).astype(np.float32)
+    stream = evaluate.Stream("made", X, X[:, 0], "regression")
+    tuned = amkl.tuned_step(jaxmkl.kernel_ogd(jaxmkl.Gaussian(0.5)), stream)
+    errors = {}
+    for step in amkl.STEP_SIZES:
+        learner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(0.5), step_size=step)
+        errors[step] = evaluate.evaluate(learner, stream, 1, permute=False).error[0, -1]
+    assert tuned == pytest.approx(min(errors, key=errors.__getitem__))
+    assert max(errors.values()) > 2 * min(errors.values())
+
+
+def test_tables_of_budgets(data_folder, tmp_path, capsys):
+    out = tmp_path / "bomkl.json"
+    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
+    arguments += ["--algorithms", "perceptron*,omkc_sd,bpas,spa", "--set", "budget=3"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
+        "perceptron*": 0.2429,
+        "omkc_sd": 0.2239,
+        "bpas": 0.2273,
+        "spa": 0.1981,
+    }
+    assert value(rows, "bpas", "support") == 16 * 3
+    # every mistake of a perceptron is a support vector, and no other example is
+    assert value(rows, "perceptron*", "support") == pytest.approx(
+        300 * value(rows, "perceptron*", "mistake_rate")
+    )
+    shown = capsys.readouterr().out
+    assert "mistake rate (%)" in shown
+    assert "73433.4" in shown
+    assert shown.count("magic04 spa") == 2
+    assert "--set budget: no parameter of perceptron*, omkc_sd, spa, left out there" in shown
+
+
+def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
+    out = tmp_path / "bomkl.json"
+    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "1"]
+    assert main([*arguments, "--algorithms", "perceptron*", "--json", str(out)]) == 0
+    (best,) = (r for r in rows_of(out) if r["metric"] == "support")
+    data = jaxmkl.data.read(data_folder / "german.npz")
+    X = jaxmkl.data.scale(data.X, "symmetric")
+    mistakes = {}
+    for kernel in bomkl.kernels_one_by_one():
+        states, _ = jaxmkl.run_many(jaxmkl.perceptron(kernel), evaluate.keys_of(1), X, data.y)
+        mistakes[repr(kernel)] = int(states.support.number.sum())
+    assert len(mistakes) == 16
+    assert best["mean"] == min(mistakes.values()) < max(mistakes.values())
+    assert mistakes[best["parameters"]["kernel"]] == best["mean"]
+
+
+def test_polynomials_of_the_printed_slip_never_learn():
+    draws = np.random.default_rng(2)
+    X = draws.normal(size=(60, 2)).astype(np.float32)
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1).astype(np.float32)
+    kernels = jaxmkl.KernelDictionary(
+        (jaxmkl.Gaussian([0.25, 0.5, 1.0, 2.0]), jaxmkl.Polynomial((1, 2, 3)))
+    )
+    learner = jaxmkl.omkc_dd(kernels, capacity=60)
+    slipped = dataclasses.replace(learner, support=bomkl.SlippedSupport(capacity=60))
+    state = slipped.init(jax.random.key(0), 2)
+    state, outputs = jaxmkl.run(slipped, state, X, y, record=lambda output: output)
+
+    # the same by hand: models of four Gaussians; polynomials err whatever happens
+    widths = np.array([0.25, 0.5, 1.0, 2.0])
+    coefficients = np.zeros((4, 60))
+    weights, votes, supports = np.ones(7), [], 0
+    for t in range(60):
+        squares = ((X[t].astype(np.float64) - X) ** 2).sum(1)
+        f = (coefficients * np.exp(-squares / (2 * widths[:, None] ** 2))).sum(1)
+        f = np.concatenate([f, np.zeros(3)])
+        votes.append((weights / weights.sum()) @ np.where(f >= 0, 1, -1))
+        wrong = y[t] * f <= 0
+        weights = np.where(wrong, 0.99, 1.0) * weights
+        supports += wrong.sum()
+        coefficients[:, t] = y[t] * (wrong[:4] + np.append(wrong[4:], 0.0))
+    np.testing.assert_allclose(outputs.prediction, votes, atol=1e-5)
+    assert int(state.support.number.sum()) == supports
+    assert float(jnp.abs(state.support.coefficients[4:]).max()) == 0
+    assert float(jnp.abs(state.support.recent[4:]).max()) == 0
+    repaired = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)[1]
+    assert np.abs(np.asarray(repaired.prediction) - votes).max() > 0.1
+
+
+def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(bomkl, "ALPHAS", (0.25, 1.0))
+    monkeypatch.setattr(bomkl, "BETAS", (3.0, 10.0))
+    monkeypatch.setattr(bomkl, "SAMPLE", 200)
+    out, plots = tmp_path / "bomkl.json", tmp_path / "plots"
+    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "a9a", "--seeds", "2"]
+    arguments += ["--algorithms", "spa,bogd", "--parts", "sensitivity", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["dataset"] for r in rows} == {"a9a, T = 200"}
+    most = value(rows, "spa (α = 1, β = 3)", "support")
+    least = value(rows, "spa (α = 1, β = 10)", "support")
+    assert least < most
+    assert value(rows, "spa (α = 0.25, β = 3)", "support") < most
+    assert value(rows, "bogd (as spa, β = 3)", "support") == 16 * max(1, round(most / 16))
+    assert len({r["algorithm"] for r in rows}) == 5
+    assert pictures(plots) == {"bomkl_alpha.png", "bomkl_beta.png"}
+
+
+def test_precision_compares_the_same_orders(data_folder, tmp_path):
+    out = tmp_path / "bomkl.json"
+    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
+    arguments += ["--algorithms", "omkc_dd", "--parts", "precision"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    for metric in ("mistake_rate", "support"):
+        single = value(rows, "omkc_dd (float32)", metric)
+        double = value(rows, "omkc_dd (float64)", metric)
+        found = value(rows, "omkc_dd (float64)", f"{metric}_difference")
+        assert found == pytest.approx(single - double, abs=1e-9)
+        # other orders differ by far more
+        assert abs(found) < 0.02 * double
+    assert not jax.config.jax_enable_x64
+
+
+def test_runs_tell_their_support_vectors_through_wrappers():
+    X = np.random.default_rng(3).normal(size=(100, 2)).astype(np.float32)
+    stream = evaluate.Stream("made", X, np.sign(X[:, 0]), "classification")
+    inner = jaxmkl.omkc_u(jaxmkl.Gaussian([0.5, 1.0]))
+    learner = jaxmkl.scaled(inner, jaxmkl.RunningMoments())
+    runs = evaluate.evaluate(learner, stream, 2, permute=True)
+    states, _ = jaxmkl.run_many(learner, evaluate.keys_of(2), stream.X, stream.y)
+    expected = (np.asarray(states.inner.support.coefficients) != 0).sum((1, 2))
+    expected += (np.asarray(states.inner.support.recent) != 0).sum((1, 2))
+    np.testing.assert_array_equal(runs.support, expected)
+    assert (runs.support > 0).all()
+    raker = jaxmkl.raker(num_features=4, loss="logistic")
+    assert evaluate.evaluate(raker, stream, 2, permute=True).support is None
+
+
+def test_only_the_test_rows_of_cod_rna_are_played(data_folder):
+    X = np.arange(12.0, dtype=np.float32).reshape(6, 2)
+    y = np.array([1, -1, 1, -1, 1, -1], np.int8)
+    np.savez(data_folder / "cod_rna.npz", X=X, y=y, n_train=np.int64(4))
+    options = Options(command="bomkl", data=data_folder)
+    job = Job(bomkl.PAPER, options, report.Report("python -m experiments"), (), (), 1)
+    stream = bomkl.stream_of(job, "cod_rna")
+    np.testing.assert_array_equal(stream.X, X[4:])
+    np.testing.assert_array_equal(stream.y, y[4:])
+    np.savez(data_folder / "cod_rna.npz", X=X, y=y)
+    with pytest.raises(UsageError, match=r"cod_rna\.npz: has no 'n_train'"):
+        bomkl.stream_of(job, "cod_rna")
+
+
 def test_own_classes_of_two_words(plants, tmp_path, capsys):
     out, plots = tmp_path / "own.json", tmp_path / "plots"
     arguments = ["run", str(plants), "--learner", "expert_mkl", "--seeds", "2", *SMALL]
@@ -284,7 +466,7 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], "choose from 'tour', 'amkl', 'run', 'bench'"),
+        (["nonsense"], "choose from 'tour', 'amkl', 'bomkl', 'run', 'bench'"),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
         (["--seeds", "0"], "at least 1 is wanted; got '0'"),
@@ -299,6 +481,9 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
         (["amkl", "--algorithms", "spa"], "unknown algorithm 'spa'; there are: raker, "),
         (["amkl", "--parts", "plots"], "unknown part 'plots'; there are: tables, "),
         (["amkl", "--algorithms", "raker", "--set", "tolerance=1"], "no parameter of raker"),
+        (["bomkl", "--parts", "table3"], "there are: table1, table2, sensitivity, precision"),
+        (["bomkl", "--set", "discount=2"], "omkc_dd: discount: discount must be in (0, 1]"),
+        (["bench", "--long", "--memory"], "not allowed with argument --long"),
         (["run"], "the following arguments are required: FILE"),
         (["run", "/no/such.csv"], "/no/such.csv: No such file or directory"),
         (["run", "/no/such.csv", "--learner", "svm"], "unknown learner 'svm'; there are: raker, "),
@@ -346,7 +531,8 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german"]
     assert main([*arguments, "--algorithms", "raker", "--parts", "all"]) == 0
     shown = capsys.readouterr().out
-    for part in ("tables", "classification", "labelling", "tradeoff", "curves", "regret"):
+    parts = ("tables", "support", "classification", "labelling", "tradeoff", "curves", "regret")
+    for part in parts:
         assert f"{part}: none of its data sets and algorithms was asked for" in shown
 
 
@@ -363,6 +549,12 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bench, "LENGTH", 300)
     monkeypatch.setattr(bench, "REPEATS", 2)
     monkeypatch.setattr(bench, "FIRST", {"scikit-learn": 20, "expert_mkl": 300})
+    monkeypatch.setattr(bench, "SUPPORT_REPEATS", 2)
+    cases = (
+        bench.Case("a9a", "spa", 2, length=300),
+        bench.Case("magic04", "rbp", 1, {"budget": 5}, length=300),
+    )
+    monkeypatch.setattr(bench, "CASES", cases)
     out = tmp_path / "bench.json"
     assert main(["bench", "--json", str(out)]) == 0
     rows = rows_of(out)
@@ -373,6 +565,14 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     each = [value(rows, name, "microseconds_per_example") for name in ("scikit-learn", "raker")]
     assert faster == pytest.approx(each[0] / each[1], rel=0.9)
     assert value(rows, "raker", "encoding_share") < 2
+    for name in ("spa, 2 orders", "rbp"):
+        assert value(rows, name, "seconds_per_pass") < value(rows, name, "compile_seconds")
+    assert value(rows, "rbp", "support") == 16 * 5
+    assert {r["dataset"] for r in rows} == {
+        "generated",
+        "generated, as a9a",
+        "generated, as magic04",
+    }
     assert "expert_mkl" in capsys.readouterr().out
 
 
@@ -384,6 +584,17 @@ def test_the_long_stream_is_never_in_memory(capsys):
     assert rows["peak_memory_mib"] > rows["memory_growth_mib"] >= 0
     assert 0.01 < rows["mse"] < 0.6
     assert "[long stream 5/5" in capsys.readouterr().out
+
+
+def test_memory_is_measured_in_a_process_of_its_own(capsys):
+    shown = report.Report("python -m experiments bench --memory")
+    case = bench.Case("magic04", "perceptron", 2, length=300)
+    bench.memory(Options(), shown, case)
+    rows = {row.metric: row for row in shown.rows}
+    assert rows["peak_memory_mib"].mean >= rows["memory_before_mib"].mean > 10
+    assert 0 < rows["support"].mean < 300
+    assert rows["support"].parameters["seeds"] == 2
+    assert "generated, as magic04" in capsys.readouterr().out
 
 
 def test_generated_examples_depend_on_key_and_index_alone():
@@ -411,10 +622,23 @@ def test_figures_printed_in_the_paper():
     assert printed("amkl", "naval", "omkl_b", "mse") == 0.81874
     assert printed("amkl", "tom", "amkl", "label_rate") == 0.88
     assert printed("amkl", "german", "raker", "mse") is None
+    assert printed("bomkl", "a9a", "omkc_sd", "mistake_rate") == 0.1893
+    assert printed("bomkl", "magic04", "perceptron*", "support") == 4620.9
+    assert printed("bomkl", "cod_rna", "bpas", "mistake_rate") == 0.0562
+    assert printed("bomkl", "susy", "spa", "support") == 1978.8
+    assert printed("bomkl", "susy", "omkc_u", "support") is None
+
+
+def test_budgets_are_those_of_table_2():
+    for dataset, row in {"a9a": 7088, "magic04": 4064, "cod_rna": 12624, "susy": 1984}.items():
+        for name in bomkl.BUDGETED:
+            assert (
+                printed("bomkl", dataset, name, "support") == row == 16 * bomkl.budget_of(dataset)
+            )
 
 
 def test_examples_in_docstrings():
-    for name in ("evaluate", "report", "generate", "amkl", "bench", "printed"):
+    for name in ("evaluate", "report", "generate", "amkl", "bomkl", "bench", "printed"):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0
@@ -427,3 +651,15 @@ def test_raker_on_real_data_errs_less_than_printed(data_dir, tmp_path):
     assert main([*arguments, "--seeds", "2", "--parts", "tables", "--json", str(out)]) == 0
     (row,) = (r for r in rows_of(out) if r["metric"] == "mse")
     assert row["mean"] < row["printed"] == 0.00213
+
+
+@pytest.mark.data
+def test_spa_on_real_data_errs_as_printed(data_dir, tmp_path):
+    out = tmp_path / "bomkl.json"
+    arguments = ["bomkl", "--data", str(data_dir), "--datasets", "german", "--parts", "table1"]
+    arguments += ["--algorithms", "omkc_sd (printed slip),spa", "--json", str(out)]
+    assert main(arguments) == 0
+    for row in rows_of(out):
+        # three standard errors of the difference of two means of ten orders, about
+        if row["printed"] is not None:
+            assert abs(row["mean"] - row["printed"]) < 3 * (2 / 10) ** 0.5 * row["std"]
