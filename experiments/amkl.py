@@ -239,7 +239,8 @@ def support(job: Job) -> None:
         "file order, one run: nothing is random",
         f"step sizes: the best of {steps} (polynomials and linear: over the mean of k(x, x) of "
         f"the first {NORMED_ON}) on the first {TUNED_ON} examples, which the run then plays too; "
-        "the paper's rows are weak because of theirs",
+        "the paper's rows are weak because of theirs; a step that is best there may be too large "
+        "for later examples of a larger norm (polynomials on twitter and naval)",
     ]
     if "naval" in datasets:
         notes.append(NAVAL)
