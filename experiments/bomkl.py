@@ -170,8 +170,8 @@ NOTES = {
     (SLIP,): f"{SLIP}: the printed row comes from a program that puts the polynomials' support "
     "vectors into three Gaussians, where they count a second time; omkc_sd does not",
     BUDGETED: "a budget: as many support vectors in all as the printed SPA has, shared out evenly",
-    SCALED: "german and cod_rna scaled to [-1, 1], the others as they come: the paper does not say "
-    "how, its figures fit this",
+    SCALED: "german and cod_rna scaled to [-1, 1], the others as they come: the paper does not "
+    "say how, its figures fit this",
     ("cod_rna",): "cod_rna: the 271617 examples that are no training examples, as in the paper",
     ("susy",): "susy: a sample of 10000, beta = 3; the printed figures are for 1,000,000 examples "
     "and beta = 300, and cannot be compared",
