@@ -19,7 +19,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
-from jaxmkl.support import BlockCodes, DenseState, Proposal
+from jaxmkl.support import BlockCodes, GrowingState, Proposal
 
 from .evaluate import Candidate, Runs, Stream, candidate, evaluate, keys_of
 from .paper import Job, Paper
@@ -65,8 +65,8 @@ class SlippedSupport(jaxmkl.DenseSupport):
     """
 
     def learn(
-        self, state: DenseState, kernels: Kernel, code: BlockCodes, proposal: Proposal
-    ) -> DenseState:
+        self, state: GrowingState, kernels: Kernel, code: BlockCodes, proposal: Proposal
+    ) -> GrowingState:
         """Take the example in, in another place than proposed."""
         count = proposal.learned.astype(proposal.coefficient.dtype)
         twice = count[:3] + count[-3:]
