@@ -290,9 +290,8 @@ def precision(job: Job) -> None:
             shown(job.report.add(rows)),
             units=PERCENT,
             notes=(
-                "difference: float32 less float64, order by order; magic04 and a9a: one order",
-                "spa, omkc_sd and rbp draw other random numbers in double precision: their "
-                "differences are mostly those of the draws",
+                "difference: float32 less float64, order by order with the same draws; magic04 and "
+                "a9a: one order",
             ),
         )
 
