@@ -290,8 +290,8 @@ def precision(job: Job) -> None:
             shown(job.report.add(rows)),
             units=PERCENT,
             notes=(
-                "difference: float32 less float64, order by order with the same draws; magic04 and "
-                "a9a: one order",
+                "difference: float32 less float64, order by order with the same draws; magic04 "
+                "and a9a: one order",
             ),
         )
 
