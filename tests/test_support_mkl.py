@@ -402,7 +402,7 @@ def paper_kernels(case):
         return kernels_of((1.0,), ())
     if case.regression:
         return kernels_of(tuple(np.sqrt(10.0 ** ((np.arange(1, 18) - 9) / 2))), ())
-    lowest = -1 if case.tied_if_narrow else -6
+    lowest = 0 if case.tied_if_narrow else -6
     return kernels_of(tuple(2.0 ** np.arange(lowest, 7)), DEGREES)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 Array = np.ndarray
 KernelFunction = Callable[[Array, Array], Array]  # rows (n, D) or one (D,), and one input (D,)
 
+TINY = float(np.finfo(np.float64).tiny)
 RULES = ("perceptron", "pa", "spa", "ogd")
 POLICIES = ("random", "oldest", "forgetron", "replace", "project")
 
@@ -71,8 +72,11 @@ class Expansion:
         return self.kernel(np.array([entry.x for entry in self.entries]), x)
 
     def value(self, x: Array) -> float:
-        coefficients = np.array([entry.coefficient for entry in self.entries])
-        return float(coefficients @ self.kernel_values(x))
+        """f(x); a value too small for a float64 becomes the smallest normal one of its sign."""
+        coefficients = np.array([entry.coefficient for entry in self.entries], np.longdouble)
+        total = coefficients @ self.kernel_values(x)
+        f = float(total)
+        return math.copysign(TINY, total) if f == 0 and total != 0 else f
 
     def shrink(self, factor: float) -> None:
         for entry in self.entries:
