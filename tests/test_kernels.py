@@ -242,6 +242,20 @@ def test_distances_of_whole_numbers_are_exact(seed, largest):
     np.testing.assert_array_equal(squared_distances(X, Y), exact)
 
 
+def test_distances_of_mapped_runs_are_those_of_each_alone():
+    """Near duplicates, whole numbers and neither: only the first need differences."""
+    rng = np.random.default_rng(9)
+    far = rng.normal(size=(3, 5, WIDE)).astype(np.float32)
+    far[0] *= 1e3
+    X, Y = far.copy(), far[:, ::-1] + rng.normal(size=far.shape).astype(np.float32)
+    X[1], Y[1] = np.round(3 * X[1]), np.round(3 * Y[1])
+    together = np.asarray(jax.vmap(squared_distances)(X, Y))
+    for i in range(3):
+        exact = cdist(X[i].astype(np.float64), Y[i].astype(np.float64), "sqeuclidean")
+        np.testing.assert_allclose(together[i], exact, rtol=1e-5)
+        np.testing.assert_allclose(together[i], squared_distances(X[i], Y[i]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("num_inputs", [3, WIDE])
 @pytest.mark.parametrize("near", [False, True])
 def test_gradients_of_distances_are_those_of_the_plain_form(num_inputs, near, x64):
