@@ -195,3 +195,38 @@ def test_all_kernels_selects_all():
     noise = selection.noise(jax.random.key(0), 4, jnp.float32)
     drawn = selection.draw(noise, jnp.array([0.0, -1.0, -50.0, -2.0]))
     np.testing.assert_array_equal(drawn, np.ones(4, dtype=bool))
+
+
+# --- which kernels learn -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.001, 0.25, 1.0])
+def test_probabilities_of_learning(smoothing, x64):
+    """(1 - δ) w / max w + δ, whatever the weights are divided by."""
+    weights = np.array([0.2, 1e-9, 0.5, 0.25])
+    rule = jaxmkl.LearnSampled(smoothing)
+    expected = (1 - smoothing) * weights / 0.5 + smoothing
+    for factor in (1.0, 7.0, 1e-200):
+        got = np.asarray(rule.probabilities(jnp.log(jnp.asarray(factor * weights))))
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+        assert got.max() <= 1
+
+
+def test_probabilities_of_learning_with_weights_far_apart():
+    got = jaxmkl.LearnSampled(0.125).probabilities(jnp.array([-1e30, 0.0, -90.0], jnp.float32))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, [0.125, 1.0, 0.125])
+
+
+def test_all_kernels_learn_always():
+    rule = jaxmkl.LearnAll()
+    assert rule.probabilities(jnp.zeros(3)) is None
+    assert not rule.random
+    assert jaxmkl.LearnSampled().random
+    assert not jaxmkl.LearnSampled().judge_sampled
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.5, np.nan, "some", [0.1, 0.2]])
+def test_bad_smoothings_are_named(smoothing):
+    with pytest.raises(ValueError, match="LearnSampled: smoothing must be"):
+        jaxmkl.LearnSampled(smoothing)

@@ -18,6 +18,7 @@ import numpy as np
 Array = np.ndarray
 KernelFunction = Callable[[Array, Array], Array]  # rows (n, D) or one (D,), and one input (D,)
 
+TINY = float(np.finfo(np.float64).tiny)
 RULES = ("perceptron", "pa", "spa", "ogd")
 POLICIES = ("random", "oldest", "forgetron", "replace", "project")
 
@@ -71,8 +72,11 @@ class Expansion:
         return self.kernel(np.array([entry.x for entry in self.entries]), x)
 
     def value(self, x: Array) -> float:
-        coefficients = np.array([entry.coefficient for entry in self.entries])
-        return float(coefficients @ self.kernel_values(x))
+        """f(x); a value too small for a float64 becomes the smallest normal one of its sign."""
+        coefficients = np.array([entry.coefficient for entry in self.entries], np.longdouble)
+        total = coefficients @ self.kernel_values(x)
+        f = float(total)
+        return math.copysign(TINY, total) if f == 0 and total != 0 else f
 
     def shrink(self, factor: float) -> None:
         for entry in self.entries:
@@ -135,8 +139,7 @@ class SupportMKL:
         perceptron), "replace" (of "pa") or "project" (which also looks at each example before).
       threshold: of "project": the squared distance from the span above which an example is kept.
       weighting: "uniform" or "hedge".
-      combination: "value", sum of w f, or "vote", sum of w s(f).
-      sign_of_zero: s(0).
+      combination: "value", sum of w f, or "vote", sum of w s(f), s(f) = 1 for f >= 0, else -1.
       discount: of "hedge": "mistake", "hinge" or "squared".
       gamma: of the discounts "mistake" and "hinge".
       hedge_rate: of the discount "squared".
@@ -160,7 +163,6 @@ class SupportMKL:
     threshold: float = 0.0
     weighting: str = "hedge"
     combination: str = "vote"
-    sign_of_zero: float = -1.0
     discount: str = "mistake"
     gamma: float = 0.99
     hedge_rate: float = 1.0
@@ -223,10 +225,8 @@ class SupportMKL:
         for w, f in zip(self.weights, self.f, strict=True):
             if self.combination == "value":
                 total += w * f
-            elif f == 0:
-                total += w * self.sign_of_zero
             else:
-                total += w if f > 0 else -w
+                total += w if f >= 0 else -w
         return float(total)
 
     def chances(self) -> Array:

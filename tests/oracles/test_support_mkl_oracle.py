@@ -59,20 +59,21 @@ def test_perceptrons_their_votes_and_weights():
     # the linear kernel is right about the fifth, where the other one's score is 0
     half, third = (1 / 2, 1 / 2), (2 / 3, 1 / 3)
     np.testing.assert_allclose(weights, [half, half, half, half, third, third], rtol=1e-15)
-    np.testing.assert_allclose(predictions, [-1, -1, -1, 1, -1, -1], rtol=1e-15)
-    assert learner.mistakes == 3  # 0, 2 and 5: a score of 0 votes -1, which is right in round 1
+    # a score of 0 votes 1, which is right in rounds 0 and 2; in round 4 the two votes cancel
+    np.testing.assert_allclose(predictions, [1, 1, 1, 1, 0, -1], rtol=1e-15)
+    assert learner.mistakes == 3  # 1, 4 and 5
     assert learner.places[0] == [(0, 1), (1, -1), (2, 1), (5, 1)]
     assert learner.places[1] == [(0, 1), (1, -1), (2, 1), (4, -1), (5, 1)]
     assert learner.support == [4, 5]
 
 
-@pytest.mark.parametrize(("sign", "wanted"), [(1.0, 1.0), (0.0, 1 / 2), (-1.0, 0.0)])
-def test_vote_of_a_score_of_zero(sign, wanted):
-    kernels = [polynomial(1), polynomial(2)]
-    learner = SupportMKL(kernels, weighting="uniform", sign_of_zero=sign)
-    run(learner, HAND_X[:1], HAND_Y[:1])
+@pytest.mark.parametrize(("label", "wanted"), [(1, 1), (-1, 0)])
+def test_a_score_of_zero_votes_plus_one(label, wanted):
+    learner = SupportMKL([polynomial(1), polynomial(2)], weighting="uniform")
+    run(learner, HAND_X[:1], [label])
     learner.expansions[1].entries.clear()
     assert learner.step(np.array([1, 0]), 1, np.zeros(2), np.zeros(2)) == wanted
+    assert learner.f.tolist() == [label, 0]
 
 
 def test_value_is_weighted_with_the_weights_before_the_discount():
@@ -84,7 +85,7 @@ def test_value_is_weighted_with_the_weights_before_the_discount():
 
 def test_uniform_weights_stay():
     learner = SupportMKL([polynomial(1), polynomial(2)], gamma=0.5, weighting="uniform")
-    assert run(learner, HAND_X, HAND_Y)[4] == -1
+    assert run(learner, HAND_X, HAND_Y)[4] == 0
     np.testing.assert_array_equal(learner.weights, [1 / 2, 1 / 2])
 
 
