@@ -462,7 +462,9 @@ class _Growing:
 
     def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
         """The state with room for so many supports, at least."""
-        L = max(self._length(capacity), state.rows.shape[-2])
+        L = self._length(capacity)
+        if state.rows.shape[-2] >= L:
+            return state
         larger = self._no_coefficients(state.recent.shape[0], L, state.rows.dtype)
 
         def placed(larger: jax.Array, array: jax.Array) -> jax.Array:

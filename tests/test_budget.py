@@ -80,7 +80,8 @@ def test_a_random_place_is_filled_again(x64):
     key = one.init(jax.random.key(0), 1).key
     expected = [1, 2, 3]
     for t in range(3, 12):
-        u = jax.random.uniform(jax.random.fold_in(jax.random.fold_in(key, t), 1), (1,), y.dtype)
+        of_round = jax.random.fold_in(jax.random.fold_in(key, t), 1)
+        u = jax.random.uniform(of_round, (1,), jnp.float32)
         expected[int(3 * u[0])] = t + 1
     ((found, a),) = in_order(scan(one, X, y))
     np.testing.assert_array_equal(found[:, 0], expected)

@@ -152,8 +152,8 @@ def test_sums_over_entries_and_their_gradients(x64):
     kernel = np.array([1, 2, 0, 0, 4, 5, 3, 2, 0, 0, 0, 0])
 
     def ours(bandwidth, offset, X, rows, a):
-        entries = Entries(jnp.asarray(row), jnp.asarray(kernel), a)
-        sums = entry_sums(SIZE, mixed(bandwidth, offset), X, rows, entries, jnp.asarray(USED))
+        entries = Entries(jnp.asarray(row), jnp.asarray(kernel), a, jnp.asarray(USED))
+        sums = entry_sums(SIZE, mixed(bandwidth, offset), X, rows, entries)
         return jnp.sum(weight * sums)
 
     def plain(bandwidth, offset, X, rows, a):
@@ -170,10 +170,9 @@ def test_nothing_stored_sums_to_zero():
     kernels = mixed(bandwidth, offset)
     sums = dense_sums(SIZE, kernels, X, rows, coefficients, jnp.asarray(0))
     np.testing.assert_array_equal(sums.value, np.zeros((6, 5)))
-    entries = Entries(jnp.zeros(8, int), jnp.zeros(8, int), coefficients[0, :8])
-    np.testing.assert_array_equal(
-        entry_sums(SIZE, kernels, X, rows, entries, jnp.asarray(0)), np.zeros((6, 5))
-    )
+    nothing = jnp.zeros(8, int)
+    entries = Entries(nothing, nothing, coefficients[0, :8], jnp.asarray(0))
+    np.testing.assert_array_equal(entry_sums(SIZE, kernels, X, rows, entries), np.zeros((6, 5)))
 
 
 def test_values_beyond_all_bounds_are_bounded():

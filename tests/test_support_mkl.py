@@ -15,7 +15,7 @@ import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.learner import select_row
-from jaxmkl.support import DenseState, SparseState
+from jaxmkl.support import Entries, GrowingState
 
 # of the first, values of far points are below the smallest float32
 BANDWIDTHS = (0.1, 0.5, 2.0)
@@ -240,15 +240,17 @@ def held(state, X):
         assert row.dtype == X.dtype
         found[p].append((number_of[row.tobytes()], float(coefficient)))
 
-    if isinstance(support, DenseState | SparseState):
+    if isinstance(support, GrowingState):
         used = int(support.used)
-        if isinstance(support, DenseState):
+        if not isinstance(support.coefficients, Entries):
             for p, j in np.argwhere(support.coefficients[:, :used]):
                 add(p, support.rows[j], support.scale * support.coefficients[p, j])
         else:
-            stored = int(support.used_entries)
-            assert not support.entries.coefficient[stored:].any()
-            for row, p, a in zip(*(part[:stored] for part in support.entries), strict=True):
+            stored = int(support.coefficients.used)
+            assert not support.coefficients.coefficient[stored:].any()
+            for row, p, a in zip(
+                *(part[:stored] for part in support.coefficients[:3]), strict=True
+            ):
                 add(p, support.rows[row], support.scale * a)
         for p, j in np.argwhere(support.recent):
             add(p, support.recent_rows[j], support.scale * support.recent[p, j])
@@ -274,22 +276,22 @@ class Expected(NamedTuple):
     final_weights: np.ndarray
 
 
-def draws(state, num_rounds, num_kernels, dtype):
+def draws(state, num_rounds, num_kernels):
     """The uniform numbers (T, P) that decide who learns, and those that decide who goes."""
 
     def one(t, which):
         key = jax.random.fold_in(jax.random.fold_in(state.key, t), which)
-        return jax.random.uniform(key, (num_kernels,), dtype)
+        return jax.random.uniform(key, (num_kernels,), jnp.float32)
 
     both = [jax.vmap(lambda t, w=w: one(t, w))(jnp.arange(num_rounds)) for w in (0, 1)]
     return [np.asarray(numbers, np.float64) for numbers in both]
 
 
-def run_oracle(case, kernels, state, X, y, dtype=np.float64):
+def run_oracle(case, kernels, state, X, y):
     """The oracle with the learner's random numbers, and nothing else of it."""
     learner = oracle.SupportMKL(kernels, budget=case.budget, **case.arguments)
     predictions, values, weights, number = [], [], [], []
-    for example in zip(X, y, *draws(state, len(X), len(kernels), dtype), strict=True):
+    for example in zip(X, y, *draws(state, len(X), len(kernels)), strict=True):
         weights.append(learner.weights.copy())
         number.append(learner.support)
         predictions.append(learner.step(*example))
@@ -486,8 +488,7 @@ def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     state, outputs, f = rounds(learner, start, X, y)  # inside jit: not enlarged
     full = Limited(kernels_for(ALL[name])[1], **ALL[name].arguments)
     predictions = [
-        full.step(*example)
-        for example in zip(X, y, *draws(start, len(X), 6, y.dtype), strict=True)
+        full.step(*example) for example in zip(X, y, *draws(start, len(X), 6), strict=True)
     ]
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(f[-1], full.f, rtol=1e-9, atol=1e-9)
@@ -572,7 +573,7 @@ def test_single_precision_stays_near_the_oracle(name):
     X, y, _ = stream()
     library, plain = kernels_of(BANDWIDTHS, DEGREES)
     start, _, outputs = single(learner_of(name, library), X, y)
-    expected = run_oracle(case, plain, start, X, y, np.float32)
+    expected = run_oracle(case, plain, start, X, y)
     assert few_differ(y, outputs, expected, at_most=5)
     # of kernels that are not full, too
     number = np.asarray(outputs.info.support, float)
@@ -586,7 +587,7 @@ def test_without_exponents_far_points_would_be_lost():
     for kernel in (jaxmkl.Gaussian(BANDWIDTHS[:1]), PlainGaussian(BANDWIDTHS[:1])):
         start, state, _ = single(jaxmkl.omkc_dd(kernel), X, y)
         counts[type(kernel).__name__] = int(state.support.number[0])
-    expected = run_oracle(ALL["omkc_dd"], plain, start, X, y, np.float32)
+    expected = run_oracle(ALL["omkc_dd"], plain, start, X, y)
     exact = len(expected.held[0])
     assert abs(counts["Gaussian"] - exact) <= 0.03 * exact
     assert abs(counts["PlainGaussian"] - exact) > 0.1 * exact
@@ -621,7 +622,7 @@ def test_single_precision_on_raw_features(name, kind):
     X, y = raw(kind)
     library, plain = kernels_of(tuple(2.0 ** np.arange(-6, 7)), DEGREES)
     start, state, outputs = single(learner_of(name, library), X, y)
-    expected = run_oracle(case, plain, start, X, y, np.float32)
+    expected = run_oracle(case, plain, start, X, y)
     assert few_differ(y, outputs, expected, at_most=0.03 * len(y))
     number = int(state.support.number.sum())
     assert abs(number - expected.number[-1].sum()) <= 0.03 * number + 3
@@ -641,12 +642,12 @@ def test_polynomials_that_overflow_do_no_harm(name):
         assert weights[0, 2] > 0
         assert weights[-1, 2] == 0
         # without weight, its values say nothing: changing its coefficients changes nothing
-        entries = state.support.entries
+        entries = state.support.coefficients
         other = jnp.where(entries.kernel == 2, -entries.coefficient, entries.coefficient)
         recent = state.support.recent.at[2].multiply(-1.0)
         changed = state._replace(
             support=state.support._replace(
-                entries=entries._replace(coefficient=other), recent=recent
+                coefficients=entries._replace(coefficient=other), recent=recent
             )
         )
         predict = jax.jit(learner.predict)

@@ -253,7 +253,7 @@ class SupportMKL:
         if self.rule == "ogd" and self.loss == "squared":
             return Wish(2.0 * self.rate * (y - f))
         if self.rule == "ogd":
-            return Wish(self.rate * y) if y * f <= 1 else None
+            return Wish(self.rate * y) if y * f < 1 else None
         hinge = 1.0 - y * f
         if hinge <= 0:
             return None
