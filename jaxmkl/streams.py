@@ -133,10 +133,12 @@ def _block_size(learner: Learner, block_size: int | None) -> int:
     return learner.fit_block_size(int(block_size))
 
 
-def _with_room(learner: Learner, state: Any, examples: int, at_least: float = 1.0) -> Any:
+def _with_room(learner: Learner, state: Any, examples: int) -> Any:
     """The state with room for all of so many examples as support vectors.
 
-    Inside a caller's own jit the number in use is not known, and the state is left as it is.
+    A state that has grown before gets twice its room at least: another size is another
+    compilation. Inside a caller's own jit the number in use is not known, and the state is left
+    as it is.
     """
     capacity, used = learner.capacity(state), learner.num_supports(state)
     if capacity is None or isinstance(used, jax.core.Tracer) or jnp.ndim(used):
@@ -144,7 +146,7 @@ def _with_room(learner: Learner, state: Any, examples: int, at_least: float = 1.
     wanted = int(used) + examples
     if wanted <= capacity:
         return state
-    return learner.enlarged(state, max(wanted, int(at_least * capacity)))
+    return learner.enlarged(state, max(wanted, 2 * capacity) if int(used) else wanted)
 
 
 def _check(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple[Any, Any]:
@@ -398,8 +400,7 @@ def stream(
         length = X.shape[0]
         longest = max(longest, length)
         padding = longest - length
-        # twice as much at a time: few sizes, few compilations
-        state = _with_room(learner, state, length, at_least=2.0)
+        state = _with_room(learner, state, length)
         if isinstance(X, SparseRows):
             fullest = max(fullest, 1, X.values.shape[1])
             X = X.padded(longest, 2 ** (fullest - 1).bit_length())

@@ -193,7 +193,9 @@ def assert_close(one, other, tolerance=2e-5):
 
 
 def test_registry_is_covered():
-    assert {"raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl"} <= set(jaxmkl.LEARNERS)
+    published = "raker omkl_aks amkl amkl_aks expert_mkl kernel_ogd omkl omkl_b perceptron omkc_u "
+    published += "omkc_dd omkc_sd spa rbp forgetron bogd bpas projectron"
+    assert set(published.split()) <= set(jaxmkl.LEARNERS)
     for name, factory in jaxmkl.LEARNERS.items():
         assert factory is getattr(jaxmkl, name)
         assert factory.__name__ == name
