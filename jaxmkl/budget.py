@@ -47,8 +47,6 @@ class View(NamedTuple):
     Attributes:
       learned: whether kernel p takes the example in (P,).
       coefficient: with which coefficient (P,).
-      target: y.
-      values: f_p(x) before the round (P,).
       coefficients: of the slots, after the component's shrinking (P, B + R).
       order: of the slots: by place or by age, empty ones last (P, B + R).
       kernel: values k_p(x, slot) (P, B + R).
@@ -64,8 +62,6 @@ class View(NamedTuple):
 
     learned: jax.Array
     coefficient: jax.Array
-    target: jax.Array
-    values: jax.Array
     coefficients: jax.Array
     order: jax.Array
     kernel: jax.Array
@@ -510,8 +506,6 @@ class BudgetSupport:
         view = View(
             learned=proposal.learned,
             coefficient=proposal.coefficient,
-            target=proposal.target,
-            values=proposal.values if shrink is None else shrink * proposal.values,
             coefficients=state.coefficients if shrink is None else shrink * state.coefficients,
             order=state.order,
             kernel=support.kernel_values(kernels, code.slots),

@@ -85,8 +85,6 @@ class Proposal(NamedTuple):
       learned: whether kernel p takes the example in, boolean (P,).
       coefficient: with which coefficient (P,).
       shrink: what all earlier coefficients are multiplied by, a number, or None for 1.
-      target: the label y.
-      values: f_p(x) before the round (P,).
       present: whether the round takes place at all.
       draw: a uniform random number (P,) for policies that need one, or None.
     """
@@ -94,8 +92,6 @@ class Proposal(NamedTuple):
     learned: jax.Array
     coefficient: jax.Array
     shrink: jax.Array | None
-    target: jax.Array
-    values: jax.Array
     present: jax.Array
     draw: Any = None
 

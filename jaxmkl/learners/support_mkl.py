@@ -268,8 +268,6 @@ class SupportMKL(Learner):
             learned=learned,
             coefficient=update.coefficient,
             shrink=update.shrink,
-            target=y,
-            values=f,
             present=active,
             draw=code.draw,
         )
