@@ -44,6 +44,13 @@ def data_dir() -> Path:
     return folder_of_data()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_programs_are_let_go() -> Iterator[None]:
+    """Each program maps memory of its own, of which a process may have so many pieces only."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def x64() -> Iterator[None]:
     """The test runs in double precision."""

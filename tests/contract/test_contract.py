@@ -108,7 +108,8 @@ PIECEWISE_CONSTANT = {"omkc_u"}
 @pytest.fixture(scope="module", params=LEARNERS)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
-    return request.param
+    yield request.param
+    jax.clear_caches()
 
 
 @functools.cache
