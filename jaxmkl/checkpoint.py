@@ -72,6 +72,8 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     if not isinstance(description, dict):
         return description
     if "array" in description:
+        if description["array"] not in arrays:
+            raise ValueError(f"load: the checkpoint lacks the array {description['array']}")
         array = arrays[description["array"]]
         return _on_device(description["array"], array) if description["jax"] else array
     if "items" in description:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import json
 import os
 import re
@@ -23,7 +24,10 @@ NUM_EXAMPLES, NUM_INPUTS = 24, 2
 
 
 def small(name="raker", **arguments):
-    return jaxmkl.LEARNERS[name](kernels=jaxmkl.Gaussian((0.5, 2.0)), num_features=3, **arguments)
+    factory = jaxmkl.LEARNERS[name]
+    offered = {"kernels": jaxmkl.Gaussian((0.5, 2.0)), "num_features": 3, "budget": 4}
+    taken = {k: v for k, v in offered.items() if k in inspect.signature(factory).parameters}
+    return factory(**taken, **arguments)
 
 
 def variants():

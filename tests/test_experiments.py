@@ -590,7 +590,8 @@ def test_the_long_stream_is_never_in_memory(capsys):
     assert "[long stream 5/5" in capsys.readouterr().out
 
 
-def test_memory_is_measured_in_a_process_of_its_own(capsys):
+def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     shown = report.Report("python -m experiments bench --memory")
     case = bench.Case("magic04", "rbp", 2, {"budget": 5}, length=300)
     assert np.ones(2**26).all()  # takes 512 MiB that are not the measured process's

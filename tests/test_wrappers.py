@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,10 @@ NUM_EXAMPLES, NUM_INPUTS = 40, 3
 
 
 def small(name="raker", **arguments):
-    return jaxmkl.LEARNERS[name](kernels=jaxmkl.Gaussian((0.5, 2.0)), num_features=4, **arguments)
+    factory = jaxmkl.LEARNERS[name]
+    offered = {"kernels": jaxmkl.Gaussian((0.5, 2.0)), "num_features": 4}
+    taken = {k: v for k, v in offered.items() if k in inspect.signature(factory).parameters}
+    return factory(**taken, **arguments)
 
 
 @functools.cache
@@ -195,6 +199,8 @@ def bare_run(name):
     X, y = data()
     X = (X - [0, 5, -1e3]).astype(np.float32)
     learner = small(name, **LEARNERS.get(name, {}))
+    if learner.task == "classification":
+        y = np.where(y > np.median(y), 1, -1).astype(np.float32)
     state = learner.init(jax.random.key(0), NUM_INPUTS)
     return learner, state, (X, y), scan(learner, state, X, y)
 
