@@ -53,7 +53,8 @@ class View(NamedTuple):
       own: values k_p(slot, slot) (P, B + R).
       itself: k_p(x, x) (P,).
       oldest: order of the oldest (P,), where the budget is full.
-      full: whether kernel p has B supports (P,).
+      number: supports of kernel p (P,), int32.
+      full: whether they are B (P,).
       shrink: what the component has just multiplied all coefficients by, or None.
       draw: a uniform random number (P,), or None.
       slot: the slot of the example itself.
@@ -68,6 +69,7 @@ class View(NamedTuple):
     own: jax.Array
     itself: jax.Array
     oldest: jax.Array
+    number: jax.Array
     full: jax.Array
     shrink: jax.Array | None
     draw: jax.Array | None
@@ -232,16 +234,13 @@ class SelfTuned:
         """Values and kernel values of the R oldest."""
         R = state.victims.shape[1]
 
-        def of_kernel(p: int) -> tuple[jax.Array, jax.Array]:
-            products = pairwise_products(rows[p, :R], rows[p])
-            index = jnp.full((rows.shape[1],), p)
-            codes = kernels.column_codes(products, index)
-            decays = kernels.exponential[p]
-            values = jnp.exp(-codes) if decays else support.bounded(codes)
-            return jnp.sum(values * coefficients[p][None, :], axis=1), values[:, :R]
+        def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+            index = jnp.full((rows.shape[0],), p)
+            values = support.column_values(kernels, pairwise_products(rows[:R], rows), index)
+            return jnp.sum(values * a[None, :], axis=1), values[:, :R]
 
-        victims, gram = zip(*map(of_kernel, range(rows.shape[0])), strict=True)
-        return state._replace(victims=jnp.stack(victims), gram=jnp.stack(gram))
+        victims, gram = jax.vmap(of_kernel)(jnp.arange(rows.shape[0]), rows, coefficients)
+        return state._replace(victims=victims, gram=gram)
 
 
 def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array:
@@ -287,12 +286,10 @@ class ProjectState(NamedTuple):
     Attributes:
       inverse: of the Gram matrix of the supports, by place (P, B, B).
       slot: where the supports are, by place (P, B), int32.
-      number: of supports (P,), int32.
     """
 
     inverse: jax.Array
     slot: jax.Array
-    number: jax.Array
 
 
 @pytree.dataclass
@@ -327,12 +324,11 @@ class Project:
         return ProjectState(
             jnp.zeros((num_kernels, budget, budget), dtype),
             jnp.array(slot),
-            jnp.zeros((num_kernels,), jnp.int32),
         )
 
     def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
         """Insert, or project."""
-        number, full = state.number, view.full
+        number, full = view.number, view.full
         taken = jnp.arange(view.budget)[None, :] < number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
         d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
@@ -354,11 +350,7 @@ class Project:
 
         inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
         new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
-        state = ProjectState(
-            inverse,
-            jnp.where(new, view.slot, state.slot),
-            number + inserted.astype(jnp.int32),
-        )
+        state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
         # where the budget is full nothing is inserted, so that none goes
         return Choice(inserted, view.coefficient, number, coefficients), state
 
@@ -512,6 +504,7 @@ class BudgetSupport:
             own=state.own,
             itself=code.own,
             oldest=state.arrivals - C,
+            number=state.number,
             full=full,
             shrink=shrink,
             draw=proposal.draw,

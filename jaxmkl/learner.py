@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["Learner", "Output", "Prediction", "input_bound", "select_row"]
+__all__ = ["Learner", "Output", "Prediction", "input_bound", "select_row", "usable_rows"]
 
 
 class Prediction(NamedTuple):
@@ -65,6 +65,12 @@ def input_bound(dtype: Any) -> float:
     overflow, so such an input is refused like an infinite one.
     """
     return 0.25 * float(np.sqrt(float(jnp.finfo(dtype).max)))
+
+
+def usable_rows(X: jax.Array) -> jax.Array:
+    """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
+    # NaN fails the comparison
+    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
 
 
 def select_row(codes: Any, row: int) -> Any:

@@ -265,14 +265,20 @@ class Entries(NamedTuple):
     used: jax.Array
 
 
+def column_values(kernels: Kernel, products: Products, index: jax.Array) -> jax.Array:
+    """Bounded kernel values (n, m), column j of the kernel ``index[j]``."""
+    codes = kernels.column_codes(products, index)
+    exponential = jnp.asarray(kernels.exponential)[index][None, :]
+    decaying = jnp.exp(-jnp.where(exponential, codes, 0.0))
+    return jnp.where(exponential, decaying, bounded(codes))
+
+
 def _entry_sums(
     kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, index: jax.Array
 ) -> jax.Array:
     """Sums (P, B) over entries, one row (n, D), coefficient (n,) and kernel (n,) each."""
-    codes = kernels.column_codes(pairwise_products(X, rows, used_once=True), index)
-    exponential = jnp.asarray(kernels.exponential)[index][None, :]
-    decaying = jnp.exp(-jnp.where(exponential, codes, 0.0))
-    values = jnp.where(exponential, decaying, bounded(codes)) * coefficients[None, :]
+    products = pairwise_products(X, rows, used_once=True)
+    values = column_values(kernels, products, index) * coefficients[None, :]
     which = jax.nn.one_hot(index, kernels.num_kernels, dtype=values.dtype, axis=0)
     return jnp.dot(which, values.T, precision=jax.lax.Precision.HIGHEST)
 

@@ -33,7 +33,7 @@ import numpy as np
 from jaxmkl import hedge, pytree
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.labelling import Always, Confidence, Experts, Labelling
-from jaxmkl.learner import Learner, Prediction, input_bound
+from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.local_rules import OGD, RLS, LocalRule
 from jaxmkl.losses import LOSSES
 from jaxmkl.random_features import FourierFeatures, require_shift_invariant
@@ -201,8 +201,7 @@ class FeatureMKL(Learner):
     def encode(self, state: FeatureMKLState, X: jax.Array) -> FeatureMKLCode:
         """Features, products and random numbers of a block ``X`` (B, D)."""
         B = X.shape[0]
-        # NaN fails the comparison; below the bound no phase overflows
-        usable = jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+        usable = usable_rows(X)  # below the bound no phase overflows
         X = jnp.where(usable[:, None], X, 0.0)
         z = self.features(self.kernels, state.frequencies, X)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)

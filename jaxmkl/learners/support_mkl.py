@@ -58,7 +58,7 @@ from jaxmkl.components import (
     SparsePassiveAggressive,
 )
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, Polynomial
-from jaxmkl.learner import Learner, Prediction, input_bound
+from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.learners.feature_mkl import default_kernels
 from jaxmkl.losses import LOSSES
 from jaxmkl.selection import LearnAll, Learning, LearnSampled
@@ -212,22 +212,22 @@ class SupportMKL(Learner):
 
     def encode(self, state: SupportMKLState, X: jax.Array) -> SupportMKLCode:
         """Kernel values and random numbers of a block ``X`` (B, D)."""
-        usable = jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+        usable = usable_rows(X)
         X = jnp.where(usable[:, None], X, 0.0)
-        B, P = X.shape[0], self.kernels.num_kernels
-        rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
+        codes = self.support.encode(state.support, self.kernels, X, state.round)
 
         def uniform(which: int) -> jax.Array:
             def one(round: jax.Array) -> jax.Array:
                 key = jax.random.fold_in(jax.random.fold_in(state.key, round), which)
                 # the same numbers in every precision
-                return jax.random.uniform(key, (P,), jnp.float32).astype(X.dtype)
+                uniform = jax.random.uniform(key, (self.kernels.num_kernels,), jnp.float32)
+                return uniform.astype(X.dtype)
 
-            return jax.vmap(one)(rounds)
+            return jax.vmap(one)(codes.round)
 
         sampled = self.component.random or self.learning.random
         return SupportMKLCode(
-            support=self.support.encode(state.support, self.kernels, X, state.round),
+            support=codes,
             chance=uniform(0) if sampled else None,
             draw=uniform(1) if self.support.random else None,
             usable=usable,

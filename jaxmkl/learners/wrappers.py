@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import pytree
-from jaxmkl.learner import Learner, Prediction, input_bound
+from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.scaling import Scaler
 
 __all__ = ["LabelBudget", "Scaled", "label_budget", "scaled"]
@@ -124,7 +124,7 @@ class Scaled(_Wrapper):
     def encode(self, state: ScaledState, X: jax.Array) -> ScaledCode:
         """Scale the rows one after the other, then encode them together."""
         B = X.shape[0]
-        usable = jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+        usable = usable_rows(X)
         ahead = jnp.arange(B) >= state.round % B
 
         def one(scaler: Any, row: tuple) -> tuple[Any, tuple]:
