@@ -3,13 +3,16 @@
     value        Σ_p q_p f_p                q_p = 1/P (Uniform) or w_p / Σ w (Hedge)
     vote         Σ_p q_p s(f_p)             s(f) = 1 if f >= 0, else -1
 
+    drawn        f_I of one kernel I, drawn by its weight (DrawOne)
+
 Hedge discounts a kernel by what it did on the example, w_p <- w_p exp(-η_g c_p), where the cost
 c_p is 1 for a mistake (y f_p <= 0) and 0 otherwise, or the component's loss of f_p. In the papers'
 terms exp(-η_g) is the discount γ.
 
 References:
   Hoi, Jin, Zhao and Yang (2013), Online multiple kernel classification; Lu, Hoi, Sahoo and Zhao,
-  Budget online multiple kernel learning, Algorithm 1.
+  Budget online multiple kernel learning, Algorithm 1; Yang, Mahdavi, Jin, Yi and Hoi (2012),
+  Online kernel selection: algorithms and evaluations.
 """
 
 from typing import Any, Protocol
@@ -20,7 +23,7 @@ import jax.numpy as jnp
 from jaxmkl import hedge, pytree
 from jaxmkl.losses import LOSSES
 
-__all__ = ["Combination", "Hedge", "Uniform"]
+__all__ = ["Combination", "DrawOne", "Hedge", "Uniform"]
 
 OUTPUTS = ("value", "vote")
 COSTS = ("mistake", "loss")
@@ -34,6 +37,15 @@ class Combination(Protocol):
         """ "value" or "vote"."""
         ...
 
+    @property
+    def random(self) -> bool:
+        """Whether it draws."""
+        ...
+
+    def draw(self, log_weights: jax.Array, lot: Any) -> jax.Array | None:
+        """Which kernels (P,) take part in a round, by uniform numbers (P,); None for all."""
+        ...
+
     def weights(self, log_weights: jax.Array) -> jax.Array:
         """Weights q (P,) of sum 1."""
         ...
@@ -45,9 +57,11 @@ class Combination(Protocol):
         ...
 
 
-def combined(combination: Combination, log_weights: jax.Array, f: jax.Array) -> jax.Array:
-    """The prediction of values f (P,)."""
-    q = combination.weights(log_weights)
+def combined(
+    combination: Combination, log_weights: jax.Array, f: jax.Array, drawn: jax.Array | None = None
+) -> jax.Array:
+    """The prediction of values f (P,), of the kernels drawn."""
+    q = combination.weights(log_weights) if drawn is None else drawn.astype(f.dtype)
     spoken = jnp.where(f >= 0, 1.0, -1.0).astype(f.dtype) if combination.output == "vote" else f
     # a kernel without weight must not speak, however large its value
     return jnp.sum(jnp.where(q > 0, q * spoken, 0.0))
@@ -58,8 +72,25 @@ def _require_output(combination: Any) -> None:
     pytree.require(output in OUTPUTS, combination, "output", output, "one of " + repr(OUTPUTS))
 
 
+class _All:
+    """Every kernel takes part in every round."""
+
+    random = False
+
+    def draw(self, log_weights: jax.Array, lot: Any) -> None:
+        """All."""
+        return None
+
+
+def _as_rate(combination: Any) -> None:
+    rate = pytree.as_leaf(
+        combination, "rate", combination.rate, minimum=0.0, wanted="a finite number of at least 0"
+    )
+    object.__setattr__(combination, "rate", rate)
+
+
 @pytree.dataclass
-class Uniform:
+class Uniform(_All):
     """All kernels count alike.
 
     Args:
@@ -83,7 +114,7 @@ class Uniform:
 
 
 @pytree.dataclass
-class Hedge:
+class Hedge(_All):
     """Kernels count by what they have done so far.
 
     Args:
@@ -106,10 +137,7 @@ class Hedge:
     def __post_init__(self) -> None:
         _require_output(self)
         pytree.require(self.cost in COSTS, self, "cost", self.cost, "one of " + repr(COSTS))
-        rate = pytree.as_leaf(
-            self, "rate", self.rate, minimum=0.0, wanted="a finite number of at least 0"
-        )
-        object.__setattr__(self, "rate", rate)
+        _as_rate(self)
 
     def weights(self, log_weights: jax.Array) -> jax.Array:
         """Weights w / Σ w."""
@@ -121,5 +149,72 @@ class Hedge:
         """Discount by mistake or by loss."""
         mistaken = self.cost == "mistake"
         cost = (y * f <= 0).astype(f.dtype) if mistaken else LOSSES[loss].value(f, y)
+        rate = jnp.asarray(self.rate, f.dtype)
+        return hedge.update(log_weights, jnp.where(judged, cost, 0.0), rate)
+
+
+@pytree.dataclass
+class DrawOne:
+    """One kernel, drawn by its weight, predicts; it alone learns and is judged.
+
+        I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
+
+    The cost c is 1 where the sign of f_I is not y, a value of 0 counting as +1.
+
+    Args:
+      rate: η_g.
+      smoothing: δ in (0, 1].
+      output: "value" or "vote" (static).
+
+    Raises:
+      ValueError: for numbers outside their range.
+
+    References:
+      Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2.
+
+    >>> import jax.numpy as jnp
+    >>> rule = DrawOne(0.1, 0.2)
+    >>> rule.draw(jnp.zeros(4), jnp.array([0.6, 0.0, 0.0, 0.0]))
+    Array([False, False,  True, False], dtype=bool)
+    """
+
+    rate: Any
+    smoothing: Any = 0.2
+    output: str = pytree.static(default="value")
+
+    random = True
+
+    def __post_init__(self) -> None:
+        _require_output(self)
+        _as_rate(self)
+        smoothing = pytree.as_leaf(
+            self,
+            "smoothing",
+            self.smoothing,
+            minimum=0.0,
+            exclusive=True,
+            maximum=1.0,
+            wanted="a number in (0, 1]",
+        )
+        object.__setattr__(self, "smoothing", smoothing)
+
+    def weights(self, log_weights: jax.Array) -> jax.Array:
+        """Probabilities p (P,)."""
+        delta = jnp.asarray(self.smoothing, log_weights.dtype)
+        return (1.0 - delta) * hedge.weights(log_weights) + delta / log_weights.shape[0]
+
+    def draw(self, log_weights: jax.Array, lot: jax.Array) -> jax.Array:
+        """One, by the first of the uniform numbers."""
+        above = jnp.cumsum(self.weights(log_weights)) > lot[0]
+        last = log_weights.shape[0] - 1
+        drawn = jnp.where(jnp.any(above), jnp.argmax(above), last)
+        return jnp.arange(log_weights.shape[0]) == drawn
+
+    def judge(
+        self, log_weights: jax.Array, f: jax.Array, y: jax.Array, loss: str, judged: jax.Array
+    ) -> jax.Array:
+        """Discount the one that was drawn, in inverse proportion to its probability."""
+        mistaken = jnp.where(f >= 0, 1.0, -1.0).astype(f.dtype) * y < 0
+        cost = mistaken.astype(f.dtype) / self.weights(log_weights)
         rate = jnp.asarray(self.rate, f.dtype)
         return hedge.update(log_weights, jnp.where(judged, cost, 0.0), rate)

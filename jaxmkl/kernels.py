@@ -10,6 +10,7 @@ shape ``(P,)``. A single stacked kernel and a :class:`KernelDictionary` answer t
     Cauchy       k(x, x') = 1 / (1 + r² / b²)
     Polynomial   k(x, x') = (x·x' + c)^q
     Linear       k(x, x') = x·x'
+    WeightedSum  k(x, x') = Σ_p w_p k_p(x, x')
 
 with r the Euclidean distance and b the bandwidth. The first three are shift-invariant. Their
 spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a frequency is
@@ -37,11 +38,15 @@ __all__ = [
     "Polynomial",
     "Products",
     "ShiftInvariantKernel",
+    "WeightedSum",
+    "kernel_alignment",
     "pairwise_products",
 ]
 
 # So many inputs at a time are subtracted, squared and summed.
 _INPUTS_AT_ONCE = 32
+# So many rows of a Gram matrix are made at a time.
+_ROWS_AT_ONCE = 128
 # Squared distances below this share of the squared norms are not left to the expansion.
 _CLOSE = 1 / 256
 
@@ -464,3 +469,91 @@ class KernelDictionary(ShiftInvariantKernel):
                 for kernel, k in zip(kernels, keys, strict=True)
             ]
         )
+
+
+@pytree.dataclass
+class WeightedSum(Kernel):
+    """One kernel Σ_p w_p k_p(x, x') made of several.
+
+    Args:
+      kernels: a kernel that stacks P of them, or a dictionary.
+      weights: w (P,), at least 0.
+
+    Raises:
+      ValueError: for weights that are negative or not as many as the kernels.
+
+    >>> import jax.numpy as jnp
+    >>> both = WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75))
+    >>> both.gram(jnp.ones((1, 3)))
+    Array([[[1.]]], dtype=float32)
+    """
+
+    kernels: Any
+    weights: Any
+
+    def __post_init__(self) -> None:
+        pytree.require(isinstance(self.kernels, Kernel), self, "kernels", self.kernels, "a kernel")
+        P = self.kernels.num_kernels
+        wanted = f"one for each of the {P} kernels, at least 0 and finite"
+        weights = pytree.as_leaf(
+            self, "weights", self.weights, minimum=0.0, max_ndim=1, wanted=wanted
+        )
+        pytree.require(jnp.shape(weights) == (P,), self, "weights", self.weights, wanted)
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def num_kernels(self) -> int:
+        """One."""
+        return 1
+
+    def codes(self, products: Products) -> jax.Array:
+        """Kernel values (1, n, m)."""
+        values = self.kernels.evaluate(products)
+        weights = jnp.asarray(self.weights, values.dtype)
+        return jnp.sum(weights[:, None, None] * values, axis=0, keepdims=True)
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Kernel values (n, m)."""
+        return self.codes(products)[0]
+
+
+def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
+    """Alignment (P,) of each kernel with the labels y (n,) of the rows of ``X`` (n, D).
+
+        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²))
+
+    Rows are met in blocks, so that no (n, n) matrix is made.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    References:
+      Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
+
+    >>> import jax.numpy as jnp
+    >>> X, y = jnp.array([[0.0], [0.1], [3.0], [3.1]]), jnp.array([1.0, 1.0, -1.0, -1.0])
+    >>> kernel_alignment(Gaussian([0.01, 1.0, 100.0]), X, y).round(2)
+    Array([0.5, 0.7, 0. ], dtype=float32)
+    """
+    X = jnp.asarray(X)
+    y = jnp.asarray(y).astype(X.dtype)
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"kernel_alignment: X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
+        )
+    n = X.shape[0]
+    B = min(_ROWS_AT_ONCE, n)
+    padding = -n % B
+    rows = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, B, X.shape[1])
+    there = jnp.pad(jnp.ones((n,), X.dtype), (0, padding)).reshape(-1, B)
+    labels = jnp.pad(y, (0, padding)).reshape(-1, B)
+
+    def add(sums: tuple, block: tuple) -> tuple[tuple, None]:
+        x, label, present = block
+        k = kernels.evaluate(pairwise_products(x, X)) * present[None, :, None]
+        along = jnp.einsum("pbn,b,n->p", k, label, y, precision=jax.lax.Precision.HIGHEST)
+        return (sums[0] + along, sums[1] + jnp.sum(k**2, axis=(1, 2))), None
+
+    zero = jnp.zeros((kernels.num_kernels,), X.dtype)
+    (along, squares), _ = jax.lax.scan(add, (zero, zero), (rows, labels, there))
+    return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))

@@ -27,6 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl import pytree
+
 __all__ = ["Learner", "Output", "Prediction", "input_bound", "select_row", "usable_rows"]
 
 
@@ -143,6 +145,13 @@ class Learner:
         return ()
 
     # The rest is final.
+
+    def checked_start(self, num_inputs: int, dtype: Any) -> tuple[int, Any]:
+        """The arguments of ``init``: a number of inputs, and a dtype that JAX has switched on."""
+        good = isinstance(num_inputs, int | np.integer) and num_inputs >= 1
+        pytree.require(good, self, "num_inputs", num_inputs, "an integer of at least 1")
+        dtype = jax.dtypes.canonicalize_dtype(jnp.dtype(float if dtype is None else dtype))
+        return int(num_inputs), dtype
 
     def _codes(self, state: Any, x: jax.Array) -> Any:
         """Codes of a block of one example."""

@@ -7,7 +7,7 @@ learner must pass, the command line and the benchmarks go through this table.
 from collections.abc import Callable
 
 from jaxmkl.learner import Learner
-from jaxmkl.learners import feature_mkl, support_mkl
+from jaxmkl.learners import feature_mkl, okl_gd, oks_sil, proj_ka, support_mkl
 
 __all__ = ["LEARNERS"]
 
@@ -30,4 +30,8 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "kernel_ogd": support_mkl.kernel_ogd,
     "omkl": support_mkl.omkl,
     "omkl_b": support_mkl.omkl_b,
+    "oks_sil": oks_sil.oks_sil,
+    "okl_gd": okl_gd.okl_gd,
+    "oks": support_mkl.oks,
+    "proj_ka": proj_ka.proj_ka,
 }

@@ -26,7 +26,7 @@ number of its sign. Without this, float32 runs keep up to 15 % more supports tha
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +40,12 @@ __all__ = [
     "DenseSupport",
     "Entries",
     "GrowingState",
+    "Marked",
     "Proposal",
     "SparseSupport",
     "Sums",
     "kernel_values",
+    "relative",
     "total",
 ]
 
@@ -96,6 +98,20 @@ class Proposal(NamedTuple):
     draw: Any = None
 
 
+class Marked(Protocol):
+    """What is said of kernels by their codes: kernels, or a space of them."""
+
+    @property
+    def num_kernels(self) -> int:
+        """P."""
+        ...
+
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """For each kernel: whether it is exp(-u) and its code is u."""
+        ...
+
+
 # --- sums of kernels ---------------------------------------------------------------------------
 
 
@@ -105,7 +121,7 @@ def bounded(codes: jax.Array) -> jax.Array:
     return jnp.clip(jnp.nan_to_num(codes, nan=0.0, posinf=bound, neginf=-bound), -bound, bound)
 
 
-def bounded_codes(kernels: Kernel, codes: jax.Array, axis: int) -> jax.Array:
+def bounded_codes(kernels: Marked, codes: jax.Array, axis: int) -> jax.Array:
     """The codes, bounded where they are values; kernels lie along ``axis``."""
     if all(kernels.exponential):
         return codes
@@ -113,21 +129,21 @@ def bounded_codes(kernels: Kernel, codes: jax.Array, axis: int) -> jax.Array:
     return jnp.where(exponential, codes, bounded(codes))
 
 
-def _along(kernels: Kernel, ndim: int, axis: int) -> np.ndarray:
+def _along(kernels: Marked, ndim: int, axis: int) -> np.ndarray:
     """Which kernels are exp(-u), shaped to go with an array that has kernels along ``axis``."""
     shape = [1] * ndim
     shape[axis] = kernels.num_kernels
     return np.array(kernels.exponential).reshape(shape)
 
 
-def kernel_values(kernels: Kernel, codes: jax.Array) -> jax.Array:
+def kernel_values(kernels: Marked, codes: jax.Array) -> jax.Array:
     """Kernel values (P, ...) from bounded codes (P, ...)."""
     exponential = _along(kernels, codes.ndim, 0)
     return jnp.where(exponential, jnp.exp(-jnp.where(exponential, codes, 0.0)), codes)
 
 
 def total(
-    kernels: Kernel, settled: Sums | None, codes: jax.Array, coefficients: jax.Array
+    kernels: Marked, settled: Sums | None, codes: jax.Array, coefficients: jax.Array
 ) -> jax.Array:
     """Values f (P,) of settled sums (P,) and of coefficients (P, n) with bounded codes (P, n)."""
     exponential = np.array(kernels.exponential)
@@ -139,7 +155,7 @@ def total(
     if settled is not None:
         nearest = jnp.minimum(nearest, settled.exponent)
     exponent = jax.lax.stop_gradient(jnp.where(exponential, nearest, 0.0))
-    decaying = _relative(exponent[:, None], codes)
+    decaying = relative(exponent[:, None], codes)
     factors = jnp.where(exponential[:, None], decaying, codes)
     value = jnp.sum(jnp.where(live, coefficients * factors, 0.0), axis=1)
     if settled is not None:
@@ -149,12 +165,12 @@ def total(
     return jnp.where((value != 0) & (jnp.abs(f) < tiny), jnp.sign(value) * tiny, f)
 
 
-def _relative(exponent: jax.Array, codes: jax.Array) -> jax.Array:
+def relative(exponent: jax.Array, codes: jax.Array) -> jax.Array:
     """exp(m - u), where a term with u < m, which has no coefficient then, does not overflow."""
-    relative = exponent - codes
+    difference = exponent - codes
     # not a minimum: at the smallest exponent its derivative would be halved
-    relative = jnp.where(relative <= 0, relative, 0.0)
-    return jnp.where(codes > _VANISHED, 0.0, jnp.exp(relative))
+    difference = jnp.where(difference <= 0, difference, 0.0)
+    return jnp.where(codes > _VANISHED, 0.0, jnp.exp(difference))
 
 
 def _tile_sums(
@@ -166,7 +182,7 @@ def _tile_sums(
         end = start + family.num_kernels
         codes, a = family.codes(products), coefficients[start:end]
         if family.exponential[0]:
-            codes = _relative(exponent[start:end, :, None], codes)
+            codes = relative(exponent[start:end, :, None], codes)
         else:
             codes = bounded(codes)
         sums.append(jnp.einsum("pbn,pn->pb", codes, a, precision=jax.lax.Precision.HIGHEST))

@@ -170,14 +170,11 @@ class FeatureMKL(Learner):
           num_inputs: D.
           dtype: floating dtype of the state; the default float of JAX.
         """
-        good = isinstance(num_inputs, int | np.integer) and num_inputs >= 1
-        pytree.require(good, self, "num_inputs", num_inputs, "an integer of at least 1")
-        dtype = jnp.dtype(float if dtype is None else dtype)
-        dtype = jax.dtypes.canonicalize_dtype(dtype)
+        num_inputs, dtype = self.checked_start(num_inputs, dtype)
         E = self.num_experts
         P, M = self.kernels.num_kernels, 2 * self.features.num_features
         frequencies = self.features.init(
-            jax.random.fold_in(key, 0), self.kernels, int(num_inputs), dtype
+            jax.random.fold_in(key, 0), self.kernels, num_inputs, dtype
         )
         return FeatureMKLState(
             key=jax.random.fold_in(key, 1),

@@ -24,13 +24,14 @@ A learner is a choice of each; every crossing works. The published rows are
     kernel_ogd    GradientDescent           grows          one kernel             all
     omkl          GradientDescent           grows          value, by loss         all
     omkl_b        GradientDescent           RemoveOldest   value, by loss         all
+    oks           GradientDescent (hinge)   grows          one drawn, by mistakes all that is drawn
 
 A margin of exactly 0 is a mistake; a kernel with the value 0 votes +1.
 
 References:
   Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning; Hoi, Jin, Zhao and Yang (2013),
   Online multiple kernel classification; Sahoo, Hoi and Li (2014), Online multiple kernel
-  regression.
+  regression; Yang, Mahdavi, Jin, Yi and Hoi (2012), Online kernel selection.
 """
 
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ from jaxmkl.budget import (
     Replace,
     SelfTuned,
 )
-from jaxmkl.combination import Combination, Hedge, Uniform, combined
+from jaxmkl.combination import Combination, DrawOne, Hedge, Uniform, combined
 from jaxmkl.components import (
     Component,
     GradientDescent,
@@ -70,6 +71,7 @@ __all__ = [
     "bpas",
     "forgetron",
     "kernel_ogd",
+    "oks",
     "omkc_dd",
     "omkc_sd",
     "omkc_u",
@@ -115,11 +117,15 @@ class SupportMKLInfo(NamedTuple):
 
 
 class SupportMKLCode(NamedTuple):
-    """One example: codes of the support, random numbers (P,) or None, whether x is usable."""
+    """One example: codes of the support, random numbers (P,) or None, whether x is usable.
+
+    The numbers are for learning by chance, for the policy, and for the combination.
+    """
 
     support: Any
     chance: Any
     draw: Any
+    lot: Any
     usable: jax.Array
 
 
@@ -179,15 +185,13 @@ class SupportMKL(Learner):
           num_inputs: D.
           dtype: floating dtype of the state; the default float of JAX.
         """
-        good = isinstance(num_inputs, int | np.integer) and num_inputs >= 1
-        pytree.require(good, self, "num_inputs", num_inputs, "an integer of at least 1")
-        dtype = jax.dtypes.canonicalize_dtype(jnp.dtype(float if dtype is None else dtype))
+        num_inputs, dtype = self.checked_start(num_inputs, dtype)
         return SupportMKLState(
             key=jax.random.fold_in(key, 0),
             round=jnp.zeros((), jnp.int32),
             invalid=jnp.zeros((), jnp.int32),
             log_weights=hedge.init(self.kernels.num_kernels, dtype),
-            support=self.support.init(self.kernels, int(num_inputs), dtype),
+            support=self.support.init(self.kernels, num_inputs, dtype),
         )
 
     def num_inputs(self, state: SupportMKLState) -> int:
@@ -230,17 +234,19 @@ class SupportMKL(Learner):
             support=codes,
             chance=uniform(0) if sampled else None,
             draw=uniform(1) if self.support.random else None,
+            lot=uniform(2) if self.combination.random else None,
             usable=usable,
         )
 
-    def _values(self, state: SupportMKLState, code: SupportMKLCode) -> jax.Array:
+    def values(self, state: SupportMKLState, code: SupportMKLCode) -> jax.Array:
         """Values f (P,); what has overflowed says nothing."""
         f = self.support.values(state.support, self.kernels, code.support)
         return jnp.where(jnp.isfinite(f), f, 0.0)
 
     def decide(self, state: SupportMKLState, code: SupportMKLCode) -> Prediction:
         """Combine the kernels; every label is wanted."""
-        value = combined(self.combination, state.log_weights, self._values(state, code))
+        drawn = self.combination.draw(state.log_weights, code.lot)
+        value = combined(self.combination, state.log_weights, self.values(state, code), drawn)
         return Prediction(jnp.where(code.usable, value, jnp.nan), code.usable)
 
     def learn(
@@ -255,13 +261,15 @@ class SupportMKL(Learner):
         valid = code.usable & (jnp.isfinite(y) | ~asked)
         active = asked & valid & present
         y = jnp.where(active, y, 0.0)
-        f = self._values(state, code)
+        f = self.values(state, code)
         update = self.component.update(f, y, code.support.own)
+        drawn = self.combination.draw(state.log_weights, code.lot)
+        taking_part = active if drawn is None else active & drawn
         p = self.learning.probabilities(state.log_weights)
-        drawn = active if p is None else active & (code.chance < p)
+        sampled = taking_part if p is None else taking_part & (code.chance < p)
         if update.probability is not None:
             p = update.probability if p is None else p * update.probability
-        learned = update.wanted & active & jnp.isfinite(update.coefficient)
+        learned = update.wanted & taking_part & jnp.isfinite(update.coefficient)
         if p is not None:
             learned = learned & (code.chance < p)
         proposal = Proposal(
@@ -271,7 +279,7 @@ class SupportMKL(Learner):
             present=active,
             draw=code.draw,
         )
-        judged = drawn if self.learning.judge_sampled else active
+        judged = sampled if self.learning.judge_sampled else taking_part
         log_weights = self.combination.judge(state.log_weights, f, y, self.component.loss, judged)
         return SupportMKLState(
             key=state.key,
@@ -753,5 +761,65 @@ def omkl_b(
         GradientDescent(step_size, regularization, loss),
         BudgetSupport(budget, RemoveOldest()),
         Hedge(hedge_rate),
+        LearnAll(),
+    )
+
+
+def selection_kernels() -> Gaussian:
+    """The 25 Gaussians of Zhang and Liao: σ = 2^(-(i + 1) / 2), i = -12 ... 12."""
+    return Gaussian(2.0 ** (-(np.arange(-12, 13) + 1) / 2))
+
+
+def oks(
+    kernels: Kernel | None = None,
+    *,
+    step_size: Any = 0.1,
+    smoothing: Any = 0.2,
+    num_rounds: int = 10_000,
+    capacity: int = 1024,
+) -> SupportMKL:
+    """OKS: in each round one kernel is drawn; it predicts, and it alone learns and is judged.
+
+        I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    prediction = f_I
+        if y f_I < 1:   f_I <- f_I + η y k_I(x, ·)
+        if f_I has the wrong sign, 0 counting as +1:   w_I <- w_I exp(-η_g / p_I)
+
+    with η_g = sqrt(2 (1 - δ) ln P / (P T)).
+
+    Args:
+      kernels: by default Gaussians of σ = 2^(-(i + 1) / 2), i = -12 ... 12.
+      step_size: η.
+      smoothing: δ in (0, 1].
+      num_rounds: T, the length of the stream that η_g is for.
+      capacity: as for :func:`perceptron`.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2; Zhang and Liao (2020), Table 2.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
+    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+    >>> learner = oks(jaxmkl.Gaussian((0.01, 0.5, 100.0)), num_rounds=1000)
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> weights = learner.info(state).weights
+    >>> int(weights.argmax())
+    1
+    """
+    kernels = selection_kernels() if kernels is None else kernels
+    pytree.require(isinstance(kernels, Kernel), "oks", "kernels", kernels, "a kernel")
+    good = isinstance(num_rounds, int | np.integer) and num_rounds >= 1
+    pytree.require(good, "oks", "num_rounds", num_rounds, "an integer of at least 1")
+    smoothing = DrawOne(0.0, smoothing).smoothing
+    P = kernels.num_kernels
+    rate = (2 * (1 - smoothing) * np.log(P) / (P * num_rounds)) ** 0.5
+    return SupportMKL(
+        kernels,
+        GradientDescent(step_size, 0.0, "hinge"),
+        SparseSupport(capacity),
+        DrawOne(rate, smoothing),
         LearnAll(),
     )

@@ -13,14 +13,14 @@ from jaxmkl import pytree
 from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.scaling import Scaler
 
-__all__ = ["LabelBudget", "Scaled", "label_budget", "scaled"]
+__all__ = ["LabelBudget", "Scaled", "Wrapper", "label_budget", "scaled"]
 
 
 def _require_learner(owner: Any, learner: Any) -> None:
     pytree.require(isinstance(learner, Learner), owner, "learner", learner, "a learner")
 
 
-class _Wrapper(Learner):
+class Wrapper(Learner):
     """What wrappers hand through to the learner inside."""
 
     learner: Learner
@@ -101,7 +101,7 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class Scaled(_Wrapper):
+class Scaled(Wrapper):
     """A learner that sees its inputs through an online scaler; made by :func:`scaled`."""
 
     learner: Learner
@@ -172,7 +172,7 @@ class LabelBudgetState(NamedTuple):
 
 
 @pytree.dataclass
-class LabelBudget(_Wrapper):
+class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner
