@@ -324,14 +324,18 @@ class SampledKernel:
       eta: step size of the functions.
       rate: of the weights.
       delta: the share of p that is spread over all kernels.
+      zero_is_a_mistake: whether a score of 0 also lowers a weight where it is right, as it stands
+        for +1.
 
-    ``drawn`` is the kernel of the last round, ``chances`` (N,) what it was drawn by.
+    ``mistakes`` counts those that lowered a weight; ``drawn`` is the kernel of the last round,
+    ``chances`` (N,) what it was drawn by.
     """
 
     kernels: Sequence[KernelFunction]
     eta: float = 1.0
     rate: float = 0.1
     delta: float = 0.2
+    zero_is_a_mistake: bool = False
 
     def __post_init__(self) -> None:
         N = len(self.kernels)
@@ -364,7 +368,8 @@ class SampledKernel:
         if y * f < 1:
             self.rows[i].append(x)
             self.coefficients[i].append(self.eta * y)
-        if y * (1.0 if f >= 0 else -1.0) < 0:
+        wrong = y * (1.0 if f >= 0 else -1.0) < 0
+        if wrong or (self.zero_is_a_mistake and f == 0):
             self.mistakes += 1
             self.weights[i] *= math.exp(-self.rate / self.chances[i])
         return f

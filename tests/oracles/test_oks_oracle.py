@@ -188,6 +188,19 @@ def test_the_kernel_stays_inside_its_bounds(label, bound):
     assert one.theta == bound
 
 
+@pytest.mark.parametrize(("label", "wanted"), [(1, [4, 5, 6, 7]), (-1, [4, 5, 0.3, 0.4])])
+def test_logarithmic_parameters_stay_inside_the_bounds_of_each(label, wanted):
+    low, high = np.array([0.1, 0.2, 0.3, 0.4]), np.array([4.0, 5.0, 6.0, 7.0])
+    one = HypothesisSketch(
+        np.ones(4), low, high, kernel=TWO_GAUSSIANS, logarithmic=True, eta=0.1, rate=1e4
+    )
+    one.step([0.0], 1, np.zeros(3))
+    one.theta = np.ones(4)  # x itself has moved the two weights already
+    # y f / eta = k(x, x) + y k(x, v): weights are worth more at x itself, widths nothing there
+    one.step([1.0], label, np.zeros(3))
+    np.testing.assert_allclose(one.theta, wanted, rtol=1e-14)
+
+
 def test_the_kernel_moves_even_where_the_new_hinge_is_flat():
     one = HypothesisSketch(LN2, **WIDE, eta=10.0, rate=0.01)
     one.step([0.0], -1, np.zeros(3))
@@ -400,6 +413,17 @@ def test_a_sampled_kernel_by_hand():
     assert one.mistakes == 2
     assert one.weights == pytest.approx([2**-0.5 * 2 ** (-1 / (4 * share)), 1])
     assert one.coefficients == [[-0.5, 0.5], [0.5]]  # not divided by p
+
+
+@pytest.mark.parametrize(("label", "strict", "either"), [(-1, 1, 1), (1, 0, 1)])
+def test_a_score_of_zero_of_a_sampled_kernel(label, strict, either):
+    for zero_is_a_mistake, wanted in ((False, strict), (True, either)):
+        one = SampledKernel([polynomial(1)] * 2, zero_is_a_mistake=zero_is_a_mistake)
+        assert one.step([1.0], label, 0.0) == 0
+        assert one.mistakes == wanted
+        assert (one.weights[0] < 1) == bool(wanted)
+        one.step([1.0], label, 0.0)  # y f = 1
+        assert one.mistakes == wanted
 
 
 def test_the_last_kernel_where_rounding_leaves_none():
