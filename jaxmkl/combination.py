@@ -159,7 +159,8 @@ class DrawOne:
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
 
-    The cost c is 1 where the sign of f_I is not y, a value of 0 counting as +1.
+    The cost c is 1 for a mistake (y f_I <= 0). Where f_I says nothing because its values underflow,
+    a vote of +1 may be right and yet costs the kernel some weight.
 
     Args:
       rate: η_g.
@@ -167,7 +168,7 @@ class DrawOne:
       output: "value" or "vote" (static).
 
     Raises:
-      ValueError: for numbers outside their range.
+      ValueError: for numbers outside their range, or another output.
 
     References:
       Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2.
@@ -214,7 +215,6 @@ class DrawOne:
         self, log_weights: jax.Array, f: jax.Array, y: jax.Array, loss: str, judged: jax.Array
     ) -> jax.Array:
         """Discount the one that was drawn, in inverse proportion to its probability."""
-        mistaken = jnp.where(f >= 0, 1.0, -1.0).astype(f.dtype) * y < 0
-        cost = mistaken.astype(f.dtype) / self.weights(log_weights)
+        cost = (y * f <= 0).astype(f.dtype) / self.weights(log_weights)
         rate = jnp.asarray(self.rate, f.dtype)
         return hedge.update(log_weights, jnp.where(judged, cost, 0.0), rate)

@@ -248,7 +248,9 @@ class KernelBox:
             wanted = "a kernel or a stack of one family" if name == "start" else "one kernel"
             pytree.require(good, self, name, kernel, wanted)
             trees = {jax.tree.structure(part) for part in (kernel, self.start)}
-            pytree.require(len(trees) == 1, self, name, kernel, "a kernel of the same kind as start")
+            pytree.require(
+                len(trees) == 1, self, name, kernel, "a kernel of the same kind as start"
+            )
             leaves = jax.tree.leaves(kernel)
             known = [leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer)]
             good = bool(leaves) and all(bool((np.asarray(leaf) > 0).all()) for leaf in known)
@@ -359,6 +361,9 @@ class InverseTime:
 @pytree.dataclass
 class Optax:
     """An optimiser of optax.
+
+    Adam and its like have no derivative at a gradient of 0; where a run is to be differentiated,
+    take another, as "adabelief" or "sgd".
 
     Args:
       method: the name of one that takes a learning rate first, as "adam"; or any

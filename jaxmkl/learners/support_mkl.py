@@ -24,7 +24,7 @@ A learner is a choice of each; every crossing works. The published rows are
     kernel_ogd    GradientDescent           grows          one kernel             all
     omkl          GradientDescent           grows          value, by loss         all
     omkl_b        GradientDescent           RemoveOldest   value, by loss         all
-    oks           GradientDescent (hinge)   grows          one drawn, by mistakes all that is drawn
+    oks           GradientDescent (hinge)   grows          vote of one drawn      the one drawn
 
 A margin of exactly 0 is a mistake; a kernel with the value 0 votes +1.
 
@@ -780,11 +780,11 @@ def oks(
 ) -> SupportMKL:
     """OKS: in each round one kernel is drawn; it predicts, and it alone learns and is judged.
 
-        I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    prediction = f_I
-        if y f_I < 1:   f_I <- f_I + η y k_I(x, ·)
-        if f_I has the wrong sign, 0 counting as +1:   w_I <- w_I exp(-η_g / p_I)
+        I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    prediction = s(f_I)
+        if y f_I < 1:    f_I <- f_I + η y k_I(x, ·)
+        if y f_I <= 0:   w_I <- w_I exp(-η_g / p_I)
 
-    with η_g = sqrt(2 (1 - δ) ln P / (P T)).
+    with s(0) = 1 and η_g = sqrt(2 (1 - δ) ln P / (P T)).
 
     Args:
       kernels: by default Gaussians of σ = 2^(-(i + 1) / 2), i = -12 ... 12.
@@ -820,6 +820,6 @@ def oks(
         kernels,
         GradientDescent(step_size, 0.0, "hinge"),
         SparseSupport(capacity),
-        DrawOne(rate, smoothing),
+        DrawOne(rate, smoothing, "vote"),
         LearnAll(),
     )

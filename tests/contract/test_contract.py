@@ -97,12 +97,42 @@ SUPPORT_LEARNERS = {
     "sampled, budgeted": sampled_and_budgeted,
     "label_budget of scaled omkl": scaled_and_growing,
 }
-KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS
+
+
+def small_sketch(name, per_input=False, coordinate="precision", **arguments):
+    space = jaxmkl.GaussianWidths(0.1, 4.0, (0.7, 2.0), per_input, coordinate)
+    return jaxmkl.LEARNERS[name](space, **arguments)
+
+
+def sketch_of_a_sum():
+    """A kernel of four parameters, in regression."""
+
+    def kernel(scale):
+        gaussians = jaxmkl.Gaussian((0.5 * scale, 2.0 * scale))
+        return jaxmkl.WeightedSum(gaussians, (0.3 * scale, 0.7 * scale))
+
+    space = jaxmkl.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
+    return jaxmkl.oks_sil(
+        space, budget=6, loss="squared", optimizer=jaxmkl.Optax("adabelief", 0.1)
+    )
+
+
+SELECTION_LEARNERS = {
+    "oks_sil": lambda: small_sketch("oks_sil", budget=8, num_sampled=2),
+    "oks_sil: per input, oldest": lambda: small_sketch(
+        "oks_sil", True, budget=5, num_sampled=2, ties="oldest", loss="logistic", threshold=0.3
+    ),
+    "oks_sil: a weighted sum, adabelief": sketch_of_a_sum,
+    "okl_gd": lambda: small_sketch("okl_gd", coordinate="bandwidth", budget=9),
+    "oks": lambda: small_support("oks", num_rounds=NUM_EXAMPLES),
+    "proj_ka": lambda: small_support("proj_ka", budget=6, num_aligned=20),
+}
+KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS | SELECTION_LEARNERS
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in KNOWN}
 LEARNERS = KNOWN | OTHERS
 
-# Their prediction is a vote without weights: no derivative tells anything.
-PIECEWISE_CONSTANT = {"omkc_u"}
+# Their prediction is a vote without weights, or of one kernel: no derivative tells anything.
+PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
 @pytest.fixture(scope="module", params=LEARNERS)
@@ -195,7 +225,9 @@ def assert_close(one, other, tolerance=2e-5):
 
 def test_registry_is_covered():
     published = "raker omkl_aks amkl amkl_aks expert_mkl kernel_ogd omkl omkl_b perceptron omkc_u "
-    published += "omkc_dd omkc_sd spa rbp forgetron bogd bpas projectron"
+    published += (
+        "omkc_dd omkc_sd spa rbp forgetron bogd bpas projectron oks_sil okl_gd oks proj_ka"
+    )
     assert set(published.split()) <= set(jaxmkl.LEARNERS)
     for name, factory in jaxmkl.LEARNERS.items():
         assert factory is getattr(jaxmkl, name)
