@@ -7,8 +7,9 @@ Continuous Kernel Space: sections 3 and 4, Algorithm 1) and what it compares wit
 
 What is random comes from outside: the uniform numbers of each round.
 
-Throughout the loss is the hinge, of which a round with y f >= 1 teaches nothing; the steps on a
-kernel go down -y f, the side of the hinge that is not flat, wherever f is after the weights moved.
+A round teaches what the slope L' of the loss at the prediction says: nothing where it is 0 (of
+the hinge: y f >= 1). The steps on a kernel go down L' f with this L', wherever f is after the
+weights moved.
 """
 
 import math
@@ -24,6 +25,30 @@ from tests.oracles.support_mkl import Array, KernelFunction, SupportMKL, gaussia
 # leave an eigenvalue of some 1e-16 that need not be 0; a cut-off of that size is down to chance.
 CUTOFF = 1e-10
 TIES = ("first", "oldest")
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+def hinge_slope(f: float, y: float) -> float:
+    return -y if y * f < 1 else 0.0
+
+
+def logistic_slope(f: float, y: float) -> float:
+    """Of log(1 + exp(-y f))."""
+    return -y * math.exp(-y * f) / (1.0 + math.exp(-y * f))
+
+
+def squared_slope(f: float, y: float) -> float:
+    """Of (f - y)^2."""
+    return 2.0 * (f - y)
+
+
+SLOPES: dict[str, Callable[[float, float], float]] = {
+    "hinge": hinge_slope,
+    "logistic": logistic_slope,
+    "squared": squared_slope,
+}
 
 
 # --- kernels with parameters ---------------------------------------------------------------------
@@ -61,6 +86,21 @@ def gaussian_slopes(gamma: Array, rows: Array, x: Array) -> Array:
 GAUSSIAN = ParametricKernel(gaussian_values, gaussian_slopes)
 
 
+def width_values(width: Array, rows: Array, x: Array) -> Array:
+    """exp(-sum_d (x_d - v_d)^2 / (2 width_d^2)); a width without axes counts for all inputs."""
+    return gaussian_values(0.5 / width**2, rows, x)
+
+
+def width_slopes(width: Array, rows: Array, x: Array) -> Array:
+    k = width_values(width, rows, x)
+    if width.ndim == 0:
+        return k * squared_distances(rows, x) / width**3
+    return k[:, None] * (rows - x) ** 2 / width**3
+
+
+GAUSSIAN_WIDTH = ParametricKernel(width_values, width_slopes)
+
+
 def cauchy_values(width: Array, rows: Array, x: Array) -> Array:
     """1 / (1 + r^2 / width^2), width a number."""
     return 1.0 / (1.0 + squared_distances(rows, x) / width**2)
@@ -87,6 +127,15 @@ def two_gaussians_slopes(theta: Array, rows: Array, x: Array) -> Array:
 
 
 TWO_GAUSSIANS = ParametricKernel(two_gaussians_values, two_gaussians_slopes)
+
+
+def moved(
+    theta: Array, step: Array, low: Array | float, high: Array | float, logarithmic: bool
+) -> Array:
+    """theta - step inside its bounds, or log theta - theta step: d / d log = theta d / d theta."""
+    if not logarithmic:
+        return np.clip(theta - step, low, high)
+    return np.exp(np.clip(np.log(theta) - theta * step, np.log(low), np.log(high)))
 
 
 # --- OKS-SIL -------------------------------------------------------------------------------------
@@ -139,6 +188,7 @@ class HypothesisSketch:
       nu: the squared distance from their span above which the example is new, in units of k(x, x).
       ties: which of several smallest |w| goes: the "first" place, or the "oldest" example.
       cutoff: of the pseudo-inverse.
+      loss: "hinge", "logistic" or "squared".
 
     The fields ``did`` ("nothing", "added", "replaced" or "compensated"), ``drawn``, ``alpha`` and
     ``delta`` tell of the last round.
@@ -156,6 +206,7 @@ class HypothesisSketch:
     nu: float = 0.9
     ties: str = "first"
     cutoff: float = CUTOFF
+    loss: str = "hinge"
 
     def __post_init__(self) -> None:
         assert 1 <= self.samples <= self.budget
@@ -176,12 +227,12 @@ class HypothesisSketch:
         """f(x)"""
         return float(sum((w * k for w, k in zip(self.weights, self.k(x), strict=True)), 0.0))
 
-    def slope(self, x: Array, y: float) -> Array:
-        """The derivative of -y f(x) by theta, of its shape."""
+    def slope(self, x: Array) -> Array:
+        """The derivative of f(x) by theta, of its shape."""
         slopes = self.kernel.slopes(self.theta, np.array(self.rows), x)
         total = np.zeros_like(self.theta)
         for w, one in zip(self.weights, slopes, strict=True):
-            total = total - y * w * one
+            total = total + w * one
         return total
 
     def step(self, x: Array, y: float, u: Array) -> float:
@@ -191,18 +242,19 @@ class HypothesisSketch:
         self.t += 1
         self.did, self.drawn, self.alpha, self.delta = "nothing", [], np.zeros(0), math.nan
         f = self.value(x)
-        if y * f < 1:
-            self.learn(x, y, u)
+        slope = SLOPES[self.loss](f, y)
+        if slope != 0:
+            self.learn(x, -self.eta * slope, u)
             if self.did in ("added", "replaced"):
-                self.move(self.slope(x, y))
+                self.move(slope * self.slope(x))
         return f
 
-    def learn(self, x: Array, y: float, u: Array) -> None:
-        """Lines 7 to 17, with the derivative -y of the loss."""
+    def learn(self, x: Array, weight: float, u: Array) -> None:
+        """Lines 7 to 17; the weight is -eta L'."""
         if len(self.rows) < self.budget:
             self.did = "added"
             self.rows.append(x)
-            self.weights.append(self.eta * y)
+            self.weights.append(weight)
             self.rounds.append(self.t)
             return
         self.drawn = draw(self.k(x), u)
@@ -214,11 +266,11 @@ class HypothesisSketch:
         if self.delta > self.nu * norm:
             self.did = "replaced"
             place = self.smallest()
-            self.rows[place], self.weights[place], self.rounds[place] = x, self.eta * y, self.t
+            self.rows[place], self.weights[place], self.rounds[place] = x, weight, self.t
             return
         self.did = "compensated"
         for place, share in zip(self.drawn, self.alpha, strict=True):
-            self.weights[place] += self.eta * y * float(share)
+            self.weights[place] += weight * float(share)
 
     def smallest(self) -> int:
         """The place whose weight is nearest to 0."""
@@ -229,12 +281,7 @@ class HypothesisSketch:
     def move(self, slope: Array) -> None:
         """Line 19: the kernel goes down the slope, inside its bounds."""
         rho = self.rate / self.t
-        if self.logarithmic:
-            moved = np.log(self.theta) - rho * self.theta * slope  # d / d log = theta d / d theta
-            moved = np.clip(moved, np.log(self.low), np.log(self.high))
-            self.theta = np.exp(moved)
-        else:
-            self.theta = np.clip(self.theta - rho * slope, self.low, self.high)
+        self.theta = moved(self.theta, rho * slope, self.low, self.high, self.logarithmic)
 
 
 # --- OKL-GD --------------------------------------------------------------------------------------
@@ -243,60 +290,67 @@ class HypothesisSketch:
 class Centre(NamedTuple):
     x: Array
     coefficient: float
-    sigma: float
+    theta: Array
 
 
 @dataclass
-class OwnWidths:
-    """OKL-GD: Gaussian centres that keep the widths they came with.
+class OwnKernels:
+    """OKL-GD: centres that keep the kernels they came with.
 
-    A margin error first moves the width by what the newest centre says of it, then is added with
-    the width moved.
+    An example that teaches something first moves the kernel by what the newest centre says of it,
+    then is added with the kernel moved.
 
     Args:
-      sigma: the width at the start.
-      low: the smallest width.
-      high: the largest width.
+      theta: the kernel's parameters at the start, a number or an array; of the Gaussian its width.
+      low: the smallest parameters, a number or an array.
+      high: the largest parameters.
+      kernel: the kernel.
+      logarithmic: whether the logarithm of theta makes the steps; low and high bound theta itself.
       eta: step size of the coefficients.
-      rate: the step size of the width is rate / t in round t = 1, 2, ...
+      rate: the step size of the kernel is rate / t in round t = 1, 2, ...
       memory: the most centres; the oldest one goes.
+      loss: "hinge", "logistic" or "squared".
     """
 
-    sigma: float
-    low: float
-    high: float
+    theta: Array | float
+    low: Array | float
+    high: Array | float
+    kernel: ParametricKernel = GAUSSIAN_WIDTH
+    logarithmic: bool = False
     eta: float = 1.0
     rate: float = 1.0
     memory: int = 2000
+    loss: str = "hinge"
     centres: list[Centre] = field(default_factory=list)  # the oldest first
     t: int = 0
 
+    def __post_init__(self) -> None:
+        self.theta = np.asarray(self.theta, np.float64)
+
     def value(self, x: Array) -> float:
         """f(x)"""
-        if not self.centres:
-            return 0.0
-        rows, coefficients, widths = (
-            np.array(column) for column in zip(*self.centres, strict=True)
-        )
-        return float(coefficients @ np.exp(-squared_distances(rows, x) / (2.0 * widths**2)))
+        total = 0.0
+        for v, a, theta in self.centres:
+            total += a * float(self.kernel.values(theta, v[None], x)[0])
+        return total
 
-    def slope(self, x: Array, y: float) -> float:
-        """The derivative of -y f(x) by the width of the newest centre."""
+    def slope(self, x: Array) -> Array:
+        """The derivative of f(x) by the parameters of the newest centre."""
         if not self.centres:
-            return 0.0
-        v, a, sigma = self.centres[-1]
-        r2 = float(squared_distances(v, x))
-        return -y * a * math.exp(-r2 / (2.0 * sigma**2)) * r2 / sigma**3
+            return np.zeros_like(self.theta)
+        v, a, theta = self.centres[-1]
+        return a * self.kernel.slopes(theta, v[None], x)[0]
 
     def step(self, x: Array, y: float) -> float:
         """One round, the prediction f(x)."""
         x, y = np.asarray(x, np.float64), float(y)
         self.t += 1
         f = self.value(x)
-        if y * f < 1:
-            moved = self.sigma - self.rate / self.t * self.slope(x, y)
-            self.sigma = min(max(moved, self.low), self.high)
-            self.centres.append(Centre(x, self.eta * y, self.sigma))
+        slope = SLOPES[self.loss](f, y)
+        if slope != 0:
+            step = self.rate / self.t * slope * self.slope(x)
+            self.theta = moved(self.theta, step, self.low, self.high, self.logarithmic)
+            self.centres.append(Centre(x, -self.eta * slope, self.theta))
             if len(self.centres) > self.memory:
                 self.centres.pop(0)
         return f
@@ -324,10 +378,8 @@ class SampledKernel:
       eta: step size of the functions.
       rate: of the weights.
       delta: the share of p that is spread over all kernels.
-      zero_is_a_mistake: whether a score of 0 also lowers a weight where it is right, as it stands
-        for +1.
 
-    ``mistakes`` counts those that lowered a weight; ``drawn`` is the kernel of the last round,
+    A score of 0 is a mistake, whatever the label. ``mistakes`` counts them; ``drawn`` is the kernel of the last round,
     ``chances`` (N,) what it was drawn by.
     """
 
@@ -335,7 +387,6 @@ class SampledKernel:
     eta: float = 1.0
     rate: float = 0.1
     delta: float = 0.2
-    zero_is_a_mistake: bool = False
 
     def __post_init__(self) -> None:
         N = len(self.kernels)
@@ -353,10 +404,7 @@ class SampledKernel:
         return float(np.array(self.coefficients[i]) @ self.kernels[i](np.array(self.rows[i]), x))
 
     def step(self, x: Array, y: float, u: float) -> float:
-        """One round, the prediction f_I(x); the number u decides which kernel I is drawn.
-
-        A score of 0 stands for +1.
-        """
+        """One round, the prediction f_I(x); the number u decides which kernel I is drawn."""
         x, y = np.asarray(x, np.float64), float(y)
         N, total = len(self.kernels), float(np.sum(self.weights))
         assert total > 0, "all weights are 0 in float64"
@@ -368,8 +416,7 @@ class SampledKernel:
         if y * f < 1:
             self.rows[i].append(x)
             self.coefficients[i].append(self.eta * y)
-        wrong = y * (1.0 if f >= 0 else -1.0) < 0
-        if wrong or (self.zero_is_a_mistake and f == 0):
+        if y * f <= 0:
             self.mistakes += 1
             self.weights[i] *= math.exp(-self.rate / self.chances[i])
         return f

@@ -8,9 +8,11 @@ import pytest
 from tests.oracles.oks import (
     CAUCHY,
     GAUSSIAN,
+    GAUSSIAN_WIDTH,
+    SLOPES,
     TWO_GAUSSIANS,
     HypothesisSketch,
-    OwnWidths,
+    OwnKernels,
     SampledKernel,
     candidate_widths,
     draw,
@@ -51,6 +53,8 @@ def slope_by_differences(f, at, step=1e-6):
 SKETCHES = {
     "gaussian": (GAUSSIAN, 0.4, False),
     "gaussian, a width for each input": (GAUSSIAN, np.array([0.2, 0.5, 0.9]), False),
+    "gaussian by its width": (GAUSSIAN_WIDTH, 1.1, False),
+    "gaussian by a width for each input": (GAUSSIAN_WIDTH, np.array([0.7, 1.0, 1.4]), False),
     "cauchy": (CAUCHY, 1.3, True),
     "two gaussians": (TWO_GAUSSIANS, np.array([0.3, 1.2, 0.7, 2.5]), True),
 }
@@ -201,6 +205,30 @@ def test_logarithmic_parameters_stay_inside_the_bounds_of_each(label, wanted):
     np.testing.assert_allclose(one.theta, wanted, rtol=1e-14)
 
 
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_of_losses_against_differences(name):
+    loss = {
+        "hinge": lambda f, y: np.maximum(0, 1 - y * f),
+        "logistic": lambda f, y: np.log1p(np.exp(-y * f)),
+        "squared": lambda f, y: (f - y) ** 2,
+    }[name]
+    for y in (-1.0, 1.0):
+        for f in (-2.0, -0.3, 0.0, 0.8, 3.0):
+            numeric = slope_by_differences(lambda at, y=y: loss(at, y).item(), f)
+            assert SLOPES[name](f, y) == pytest.approx(numeric, rel=1e-6, abs=1e-9)
+    assert SLOPES["hinge"](1.0, 1.0) == 0
+
+
+def test_the_squared_loss_weighs_by_its_slope():
+    one = HypothesisSketch(LN2, 0.1, 1.0, eta=0.25, rate=0.3, loss="squared")
+    one.step([0.0], 3.0, np.zeros(3))
+    assert one.weights == [1.5]
+    assert one.step([1.0], 2.0, np.zeros(3)) == pytest.approx(0.75)
+    assert one.weights == pytest.approx([1.5, 0.625])
+    # L' = -2.5 of both, d f / d gamma = -1.5 / 2
+    assert one.theta == pytest.approx(LN2 - 0.3 / 2 * 2.5 * 0.75)
+
+
 def test_the_kernel_moves_even_where_the_new_hinge_is_flat():
     one = HypothesisSketch(LN2, **WIDE, eta=10.0, rate=0.01)
     one.step([0.0], -1, np.zeros(3))
@@ -218,13 +246,13 @@ def test_slopes_of_sketches_against_differences(name):
         one.step(*arguments)
     here = one.theta
 
-    def loss(theta):
+    def value(theta):
         one.theta = theta
-        return -y[-1] * one.value(X[-1])
+        return one.value(X[-1])
 
-    numeric = slope_by_differences(loss, here)
+    numeric = slope_by_differences(value, here)
     one.theta = here
-    np.testing.assert_allclose(one.slope(X[-1], y[-1]), numeric, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(one.slope(X[-1]), numeric, rtol=1e-6, atol=1e-8)
 
 
 @every_kernel
@@ -292,9 +320,7 @@ def test_one_gamma_for_each_input_is_the_isotropic_kernel_in_the_sum_of_its_step
             one.rows.append(x)
             one.weights.append(label)
     assert each.theta.shape == (3,)
-    np.testing.assert_allclose(
-        np.sum(each.slope(X[3], 1.0)), all_inputs.slope(X[3], 1.0), rtol=1e-13
-    )
+    np.testing.assert_allclose(np.sum(each.slope(X[3])), all_inputs.slope(X[3]), rtol=1e-13)
 
 
 @pytest.mark.parametrize(("ties", "place"), [("first", 0), ("oldest", 1)])
@@ -340,47 +366,47 @@ def test_underflown_kernel_values_draw_by_turns_and_replace():
 def test_own_widths_by_hand():
     """Widths 1 / sqrt(2 ln 2) make k = 2^-r²; the slope is -y a k r² / sigma³."""
     sigma = 1 / math.sqrt(2 * LN2)
-    one = OwnWidths(sigma, 0.5, 2.0, eta=0.5, rate=0.25, memory=2)
+    one = OwnKernels(sigma, 0.5, 2.0, eta=0.5, rate=0.25, memory=2)
     assert one.step([0.0], 1) == 0
-    assert one.centres[0].sigma == sigma
+    assert one.centres[0].theta == sigma
     assert one.step([1.0], 1) == pytest.approx(0.25)
     second = sigma + 0.25 / 2 * 0.5 * 0.5 / sigma**3
-    assert [c.sigma for c in one.centres] == pytest.approx([sigma, second], rel=1e-14)
+    assert [c.theta for c in one.centres] == pytest.approx([sigma, second], rel=1e-14)
     # each centre with its own width; the slope of the newest one alone
     k = math.exp(-4 / (2 * second**2))
     assert one.step([3.0], -1) == pytest.approx(0.5 * 2**-9 + 0.5 * k, rel=1e-13)
     third = second - 0.25 / 3 * 0.5 * k * 4 / second**3
     assert [c.x.item() for c in one.centres] == [1, 3]  # the oldest went
     assert [c.coefficient for c in one.centres] == [0.5, -0.5]
-    assert [c.sigma for c in one.centres] == pytest.approx([second, third], rel=1e-13)
-    assert one.sigma == one.centres[-1].sigma
+    assert [c.theta for c in one.centres] == pytest.approx([second, third], rel=1e-13)
+    assert one.theta == one.centres[-1].theta
 
 
 def test_own_widths_learn_from_margin_errors_only_and_stay_inside_their_bounds():
-    one = OwnWidths(1.0, 0.9, 1.1, eta=1.0, rate=100.0)
+    one = OwnKernels(1.0, 0.9, 1.1, eta=1.0, rate=100.0)
     one.step([0.0], 1)
     one.step([0.0], 1)  # y f = 1
     assert (len(one.centres), one.t) == (1, 2)
     one.step([1.0], 1)
-    assert one.sigma == 1.1
+    assert one.theta == 1.1
     one.step([2.0], -1)
-    assert [c.sigma for c in one.centres] == [1.0, 1.1, 0.9]
+    assert [c.theta for c in one.centres] == [1.0, 1.1, 0.9]
 
 
 def test_slope_of_own_widths_against_differences():
     X, y, _ = stream(5, 20)
-    one = OwnWidths(1.2, 0.1, 10.0, eta=0.3, rate=0.5)
+    one = OwnKernels(1.2, 0.1, 10.0, eta=0.3, rate=0.5)
     for x, label in zip(X[:-1], y[:-1], strict=True):
         one.step(x, label)
     last = one.centres[-1]
 
-    def loss(sigma):
-        one.centres[-1] = last._replace(sigma=float(sigma))
-        return -y[-1] * one.value(X[-1])
+    def value(theta):
+        one.centres[-1] = last._replace(theta=theta)
+        return one.value(X[-1])
 
-    numeric = slope_by_differences(loss, last.sigma)
+    numeric = slope_by_differences(value, last.theta)
     one.centres[-1] = last
-    assert one.slope(X[-1], y[-1]) == pytest.approx(float(numeric), rel=1e-6)
+    np.testing.assert_allclose(one.slope(X[-1]), numeric, rtol=1e-6)
 
 
 # --- OKS -----------------------------------------------------------------------------------------
@@ -397,33 +423,35 @@ def test_widths_and_rate_of_section_6():
 
 def test_a_sampled_kernel_by_hand():
     one = SampledKernel([polynomial(1), polynomial(2)], eta=0.5, rate=LN2 / 4, delta=0.2)
-    assert one.step([1.0, 0.0], -1, 0.49) == 0  # 0 stands for +1: a mistake
+    assert one.step([1.0, 0.0], -1, 0.49) == 0  # a mistake
     assert (one.drawn, one.mistakes) == (0, 1)
     assert one.weights == pytest.approx([2**-0.5, 1])  # p = 1/2
     assert one.coefficients == [[-0.5], []]
-    # the other kernel knows nothing of that; a score of 0 is right for y = +1, yet learned from
+    # the other kernel knows nothing of that; 0 is a mistake for y = +1, too
     assert one.step([2.0, 0.0], 1, 0.99) == 0
-    assert (one.drawn, one.mistakes) == (1, 1)
+    assert (one.drawn, one.mistakes) == (1, 2)
     share = 0.8 * 2**-0.5 / (1 + 2**-0.5) + 0.1
     assert one.chances == pytest.approx([share, 1 - share])
     assert one.coefficients == [[-0.5], [0.5]]
+    second = 2 ** (-1 / (4 * (1 - share)))
+    assert one.weights == pytest.approx([2**-0.5, second])
+    share = 0.8 * 2**-0.5 / (second + 2**-0.5) + 0.1
     assert one.step([1.0, 1.0], 1, share + 1e-9) == 2.0  # (x·z)² = 4: no margin error
     assert one.coefficients == [[-0.5], [0.5]]
     assert one.step([1.0, 1.0], 1, share - 1e-9) == -0.5
-    assert one.mistakes == 2
-    assert one.weights == pytest.approx([2**-0.5 * 2 ** (-1 / (4 * share)), 1])
+    assert one.mistakes == 3
+    assert one.weights == pytest.approx([2**-0.5 * 2 ** (-1 / (4 * share)), second])
     assert one.coefficients == [[-0.5, 0.5], [0.5]]  # not divided by p
 
 
-@pytest.mark.parametrize(("label", "strict", "either"), [(-1, 1, 1), (1, 0, 1)])
-def test_a_score_of_zero_of_a_sampled_kernel(label, strict, either):
-    for zero_is_a_mistake, wanted in ((False, strict), (True, either)):
-        one = SampledKernel([polynomial(1)] * 2, zero_is_a_mistake=zero_is_a_mistake)
-        assert one.step([1.0], label, 0.0) == 0
-        assert one.mistakes == wanted
-        assert (one.weights[0] < 1) == bool(wanted)
-        one.step([1.0], label, 0.0)  # y f = 1
-        assert one.mistakes == wanted
+@pytest.mark.parametrize("label", [-1, 1])
+def test_a_score_of_zero_of_a_sampled_kernel_is_a_mistake(label):
+    one = SampledKernel([polynomial(1)] * 2)
+    assert one.step([1.0], label, 0.0) == 0
+    assert one.mistakes == 1
+    assert one.weights[0] < 1
+    one.step([1.0], label, 0.0)  # y f = 1
+    assert one.mistakes == 1
 
 
 def test_the_last_kernel_where_rounding_leaves_none():
