@@ -101,13 +101,29 @@ def hypothesis(space: KernelSpace, codes: jax.Array, weights: jax.Array) -> jax.
     return support.total(space, None, codes[None], weights[None])[0]
 
 
-def moved(space: KernelSpace, coordinates: Any, step: Any) -> Any:
-    """The coordinates after a step, inside the space; a step that is not finite is none."""
+def moved(
+    space: KernelSpace,
+    optimizer: "Optimizer",
+    gradient: Any,
+    state: Any,
+    coordinates: Any,
+    round: jax.Array,
+) -> tuple[Any, Any]:
+    """The coordinates after a step, inside the space, and the optimizer's state.
+
+    What is not finite of a step is no step, and what is not finite of the state stays as it was:
+    of examples at the bound of inputs, derivatives may overflow.
+    """
 
     def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
         return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
 
-    return space.clip(jax.tree.map(taken, coordinates, step))
+    def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+        floating = jnp.issubdtype(new.dtype, jnp.floating)
+        return jnp.where(jnp.isfinite(new), new, old) if floating else new
+
+    step, after = optimizer.update(gradient, state, coordinates, round)
+    return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
 
 
 def _differences(x: jax.Array, rows: jax.Array) -> jax.Array:
@@ -193,10 +209,9 @@ class GaussianWidths:
 
     def codes(self, coordinates: jax.Array, x: jax.Array, rows: jax.Array) -> jax.Array:
         """Exponents (n,)."""
-        gamma, squares = self._precision(coordinates), _differences(x, rows)
-        if self.per_input:
-            return jnp.sum(gamma[None, :] * squares, axis=1)
-        return gamma * jnp.sum(squares, axis=1)
+        gamma = jnp.broadcast_to(self._precision(coordinates), x.shape)
+        # the product first: of a sum that overflows, no derivative would be finite
+        return jnp.sum(gamma[None, :] * _differences(x, rows), axis=1)
 
     def clip(self, coordinates: jax.Array) -> jax.Array:
         """Widths within the bounds."""
@@ -295,7 +310,9 @@ class KernelBox:
     def codes(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> jax.Array:
         """Codes (n,)."""
         inner = jnp.dot(rows, x, precision=jax.lax.Precision.HIGHEST)
-        distance = jnp.sum(_differences(x, rows), axis=1)
+        largest = float(jnp.finfo(x.dtype).max) ** 0.75
+        # of an infinite distance, no derivative would be finite
+        distance = jnp.minimum(jnp.sum(_differences(x, rows), axis=1), largest)
         products = Products(inner[None, :], distance[None, :])
         return self.parameters(coordinates).codes(products)[0, 0]
 

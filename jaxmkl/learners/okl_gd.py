@@ -193,10 +193,14 @@ class OwnKernels(Learner):
 
         of_newest = jax.tree.map(lambda leaf: leaf[newest], state.own)
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(of_newest))
-        step, optimizer = self.optimizer.update(
-            gradient, state.optimizer, state.coordinates, state.round
+        coordinates, optimizer = moved(
+            self.space,
+            self.optimizer,
+            gradient,
+            state.optimizer,
+            state.coordinates,
+            state.round,
         )
-        coordinates = moved(self.space, state.coordinates, step)
         place = jnp.where(wanted, state.came % M, M)
 
         def where_wanted(new: jax.Array, old: jax.Array) -> jax.Array:

@@ -238,10 +238,14 @@ class HypothesisSketch(Learner):
             return hypothesis(self.space, jnp.where(here, own, of_rows), w)
 
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(state.coordinates))
-        step, optimizer = self.optimizer.update(
-            gradient, state.optimizer, state.coordinates, state.round
+        coordinates, optimizer = moved(
+            self.space,
+            self.optimizer,
+            gradient,
+            state.optimizer,
+            state.coordinates,
+            state.round,
         )
-        coordinates = moved(self.space, state.coordinates, step)
 
         def where_changed(new: jax.Array, old: jax.Array) -> jax.Array:
             return jnp.where(changed, new, old)
