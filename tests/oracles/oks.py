@@ -379,8 +379,8 @@ class SampledKernel:
       rate: of the weights.
       delta: the share of p that is spread over all kernels.
 
-    A score of 0 is a mistake, whatever the label. ``mistakes`` counts them; ``drawn`` is the kernel of the last round,
-    ``chances`` (N,) what it was drawn by.
+    A score of 0 is a mistake, whatever the label. ``mistakes`` counts those of the kernels drawn;
+    ``drawn`` is the kernel of the last round, ``chances`` (N,) what it was drawn by.
     """
 
     kernels: Sequence[KernelFunction]
