@@ -1,13 +1,17 @@
 """Streams for the tests of online kernel selection, and what a learner does on them."""
 
 import functools
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from oracles import oks as oracle
 from sklearn.datasets import load_breast_cancer
 
+import jaxmkl
+from jaxmkl.learner import input_bound
+
+LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
 PAPER_EXAMPLES = 1500
 PAPER_SETS = ("german", "svmguide3", "spambase")
@@ -51,23 +55,16 @@ def begin(learner, num_inputs, dtype=np.float64, seed=3):
 def trajectory(learner, state, X, y):
     """The scan of ``step``: the last state, outputs, and all states before a round.
 
-    Of the latter only what has no leading axes of examples: rows (B, D) would be many.
+    The latter without rows (B, D) and the like, which would be many numbers.
     """
 
     def one(state, example):
         after, output = learner.step(state, example)
-        return after, (output, state._replace(key=None, rows=None))
+        large = {name: None for name in ("key", "rows", "own") if name in state._fields}
+        return after, (output, state._replace(**large))
 
     state, (outputs, states) = jax.lax.scan(one, state, (X, y))
     return state, outputs, states
-
-
-class Parameters(NamedTuple):
-    """A space's coordinates as the oracles' theta."""
-
-    theta: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 def numbers_of(tree):
@@ -84,3 +81,55 @@ def assert_finite(tree):
     for path, leaf in jax.tree.leaves_with_path(tree):
         if jnp.issubdtype(leaf.dtype, jnp.floating):
             assert np.isfinite(np.asarray(leaf)).all(), jax.tree_util.keystr(path)
+
+
+# --- spaces, and what the oracles call them ------------------------------------------------------
+
+
+def widths(start=0.5, **arguments):
+    return jaxmkl.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
+
+
+def box(kind, start, low, high):
+    return jaxmkl.KernelBox(kind(*start), kind(*low), kind(*high))
+
+
+def two_gaussians(w1, w2, b1, b2):
+    return jaxmkl.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
+
+
+def parameters_of_two(kernel):
+    return np.exp(np.concatenate([kernel.weights, kernel.kernels.bandwidth]))
+
+
+PRECISION = {"low": 0.5 / HIGHEST**2, "high": 0.5 / LOWEST**2}
+WIDTH = {"kernel": oracle.GAUSSIAN_WIDTH, "low": LOWEST, "high": HIGHEST}
+CAUCHY = {"kernel": oracle.CAUCHY, "logarithmic": True, "low": 0.1, "high": 10.0}
+LOW, HIGH = (0.1, 0.2, 0.05, 0.5), (2.0, 3.0, 5.0, 4.0)
+TWO = {"kernel": oracle.TWO_GAUSSIANS, "logarithmic": True, "low": LOW, "high": HIGH}
+
+
+def theta_of_rounds(theta, coordinates):
+    """The oracle's parameters (T, ...) of coordinates with leading axis T."""
+    leaves = jax.tree.map(np.asarray, coordinates)
+    T = len(jax.tree.leaves(leaves)[0])
+    return np.array([theta(jax.tree.map(lambda leaf, t=t: leaf[t], leaves)) for t in range(T)])
+
+
+# --- raw features --------------------------------------------------------------------------------
+
+
+def raw(kind):
+    """Examples (80, D) in single precision of some norm, or whole numbers; labels."""
+    rng = np.random.default_rng(5)
+    if kind == "whole numbers":
+        X = rng.integers(470, 531, size=(80, 500)).astype(np.float32)
+    else:
+        X = rng.normal(size=(80, 8))
+        if kind == "bound":
+            X = np.sign(X) * rng.uniform(0.5, 1, X.shape) * input_bound(np.float32)
+            X[0] = input_bound(np.float32)
+        else:
+            X *= kind / np.linalg.norm(X, axis=1, keepdims=True)
+        X = X.astype(np.float32)
+    return X, np.where(rng.random(80) < 0.5, 1.0, -1.0).astype(np.float32)

@@ -12,22 +12,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import oks as oracle
 from selection_streams import (
+    CAUCHY,
+    HIGH,
+    LOW,
     NUM_EXAMPLES,
     PAPER_SETS,
+    PRECISION,
+    TWO,
+    WIDTH,
     assert_finite,
     begin,
+    box,
     mistakes,
     numbers_of,
     paper_stream,
+    parameters_of_two,
+    raw,
     stream,
+    theta_of_rounds,
     trajectory,
+    two_gaussians,
+    widths,
 )
 
 import jaxmkl
-from jaxmkl.learner import input_bound
 from jaxmkl.learners.oks_sil import draw_places
 
-LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 BUDGET = 25
 
 
@@ -43,27 +53,6 @@ class Case(NamedTuple):
     theta: object = numbers_of
 
 
-def widths(start=0.5, **arguments):
-    return jaxmkl.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
-
-
-def box(kind, start, low, high):
-    return jaxmkl.KernelBox(kind(*start), kind(*low), kind(*high))
-
-
-def two_gaussians(w1, w2, b1, b2):
-    return jaxmkl.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
-
-
-def parameters_of_two(kernel):
-    return np.exp(np.concatenate([kernel.weights, kernel.kernels.bandwidth]))
-
-
-PRECISION = {"low": 0.5 / HIGHEST**2, "high": 0.5 / LOWEST**2}
-WIDTH = {"kernel": oracle.GAUSSIAN_WIDTH, "low": LOWEST, "high": HIGHEST}
-CAUCHY = {"kernel": oracle.CAUCHY, "logarithmic": True, "low": 0.1, "high": 10.0}
-LOW, HIGH = (0.1, 0.2, 0.05, 0.5), (2.0, 3.0, 5.0, 4.0)
-TWO = {"kernel": oracle.TWO_GAUSSIANS, "logarithmic": True, "low": LOW, "high": HIGH}
 CASES = {
     "one width": Case(widths(), {"rate": 3.0}, PRECISION),
     "oldest": Case(widths(), {"rate": 3.0, "ties": "oldest"}, PRECISION),
@@ -147,9 +136,7 @@ def check(case, X, y, at_least, **changes):
     taken = np.arange(learner.budget) < np.asarray(states.number)[:, None]
     np.testing.assert_array_equal(np.where(taken, states.since, -1), expected.since)
     np.testing.assert_allclose(states.weights, expected.weights, rtol=1e-9, atol=1e-9)
-    coordinates = jax.tree.map(np.asarray, states.coordinates)
-    each = [jax.tree.map(lambda leaf, t=t: leaf[t], coordinates) for t in range(len(X))]
-    theta = np.array([case.theta(one) for one in each])
+    theta = theta_of_rounds(case.theta, states.coordinates)
     np.testing.assert_allclose(theta, expected.theta, rtol=1e-8)
 
     np.testing.assert_array_equal(end.rows, sketch.rows)
@@ -345,22 +332,6 @@ def test_a_state_does_not_grow():
 
 
 # --- range ---------------------------------------------------------------------------------------
-
-
-def raw(kind):
-    """Examples (80, D) in single precision of some norm, or whole numbers; labels."""
-    rng = np.random.default_rng(5)
-    if kind == "whole numbers":
-        X = rng.integers(470, 531, size=(80, 500)).astype(np.float32)
-    else:
-        X = rng.normal(size=(80, 8))
-        if kind == "bound":
-            X = np.sign(X) * rng.uniform(0.5, 1, X.shape) * input_bound(np.float32)
-            X[0] = input_bound(np.float32)
-        else:
-            X *= kind / np.linalg.norm(X, axis=1, keepdims=True)
-        X = X.astype(np.float32)
-    return X, np.where(rng.random(80) < 0.5, 1.0, -1.0).astype(np.float32)
 
 
 RAW = [1e4, 1e15, "bound", "whole numbers"]
