@@ -819,7 +819,8 @@ def oks(
     return SupportMKL(
         kernels,
         GradientDescent(step_size, 0.0, "hinge"),
-        SparseSupport(capacity),
+        # by exponents: the sign of a value below the smallest float32 decides what a kernel weighs
+        DenseSupport(capacity),
         DrawOne(rate, smoothing, "vote"),
         LearnAll(),
     )
