@@ -1,5 +1,7 @@
 """Combination and judging of kernels, by hand; weights that have underflowed."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,9 +77,55 @@ def test_a_kernel_without_weight_stays_silent(lost, dtype):
         assert float(rule.weights(later)[1]) == 0
 
 
+def test_one_is_drawn_by_its_weight(x64):
+    """p = .8 q + .2 / 3 of q = .5, .3, .2: cumulative .46667, .77333, 1."""
+    rule = jaxmkl.DrawOne(0.1, 0.2)
+    log_weights = jnp.asarray(LOG_WEIGHTS)
+    p = np.array([7, 4.6, 3.4]) / 15
+    np.testing.assert_allclose(rule.weights(log_weights), p, rtol=1e-12)
+    for number, wanted in ((0.0, 0), (0.466, 0), (0.467, 1), (0.773, 1), (0.774, 2), (1.0, 2)):
+        # the other numbers say nothing
+        drawn = rule.draw(log_weights, jnp.array([number, 0.0, 0.9]))
+        np.testing.assert_array_equal(drawn, np.arange(3) == wanted)
+        for output, said in (("value", [-4.0, 0.0, 2.0]), ("vote", [-1.0, 1.0, 1.0])):
+            rule = jaxmkl.DrawOne(0.1, 0.2, output)
+            f = jnp.array([-4.0, 0.0, 2.0])
+            assert float(combined(rule, log_weights, f, drawn)) == said[wanted]
+
+
+def test_the_one_drawn_is_judged_in_proportion(x64):
+    """Only where it was wrong, or said nothing; by 1 / p."""
+    rule = jaxmkl.DrawOne(0.7, 0.2)
+    p = np.array([7, 4.6, 3.4]) / 15
+    for label in (1.0, -1.0):
+        for drawn, f in itertools.product(range(3), (-1.0, 0.0, 1.0)):
+            after = rule.judge(
+                jnp.asarray(LOG_WEIGHTS),
+                jnp.full(3, f),
+                jnp.asarray(label),
+                "hinge",
+                jnp.arange(3) == drawn,
+            )
+            w = np.exp(LOG_WEIGHTS)
+            w[drawn] *= np.exp(-0.7 * (label * f <= 0) / p[drawn])
+            wanted = 0.8 * w / w.sum() + 0.2 / 3
+            np.testing.assert_allclose(rule.weights(after), wanted, rtol=1e-12)
+
+
+def test_a_single_kernel_is_always_drawn():
+    rule = jaxmkl.DrawOne(0.1)
+    for number in (0.0, 0.5, 1.0):
+        assert rule.draw(jnp.zeros(1), jnp.array([number])).tolist() == [True]
+
+
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
+        (lambda: jaxmkl.DrawOne(-0.1), "rate"),
+        (lambda: jaxmkl.DrawOne(0.1, 0.0), "smoothing"),
+        (lambda: jaxmkl.DrawOne(0.1, 1.5), "smoothing"),
+        (lambda: jaxmkl.DrawOne(0.1, [0.1, 0.2]), "smoothing"),
+        (lambda: jaxmkl.DrawOne(0.1, output="sum"), "output"),
         (lambda: jaxmkl.Uniform("sign"), "output"),
         (lambda: jaxmkl.Hedge(0.1, output="sum"), "output"),
         (lambda: jaxmkl.Hedge(0.1, cost="hinge"), "cost"),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from oracles import oks as oks_oracle
 from oracles import support_mkl as oracle
 from sklearn.datasets import load_breast_cancer
 
@@ -414,6 +415,89 @@ def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
         check_agreement(case, learner, plain, *paper_stream(data, data_dir))
 
 
+# --- one kernel drawn ----------------------------------------------------------------------------
+
+
+OKS_WIDTHS = (0.1, 0.2, 1.0, 4.0)
+
+
+def check_oks(bandwidths, X, y, **arguments):
+    """OKS's rounds are the oracle's; each of the bandwidths was drawn."""
+    learner = jaxmkl.oks(jaxmkl.Gaussian(bandwidths), num_rounds=len(X), **arguments)
+    start = begin(learner, X.shape[1])
+    kernels = [oracle.gaussian(b) for b in bandwidths]
+    plain = oks_oracle.SampledKernel(
+        kernels,
+        arguments["step_size"],
+        oks_oracle.oks_rate(len(kernels), len(X), arguments["smoothing"]),
+        arguments["smoothing"],
+    )
+
+    def lot(t):
+        key = jax.random.fold_in(jax.random.fold_in(start.key, t), 2)
+        return jax.random.uniform(key, (len(kernels),), jnp.float32)[0]
+
+    lots = np.asarray(jax.vmap(lot)(jnp.arange(len(X))), np.float64)
+    predictions, drawn, chances, number = [], [], [], []
+    for example in zip(X, y, lots, strict=True):
+        number.append([len(rows) for rows in plain.rows])
+        predictions.append(plain.step(*example))
+        drawn.append(plain.drawn)
+        chances.append(plain.chances)
+    # room is not made inside jit
+    state, outputs, f = rounds(learner, learner.enlarged(start, len(X)), X, y)
+    f = np.asarray(f)[np.arange(len(X)), drawn]
+    np.testing.assert_allclose(f, predictions, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(outputs.prediction, np.where(np.array(predictions) >= 0, 1, -1))
+    np.testing.assert_allclose(outputs.info.weights, chances, rtol=1e-9)
+    np.testing.assert_array_equal(outputs.info.support, number)
+    for ours, rows, coefficients in zip(
+        held(state, X), plain.rows, plain.coefficients, strict=True
+    ):
+        np.testing.assert_array_equal([X[t] for t, _ in ours], rows)
+        np.testing.assert_allclose([a for _, a in ours], coefficients, rtol=1e-12)
+    share = learner.combination.smoothing / len(kernels)
+    weights = (np.asarray(learner.info(state).weights) - share) / (1 - arguments["smoothing"])
+    np.testing.assert_allclose(weights, plain.weights / plain.weights.sum(), atol=1e-9)
+    assert len(set(drawn)) == len(kernels)
+    assert np.sum(np.array(predictions) == 0) > 1
+    assert plain.weights.max() / plain.weights.min() > 2
+
+
+def test_oks_agrees_with_the_oracle(x64):
+    X, y, _ = stream()
+    check_oks(OKS_WIDTHS, X, y, step_size=0.3, smoothing=0.3)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["german", "svmguide3"])
+def test_oks_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
+    X, y = paper_stream(name, data_dir)
+    check_oks(tuple(oks_oracle.candidate_widths()), X, y, step_size=0.1, smoothing=0.2)
+
+
+def test_oks_has_the_papers_kernels_and_rate():
+    learner = jaxmkl.oks(num_rounds=1000)
+    np.testing.assert_allclose(learner.kernels.bandwidth, oks_oracle.candidate_widths())
+    assert learner.combination.rate == pytest.approx(oks_oracle.oks_rate(25, 1000))
+
+
+def test_oks_in_single_precision_is_oks():
+    """The sign of values that no float32 holds decides the weights of narrow kernels."""
+    X, y, _ = stream()
+    learner = jaxmkl.oks(jaxmkl.Gaussian(OKS_WIDTHS), num_rounds=NUM_EXAMPLES, smoothing=0.9)
+    wrong, tiny = {}, {}
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype is np.float64):
+            start = learner.enlarged(begin(learner, X.shape[1], dtype), NUM_EXAMPLES)
+            _, outputs, f = rounds(learner, start, X.astype(dtype), y.astype(dtype))
+            wrong[dtype] = y * np.asarray(outputs.prediction) <= 0
+            f = np.abs(np.asarray(f, np.float64))
+            tiny[dtype] = np.sum((f > 0) & (f < 1e-40))
+    assert tiny[np.float64] > NUM_EXAMPLES / 4
+    assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 2
+
+
 # --- blocks, tiles, periods ----------------------------------------------------------------------
 
 
@@ -735,6 +819,13 @@ def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
         ("omkl", {"hedge_rate": -1.0}, "rate"),
         ("omkl", {"hedge_rate": np.inf}, "rate"),
         ("omkl_b", {"budget": -1}, "budget"),
+        ("oks", {"kernels": 0.5}, "kernels"),
+        ("oks", {"step_size": 0.0}, "step_size"),
+        ("oks", {"smoothing": 0.0}, "smoothing"),
+        ("oks", {"smoothing": 1.1}, "smoothing"),
+        ("oks", {"num_rounds": 0}, "num_rounds"),
+        ("oks", {"num_rounds": 1e4}, "num_rounds"),
+        ("oks", {"capacity": 0}, "capacity"),
     ],
 )
 def test_bad_arguments_are_named(name, arguments, wanted):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.oracles.support_mkl import Array, KernelFunction, SupportMKL, gaussian
+from tests.oracles.support_mkl import TINY, Array, KernelFunction, SupportMKL, gaussian
 
 # Eigenvalues of a Gram matrix below this share of the largest one count as 0. Two equal examples
 # leave an eigenvalue of some 1e-16 that need not be 0; a cut-off of that size is down to chance.
@@ -398,10 +398,13 @@ class SampledKernel:
         self.chances = np.zeros(N)
 
     def value(self, i: int, x: Array) -> float:
-        """f_i(x)"""
+        """f_i(x); a value too small for a float64 becomes the smallest normal one of its sign."""
         if not self.rows[i]:
             return 0.0
-        return float(np.array(self.coefficients[i]) @ self.kernels[i](np.array(self.rows[i]), x))
+        coefficients = np.array(self.coefficients[i], np.longdouble)
+        total = coefficients @ self.kernels[i](np.array(self.rows[i]), x)
+        f = float(total)
+        return math.copysign(TINY, total) if f == 0 and total != 0 else f
 
     def step(self, x: Array, y: float, u: float) -> float:
         """One round, the prediction f_I(x); the number u decides which kernel I is drawn."""
