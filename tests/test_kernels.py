@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import support_mkl as oracle
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
@@ -293,3 +294,80 @@ def test_codes_by_column_are_picked_from_all_codes(name, x64):
     if name != "all":
         np.testing.assert_allclose(kernel.gram(X, Y), values, rtol=1e-12)
     assert len(kernel.exponential) == P
+
+
+# --- sums and alignment --------------------------------------------------------------------------
+
+
+def test_a_weighted_sum_is_the_sum_of_its_kernels(x64):
+    rng = np.random.default_rng(8)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    weights = rng.random(12)
+    weights[5] = 0
+    one = jaxmkl.WeightedSum(everything(), weights)
+    assert one.num_kernels == 1
+    wanted = np.einsum("p,pnm->nm", weights, reference(X, Y))
+    np.testing.assert_allclose(one.gram(X, Y), wanted[None], rtol=1e-10, atol=1e-11)
+    products = jaxmkl.kernels.pairwise_products(X, Y)
+    column = one.column_codes(products, jnp.zeros(4, jnp.int32))
+    np.testing.assert_allclose(column, wanted, rtol=1e-10, atol=1e-11)
+    # in a dictionary beside another
+    both = jaxmkl.KernelDictionary((jaxmkl.Gaussian(0.5), one))
+    np.testing.assert_allclose(both.gram(X, Y)[1], wanted, rtol=1e-10, atol=1e-11)
+
+
+def test_a_learner_with_a_weighted_sum_agrees_with_the_oracle(x64):
+    """A perceptron of w1 k1 + w2 k2 beside one of k1."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(150, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=150) > 0, 1.0, -1.0)
+    parts = [oracle.gaussian(0.5), oracle.gaussian(2.0)]
+
+    def mixture(rows, x):
+        return 0.3 * parts[0](rows, x) + 0.7 * parts[1](rows, x)
+
+    plain = oracle.SupportMKL([mixture, parts[0]])
+    zero = np.zeros(2)
+    wanted = [plain.step(x, label, zero, zero) for x, label in zip(X, y, strict=True)]
+    kernel = jaxmkl.WeightedSum(jaxmkl.Gaussian((0.5, 2.0)), (0.3, 0.7))
+    learner = jaxmkl.omkc_dd(jaxmkl.KernelDictionary((kernel, jaxmkl.Gaussian(0.5))))
+    state = learner.init(jax.random.key(0), 3)
+    state, outputs = jaxmkl.run(learner, state, X, y)
+    np.testing.assert_allclose(outputs.prediction, wanted, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(state.support.number, plain.support)
+
+
+@pytest.mark.parametrize("n", [1, 5, 128, 300])
+def test_alignment_agrees_with_the_formula(n, x64):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+    wanted = [np.sum(K * np.outer(y, y)) / (n * np.sqrt(np.sum(K**2))) for K in reference(X, X)]
+    ours = jaxmkl.kernel_alignment(everything(), X, y)
+    np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-12)
+    # labels of integers, and inputs in single precision
+    again = jaxmkl.kernel_alignment(everything(), X.astype(np.float32), y.astype(int))
+    assert again.dtype == np.float32
+    np.testing.assert_allclose(again, wanted, rtol=2e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("X", "y"), [((4, 2), (3,)), ((4,), (4,)), ((4, 2), (4, 1))])
+def test_alignment_names_shapes_that_do_not_fit(X, y):
+    with pytest.raises(ValueError, match=r"kernel_alignment: X must have shape \(n, D\) and y"):
+        jaxmkl.kernel_alignment(jaxmkl.Gaussian(1.0), np.ones(X), np.ones(y))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "weights", "wanted"),
+    [
+        ("Gaussian", (1.0,), "kernels"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5,), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5, -0.1), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5, np.nan), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), 0.5, "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), ((0.5, 0.5),), "weights"),
+    ],
+)
+def test_bad_sums_are_named(kernels, weights, wanted):
+    with pytest.raises(ValueError, match=f"WeightedSum: {wanted} must be .*; got "):
+        jaxmkl.WeightedSum(kernels, weights)
