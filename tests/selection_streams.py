@@ -119,13 +119,13 @@ def theta_of_rounds(theta, coordinates):
 # --- raw features --------------------------------------------------------------------------------
 
 
-def raw(kind):
+def raw(kind, num_inputs=500):
     """Examples (80, D) in single precision of some norm, or whole numbers; labels."""
     rng = np.random.default_rng(5)
     if kind == "whole numbers":
-        X = rng.integers(470, 531, size=(80, 500)).astype(np.float32)
+        X = rng.integers(470, 531, size=(80, num_inputs)).astype(np.float32)
     else:
-        X = rng.normal(size=(80, 8))
+        X = rng.normal(size=(80, num_inputs))
         if kind == "bound":
             X = np.sign(X) * rng.uniform(0.5, 1, X.shape) * input_bound(np.float32)
             X[0] = input_bound(np.float32)

@@ -118,7 +118,7 @@ def test_single_precision_stays_near_double():
 
 @pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
 def test_far_examples_are_finite_and_say_nothing(kind):
-    X, y = raw(kind)
+    X, y = raw(kind, 500 if kind == "whole numbers" else 8)
     learner = jaxmkl.proj_ka(jaxmkl.Gaussian((0.1, 1.0)), budget=10, num_aligned=50)
     end, outputs = run(learner, begin(learner, X.shape[1], np.float32), X, y)
     assert_finite((end._replace(inner=end.inner._replace(key=None)), outputs))
