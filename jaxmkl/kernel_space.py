@@ -40,6 +40,7 @@ __all__ = [
     "kernel_values",
     "moved",
     "require_parts",
+    "zero_rate",
 ]
 
 COORDINATES = ("precision", "bandwidth")
@@ -108,6 +109,11 @@ def moved(space: KernelSpace, coordinates: Any, step: Any) -> Any:
         return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
 
     return space.clip(jax.tree.map(taken, coordinates, step))
+
+
+def zero_rate(zeros: jax.Array, round: jax.Array, dtype: Any) -> jax.Array:
+    """The share of zeros in the rounds so far."""
+    return zeros.astype(dtype) / jnp.maximum(round, 1).astype(dtype)
 
 
 def _differences(x: jax.Array, rows: jax.Array) -> jax.Array:
