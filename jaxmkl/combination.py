@@ -159,8 +159,8 @@ class DrawOne:
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
 
-    The cost c is 1 for a mistake (y f_I <= 0). Where f_I says nothing because its values
-    underflow, a vote of +1 may be right and yet costs the kernel some weight.
+    The cost c is 1 for a mistake (y f_I <= 0): where f_I is 0, as when its values underflow, a
+    vote of +1 may be right and yet costs the kernel some weight.
 
     Args:
       rate: η_g.

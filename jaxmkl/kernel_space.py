@@ -40,6 +40,7 @@ __all__ = [
     "kernel_values",
     "moved",
     "require_parts",
+    "zero_rate",
 ]
 
 COORDINATES = ("precision", "bandwidth")
@@ -124,6 +125,11 @@ def moved(
 
     step, after = optimizer.update(gradient, state, coordinates, round)
     return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
+
+
+def zero_rate(zeros: jax.Array, round: jax.Array, dtype: Any) -> jax.Array:
+    """The share of zeros in the rounds so far."""
+    return zeros.astype(dtype) / jnp.maximum(round, 1).astype(dtype)
 
 
 def _differences(x: jax.Array, rows: jax.Array) -> jax.Array:

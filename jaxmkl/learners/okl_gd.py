@@ -30,6 +30,7 @@ from jaxmkl.kernel_space import (
     kernel_values,
     moved,
     require_parts,
+    zero_rate,
 )
 from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.losses import LOSSES
@@ -44,6 +45,7 @@ class OwnKernelsState(NamedTuple):
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not finite, int32.
+      zeros: predictions of exactly 0 so far, int32.
       coordinates: of the kernel that the next centre starts from.
       optimizer: state of the optimizer.
       rows: centres (M, D), the one of number n in place n mod M.
@@ -55,6 +57,7 @@ class OwnKernelsState(NamedTuple):
     key: jax.Array
     round: jax.Array
     invalid: jax.Array
+    zeros: jax.Array
     coordinates: Any
     optimizer: Any
     rows: jax.Array
@@ -69,10 +72,13 @@ class OwnKernelsInfo(NamedTuple):
     Attributes:
       parameters: of the newest kernel: a width () or widths (D,), or a kernel.
       support: number of centres, int32.
+      zero_rate: share of the predictions so far that were exactly 0. A large one warns that
+        kernel values underflow: the features need scaling, or the widths are too small.
     """
 
     parameters: Any
     support: jax.Array
+    zero_rate: jax.Array
 
 
 class OwnKernelsCode(NamedTuple):
@@ -133,6 +139,7 @@ class OwnKernels(Learner):
             key=jax.random.fold_in(key, 0),
             round=jnp.zeros((), jnp.int32),
             invalid=jnp.zeros((), jnp.int32),
+            zeros=jnp.zeros((), jnp.int32),
             coordinates=coordinates,
             optimizer=self.optimizer.init(coordinates),
             rows=jnp.zeros((M, num_inputs), dtype),
@@ -180,7 +187,8 @@ class OwnKernels(Learner):
         active = asked & valid & present
         y = jnp.where(active, y, 0.0)
         x, M = code.x, self.budget
-        slope = LOSSES[self.loss].slope(self._value(state, x), y)
+        f = self._value(state, x)
+        slope = LOSSES[self.loss].slope(f, y)
         fresh = -jnp.asarray(self.step_size, x.dtype) * slope
         wanted = active & (slope != 0) & jnp.isfinite(fresh)
         # before the first centre its place holds the weight 0
@@ -213,6 +221,7 @@ class OwnKernels(Learner):
             key=state.key,
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~valid).astype(jnp.int32),
+            zeros=state.zeros + (present & code.usable & (f == 0)).astype(jnp.int32),
             coordinates=jax.tree.map(where_wanted, coordinates, state.coordinates),
             optimizer=jax.tree.map(where_wanted, optimizer, state.optimizer),
             rows=placed(state.rows, x),
@@ -226,9 +235,12 @@ class OwnKernels(Learner):
         return LOSSES[self.loss].value(prediction, y)
 
     def info(self, state: OwnKernelsState) -> OwnKernelsInfo:
-        """The newest kernel's parameters, and how many centres there are."""
-        parameters = self.space.parameters(state.coordinates)
-        return OwnKernelsInfo(parameters, jnp.minimum(state.came, self.budget))
+        """The newest kernel's parameters, how many centres there are, how often f was 0."""
+        return OwnKernelsInfo(
+            self.space.parameters(state.coordinates),
+            jnp.minimum(state.came, self.budget),
+            zero_rate(state.zeros, state.round, state.weights.dtype),
+        )
 
 
 def okl_gd(

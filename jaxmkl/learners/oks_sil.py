@@ -42,6 +42,7 @@ from jaxmkl.kernel_space import (
     kernel_values,
     moved,
     require_parts,
+    zero_rate,
 )
 from jaxmkl.learner import Learner, Prediction, usable_rows
 from jaxmkl.losses import LOSSES
@@ -60,6 +61,7 @@ class HypothesisSketchState(NamedTuple):
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not finite, int32.
+      zeros: predictions of exactly 0 so far, int32.
       coordinates: of the kernel in its space.
       optimizer: state of the optimizer.
       rows: points of the basis functions (B, D).
@@ -71,6 +73,7 @@ class HypothesisSketchState(NamedTuple):
     key: jax.Array
     round: jax.Array
     invalid: jax.Array
+    zeros: jax.Array
     coordinates: Any
     optimizer: Any
     rows: jax.Array
@@ -85,10 +88,13 @@ class HypothesisSketchInfo(NamedTuple):
     Attributes:
       parameters: of the kernel: a width () or widths (D,), or a kernel.
       support: number of basis functions, int32.
+      zero_rate: share of the predictions so far that were exactly 0. A large one warns that
+        kernel values underflow: the features need scaling, or the widths are too small.
     """
 
     parameters: Any
     support: jax.Array
+    zero_rate: jax.Array
 
 
 class HypothesisSketchCode(NamedTuple):
@@ -160,6 +166,7 @@ class HypothesisSketch(Learner):
             key=jax.random.fold_in(key, 0),
             round=jnp.zeros((), jnp.int32),
             invalid=jnp.zeros((), jnp.int32),
+            zeros=jnp.zeros((), jnp.int32),
             coordinates=coordinates,
             optimizer=self.optimizer.init(coordinates),
             rows=jnp.zeros((B, num_inputs), dtype),
@@ -254,6 +261,7 @@ class HypothesisSketch(Learner):
             key=state.key,
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~valid).astype(jnp.int32),
+            zeros=state.zeros + (present & code.usable & (f == 0)).astype(jnp.int32),
             coordinates=jax.tree.map(where_changed, coordinates, state.coordinates),
             optimizer=jax.tree.map(where_changed, optimizer, state.optimizer),
             rows=state.rows.at[jnp.where(jnp.any(here), jnp.argmax(here), B)].set(x, mode="drop"),
@@ -290,8 +298,12 @@ class HypothesisSketch(Learner):
         return LOSSES[self.loss].value(prediction, y)
 
     def info(self, state: HypothesisSketchState) -> HypothesisSketchInfo:
-        """The kernel's parameters, and how many basis functions there are."""
-        return HypothesisSketchInfo(self.space.parameters(state.coordinates), state.number)
+        """The kernel's parameters, how many basis functions there are, how often f was 0."""
+        return HypothesisSketchInfo(
+            self.space.parameters(state.coordinates),
+            state.number,
+            zero_rate(state.zeros, state.round, state.weights.dtype),
+        )
 
 
 def draw_places(
@@ -356,8 +368,8 @@ def oks_sil(
     >>> learner = oks_sil(jaxmkl.GaussianWidths(start=1.0), step_size=1.0, budget=100)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> width, support = learner.info(state)
-    >>> bool(width < 0.7), int(support)
+    >>> info = learner.info(state)
+    >>> bool(info.parameters < 0.7), int(info.support)  # it started with a width of 1
     (True, 100)
     """
     space = GaussianWidths() if space is None else space
