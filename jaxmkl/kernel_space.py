@@ -24,7 +24,6 @@ import optax
 
 from jaxmkl import pytree, support
 from jaxmkl.kernels import Kernel, KernelDictionary, Products
-from jaxmkl.losses import LOSSES
 
 __all__ = [
     "GaussianWidths",
@@ -39,8 +38,6 @@ __all__ = [
     "hypothesis",
     "kernel_values",
     "moved",
-    "require_parts",
-    "zero_rate",
 ]
 
 COORDINATES = ("precision", "bandwidth")
@@ -125,11 +122,6 @@ def moved(
 
     step, after = optimizer.update(gradient, state, coordinates, round)
     return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
-
-
-def zero_rate(zeros: jax.Array, round: jax.Array, dtype: Any) -> jax.Array:
-    """The share of zeros in the rounds so far."""
-    return zeros.astype(dtype) / jnp.maximum(round, 1).astype(dtype)
 
 
 def _differences(x: jax.Array, rows: jax.Array) -> jax.Array:
@@ -450,26 +442,3 @@ def as_optimizer(optimizer: Any) -> Optimizer:
     if optimizer is None:
         return InverseTime()
     return Optax(optimizer) if isinstance(optimizer, optax.GradientTransformation) else optimizer
-
-
-def require_parts(learner: Any) -> None:
-    """Check what learners that move in a space have in common; set the step size."""
-    wanted = {
-        "space": ("clip", "a space of kernels, as jaxmkl.GaussianWidths()"),
-        "optimizer": ("update", "an optimizer, as jaxmkl.InverseTime() or jaxmkl.Optax('adam')"),
-    }
-    for name, (method, text) in wanted.items():
-        part = getattr(learner, name)
-        good = not isinstance(part, type) and callable(getattr(part, method, None))
-        pytree.require(good and callable(part.init), learner, name, part, text)
-    text = "one of " + ", ".join(map(repr, LOSSES))
-    pytree.require(learner.loss in LOSSES, learner, "loss", learner.loss, text)
-    step_size = pytree.as_leaf(
-        learner,
-        "step_size",
-        learner.step_size,
-        minimum=0.0,
-        exclusive=True,
-        wanted="a positive finite number",
-    )
-    object.__setattr__(learner, "step_size", step_size)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxmkl import pytree
 from jaxmkl.kernel_space import (
@@ -28,11 +27,9 @@ from jaxmkl.kernel_space import (
     finite_codes,
     hypothesis,
     kernel_values,
-    moved,
-    require_parts,
-    zero_rate,
 )
-from jaxmkl.learner import Learner, Prediction, usable_rows
+from jaxmkl.learner import Prediction, usable_rows
+from jaxmkl.learners.moving_kernel import MovingKernel
 from jaxmkl.losses import LOSSES
 
 __all__ = ["OwnKernels", "okl_gd"]
@@ -89,7 +86,7 @@ class OwnKernelsCode(NamedTuple):
 
 
 @pytree.dataclass
-class OwnKernels(Learner):
+class OwnKernels(MovingKernel):
     """Kernel online gradient descent, every centre with a kernel of its own.
 
     Args:
@@ -108,17 +105,6 @@ class OwnKernels(Learner):
     step_size: Any = 0.1
     optimizer: Optimizer = InverseTime()
     loss: str = pytree.static(default="hinge")
-
-    def __post_init__(self) -> None:
-        require_parts(self)
-        good = isinstance(self.budget, int | np.integer) and self.budget >= 1
-        pytree.require(good, self, "budget", self.budget, "an integer of at least 1")
-        object.__setattr__(self, "budget", int(self.budget))
-
-    @property
-    def task(self) -> str:  # type: ignore[override]
-        """That of the loss."""
-        return LOSSES[self.loss].task
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> OwnKernelsState:
         """No centre; a kernel drawn from the starts of the space.
@@ -147,14 +133,6 @@ class OwnKernels(Learner):
             own=jax.tree.map(repeated, coordinates),
             came=jnp.zeros((), jnp.int32),
         )
-
-    def num_inputs(self, state: OwnKernelsState) -> int:
-        """D."""
-        return state.rows.shape[-1]
-
-    def dtype(self, state: OwnKernelsState) -> Any:
-        """Floating dtype of the state."""
-        return state.weights.dtype
 
     def encode(self, state: OwnKernelsState, X: jax.Array) -> OwnKernelsCode:
         """The rows of a block ``X`` (B, D)."""
@@ -200,15 +178,7 @@ class OwnKernels(Learner):
             return state.weights[newest] * kernel
 
         of_newest = jax.tree.map(lambda leaf: leaf[newest], state.own)
-        gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(of_newest))
-        coordinates, optimizer = moved(
-            self.space,
-            self.optimizer,
-            gradient,
-            state.optimizer,
-            state.coordinates,
-            state.round,
-        )
+        coordinates, optimizer = self._descended(state, slope, output, of_newest)
         place = jnp.where(wanted, state.came % M, M)
 
         def where_wanted(new: jax.Array, old: jax.Array) -> jax.Array:
@@ -230,16 +200,12 @@ class OwnKernels(Learner):
             came=state.came + wanted.astype(jnp.int32),
         )
 
-    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The loss of a prediction."""
-        return LOSSES[self.loss].value(prediction, y)
-
     def info(self, state: OwnKernelsState) -> OwnKernelsInfo:
         """The newest kernel's parameters, how many centres there are, how often f was 0."""
         return OwnKernelsInfo(
             self.space.parameters(state.coordinates),
             jnp.minimum(state.came, self.budget),
-            zero_rate(state.zeros, state.round, state.weights.dtype),
+            self._zero_rate(state),
         )
 
 

@@ -40,11 +40,9 @@ from jaxmkl.kernel_space import (
     finite_codes,
     hypothesis,
     kernel_values,
-    moved,
-    require_parts,
-    zero_rate,
 )
-from jaxmkl.learner import Learner, Prediction, usable_rows
+from jaxmkl.learner import Prediction, usable_rows
+from jaxmkl.learners.moving_kernel import MovingKernel
 from jaxmkl.losses import LOSSES
 
 __all__ = ["HypothesisSketch", "oks_sil"]
@@ -106,7 +104,7 @@ class HypothesisSketchCode(NamedTuple):
 
 
 @pytree.dataclass
-class HypothesisSketch(Learner):
+class HypothesisSketch(MovingKernel):
     """A hypothesis of B basis functions, whose kernel moves in a space of kernels.
 
     Args:
@@ -133,23 +131,16 @@ class HypothesisSketch(Learner):
     ties: str = pytree.static(default="first")
 
     def __post_init__(self) -> None:
-        require_parts(self)
-        for name, largest in (("budget", np.inf), ("num_sampled", self.budget)):
-            value = getattr(self, name)
-            good = isinstance(value, int | np.integer) and 1 <= value <= largest
-            text = "an integer of at least 1" + " and at most budget" * (name == "num_sampled")
-            pytree.require(bool(good), self, name, value, text)
-            object.__setattr__(self, name, int(value))
+        super().__post_init__()
+        s = self.num_sampled
+        good = isinstance(s, int | np.integer) and 1 <= s <= self.budget
+        pytree.require(bool(good), self, "num_sampled", s, "an integer from 1 to budget")
+        object.__setattr__(self, "num_sampled", int(s))
         threshold = pytree.as_leaf(
             self, "threshold", self.threshold, minimum=0.0, maximum=1.0, wanted="in [0, 1]"
         )
         object.__setattr__(self, "threshold", threshold)
         pytree.require(self.ties in TIES, self, "ties", self.ties, "one of " + repr(TIES))
-
-    @property
-    def task(self) -> str:  # type: ignore[override]
-        """That of the loss."""
-        return LOSSES[self.loss].task
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> HypothesisSketchState:
         """No basis function; a kernel drawn from the starts of the space.
@@ -174,14 +165,6 @@ class HypothesisSketch(Learner):
             since=jnp.zeros((B,), jnp.int32),
             number=jnp.zeros((), jnp.int32),
         )
-
-    def num_inputs(self, state: HypothesisSketchState) -> int:
-        """D."""
-        return state.rows.shape[-1]
-
-    def dtype(self, state: HypothesisSketchState) -> Any:
-        """Floating dtype of the state."""
-        return state.weights.dtype
 
     def encode(self, state: HypothesisSketchState, X: jax.Array) -> HypothesisSketchCode:
         """The rows of a block ``X`` (B, D) and their random numbers."""
@@ -244,15 +227,7 @@ class HypothesisSketch(Learner):
             of_rows = self._kernel_codes(coordinates, x, state.rows)
             return hypothesis(self.space, jnp.where(here, own, of_rows), w)
 
-        gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(state.coordinates))
-        coordinates, optimizer = moved(
-            self.space,
-            self.optimizer,
-            gradient,
-            state.optimizer,
-            state.coordinates,
-            state.round,
-        )
+        coordinates, optimizer = self._descended(state, slope, output, state.coordinates)
 
         def where_changed(new: jax.Array, old: jax.Array) -> jax.Array:
             return jnp.where(changed, new, old)
@@ -293,16 +268,12 @@ class HypothesisSketch(Learner):
         age = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
         return jnp.argmin(age)
 
-    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The loss of a prediction."""
-        return LOSSES[self.loss].value(prediction, y)
-
     def info(self, state: HypothesisSketchState) -> HypothesisSketchInfo:
         """The kernel's parameters, how many basis functions there are, how often f was 0."""
         return HypothesisSketchInfo(
             self.space.parameters(state.coordinates),
             state.number,
-            zero_rate(state.zeros, state.round, state.weights.dtype),
+            self._zero_rate(state),
         )
 
 
