@@ -15,6 +15,7 @@ References:
   space, equation (4) and section 6.
 """
 
+import inspect
 from typing import Any, Protocol
 
 import jax
@@ -400,8 +401,12 @@ class Optax:
 
     def __post_init__(self) -> None:
         if isinstance(self.method, str):
-            known = callable(getattr(optax, self.method, None))
-            pytree.require(known, self, "method", self.method, "the name of an optimiser of optax")
+            make = getattr(optax, self.method, None)
+            first = (
+                next(iter(inspect.signature(make).parameters), None) if callable(make) else None
+            )
+            text = "the name of an optimiser of optax that takes a learning rate first"
+            pytree.require(first == "learning_rate", self, "method", self.method, text)
             rate = pytree.as_leaf(
                 self,
                 "learning_rate",

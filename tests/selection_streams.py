@@ -77,6 +77,14 @@ def mistakes(y, outputs):
     return np.asarray(y) * np.asarray(outputs.prediction) <= 0
 
 
+def check_zero_rate(learner, state, outputs):
+    """The share of predictions of exactly 0 before each round, and after the last."""
+    zeros = np.append(0, np.cumsum(np.asarray(outputs.prediction) == 0))
+    share = zeros / np.maximum(np.arange(len(zeros)), 1)
+    told = np.append(outputs.info.zero_rate, learner.info(state).zero_rate)
+    np.testing.assert_allclose(told, share, rtol=1e-6)
+
+
 def assert_finite(tree):
     for path, leaf in jax.tree.leaves_with_path(tree):
         if jnp.issubdtype(leaf.dtype, jnp.floating):

@@ -296,6 +296,9 @@ GOOD = jaxmkl.Cauchy(1.0)
         (lambda: jaxmkl.InverseTime(np.nan), "InverseTime", "rate"),
         (lambda: jaxmkl.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
         (lambda: jaxmkl.Optax("no such", 0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax("chain", 0.1), "Optax", "method"),  # not an optimiser
+        (lambda: jaxmkl.Optax("l2_loss", 0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax("__name__", 0.1), "Optax", "method"),
         (lambda: jaxmkl.Optax(0.1), "Optax", "method"),
         (lambda: jaxmkl.Optax(optax.adam), "Optax", "method"),
         (lambda: jaxmkl.Optax("adam"), "Optax", "learning_rate"),

@@ -18,6 +18,7 @@ from selection_streams import (
     assert_finite,
     begin,
     box,
+    check_zero_rate,
     mistakes,
     numbers_of,
     paper_stream,
@@ -98,6 +99,7 @@ def check(case, X, y, budget, **changes):
     np.testing.assert_allclose(theta_of_rounds(case.theta, states.coordinates), theta, rtol=1e-8)
     np.testing.assert_allclose(case.theta(end.coordinates), plain.theta, rtol=1e-8)
     assert np.abs(np.array(theta) / theta[0] - 1).max() > 0.02, "the kernel moved"
+    check_zero_rate(learner, end, outputs)
 
     # the one of number n is in place n mod M, with its own kernel
     assert int(end.came) == came[-1]
@@ -203,6 +205,7 @@ def test_far_examples_are_finite_and_say_nothing(kind):
     assert_finite((state._replace(key=None), outputs))
     np.testing.assert_array_equal(outputs.prediction, 0)
     assert mistakes(y, outputs).all()
+    assert float(learner.info(state).zero_rate) == 1
     assert int(state.invalid) == 0
     assert int(state.came) == len(X)
     np.testing.assert_array_equal(states.coordinates, 1)

@@ -23,6 +23,7 @@ from selection_streams import (
     assert_finite,
     begin,
     box,
+    check_zero_rate,
     mistakes,
     numbers_of,
     paper_stream,
@@ -144,6 +145,7 @@ def check(case, X, y, at_least, **changes):
     np.testing.assert_allclose(end.weights, sketch.weights, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(case.theta(end.coordinates), sketch.theta, rtol=1e-8)
     assert int(end.round) == len(X)
+    check_zero_rate(learner, end, outputs)
     counts = [int(np.sum(expected.did == what)) for what in ("replaced", "compensated")]
     assert min(counts) >= at_least, counts
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
@@ -349,6 +351,7 @@ def test_far_examples_are_finite_and_say_nothing(kind, per_input):
     assert_finite((state._replace(key=None), outputs))
     np.testing.assert_array_equal(outputs.prediction, 0)
     assert mistakes(y, outputs).all()
+    assert float(learner.info(state).zero_rate) == 1
     assert int(state.invalid) == 0
     # far from all others each replaces the first of equal weights
     assert int(state.number) == 10
