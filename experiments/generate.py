@@ -1,12 +1,16 @@
 """Generated streams: example t is a pure function of (key, t), so any chunk can be made alone.
 
-Inputs are standard normal. The target is a sum of J sines of linear functions,
+In the drifting stream inputs are standard normal. The target is a sum of J sines,
 
     y_t = sum_j sqrt(4/J) cos(phase_j + 2 pi t / turn) sin(w_j' x_t + b_j) + noise,
 
 of variance near 1. The slow turn of the amplitudes is the gradual drift; every ``period`` examples
 the directions w_j, offsets and phases are exchanged at once for others: the abrupt drift. The
 stationary stream keeps the first ones and does not turn.
+
+Another stream has two classes and ten inputs, uniform on [-1, 1], of which the first two matter:
+
+    y_t = sign(sin(4 x_t1) x_t2)
 """
 
 import math
@@ -17,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["DIMENSIONS", "NOISE", "chunks", "examples"]
+__all__ = ["DIMENSIONS", "NOISE", "chunks", "examples", "two_that_matter"]
 
 DIMENSIONS = 10
 NOISE = 0.1
@@ -84,3 +88,34 @@ def chunks(
     """Yield the stream's first ``total`` examples in chunks, each made when it is asked for."""
     for start in range(0, total, size):
         yield examples(key, start, min(start + size, total), drift=drift)
+
+
+def two_that_matter(key: jax.Array | int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples ``start`` to ``stop - 1`` of two classes; two of the ten inputs matter.
+
+    Args:
+        key: a typed JAX key, or an integer seed.
+        start: index of the first example, from 0.
+        stop: index behind the last example.
+
+    Returns:
+        X (stop - start, 10), uniform on [-1, 1], and y (stop - start,), -1 and +1.
+
+    >>> X, y = two_that_matter(0, 0, 100)
+    >>> bool((y == np.where(np.sin(4 * X[:, 0]) * X[:, 1] > 0, 1, -1)).all())
+    True
+    """
+    key = jax.random.key(key) if isinstance(key, int) else key
+    number = stop - start
+    padded = -(-number // PADDING) * PADDING
+    X = np.asarray(_uniform(key, start + np.arange(padded, dtype=np.int32)))[:number]
+    score = np.sin(4 * X[:, 0]) * X[:, 1]
+    return X, np.where(score > 0, 1, -1).astype(X.dtype)
+
+
+@jax.jit
+def _uniform(key: jax.Array, index: jax.Array) -> jax.Array:
+    def example(t: jax.Array) -> jax.Array:
+        return jax.random.uniform(jax.random.fold_in(key, t), (DIMENSIONS,), minval=-1.0)
+
+    return jax.vmap(example)(index)

@@ -99,7 +99,8 @@ def thin(length: int, points: int = PLOT_POINTS) -> np.ndarray:
 class Panel:
     """One panel of a drawing: lines by label, or the weights of kernels over time.
 
-    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range.
+    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, or
+    with ``median`` the median and the middle half of the seeds.
     """
 
     title: str
@@ -110,6 +111,21 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     marks: bool = False
+    median: bool = False
+
+
+def spread(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the middle of lines (S, N), and the ends of what is shaded around it, each (N,).
+
+    >>> [part.tolist() for part in spread(np.array([[1.0], [2.0], [9.0]]), False)]
+    [[4.0], [1.0], [9.0]]
+    >>> [part.tolist() for part in spread(np.array([[1.0], [2.0], [9.0]]), True)]
+    [[2.0], [1.5], [5.5]]
+    """
+    if median:
+        middle, low, high = np.quantile(lines, [0.5, 0.25, 0.75], axis=0)
+        return middle, low, high
+    return lines.mean(0), lines.min(0), lines.max(0)
 
 
 def drawing(panels: Sequence[Panel]) -> Figure:
@@ -128,9 +144,10 @@ def drawing(panels: Sequence[Panel]) -> Figure:
             points = np.arange(len(x)) if panel.marks else thin(len(x))
             x, y = np.asarray(x)[points], y[:, points]
             marker = "o" if panel.marks else None
-            (line,) = axes.plot(x, y.mean(0), label=label, marker=marker, markersize=3)
+            middle, low, high = spread(y, panel.median)
+            (line,) = axes.plot(x, middle, label=label, marker=marker, markersize=3)
             if len(y) > 1:
-                axes.fill_between(x, y.min(0), y.max(0), color=line.get_color(), alpha=0.15, lw=0)
+                axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
         if panel.log_x:
             axes.set_xscale("log")
         if panel.log_y:
@@ -204,6 +221,7 @@ class Report:
         *,
         units: Mapping[str, tuple[float, str]] | None = None,
         beside: Mapping[str, Mapping[str, float]] | None = None,
+        parameters: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> None:
         """Show rows, one line for a data set and algorithm, one column for a metric.
@@ -213,6 +231,7 @@ class Report:
             rows: the rows; a printed figure appears beside ours where there is one.
             units: for a metric, the unit its figures are divided by and how that is written.
             beside: further columns by title: a figure for each data set.
+            parameters: names of numeric parameters that get columns of their own.
             notes: lines below the table.
         """
         units, beside = units or {}, beside or {}
@@ -232,6 +251,8 @@ class Report:
                 table.add_column("printed", justify="right", style="dim")
         for column in beside:
             table.add_column(column, justify="right", style="dim")
+        for name in parameters:
+            table.add_column(name.replace("_", " "), justify="right", style="dim")
         table.add_column("seeds", justify="right")
         timed = any(row.seconds_per_run is not None for row in rows)
         if timed:
@@ -250,6 +271,7 @@ class Report:
                     cells.append(figure(cell.printed if cell else None, unit))
             cells += [figure(column.get(dataset)) for column in beside.values()]
             some = next(iter(line.values()))
+            cells += [_number(some.parameters.get(name)) for name in parameters]
             cells += [str(some.seeds), *([figure(some.seconds_per_run)] if timed else [])]
             if before is not None and dataset != before:
                 table.add_section()
@@ -279,6 +301,11 @@ class Report:
         path = self.plots / f"{name}.png"
         drawing(panels).savefig(path, dpi=110)
         self.say(f"plot: {path}")
+
+
+def _number(value: Any) -> str:
+    """Write a parameter shortly, and nothing for one that is no number."""
+    return f"{value:g}" if isinstance(value, int | float) else "-"
 
 
 def _mean_and_std(row: Row | None, unit: float) -> str:
