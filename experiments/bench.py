@@ -1,6 +1,7 @@
 """Speed: time an example, beside scikit-learn one example at a time, and a very long stream.
 
-And learners with support vectors: seconds a pass over data sets of the papers, and memory.
+And learners with support vectors: seconds a pass over data sets of the papers, and memory; and
+whether the last tenth of a stream takes as long as the first where the support is bounded.
 """
 
 import dataclasses
@@ -29,7 +30,7 @@ from .options import Options, UsageError
 from .paper import data_folder
 from .report import Report, Row
 
-__all__ = ["in_turn", "long_stream", "memory", "run", "support_vectors"]
+__all__ = ["in_turn", "long_stream", "memory", "run", "support_vectors", "tenths"]
 
 INPUTS = 77
 LENGTH = 13_813
@@ -288,7 +289,7 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
 
 
 # Shapes of the papers' files, for data made in their place.
-SHAPES = {"magic04": (19_020, 10), "a9a": (48_842, 123)}
+SHAPES = {"magic04": (19_020, 10), "a9a": (48_842, 123), "cod_rna": (331_152, 8)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,6 +316,7 @@ CASES = (
     Case("a9a", "spa", 1),
     Case("a9a", "spa", 10),
     Case("a9a", "omkc_dd", 1),
+    Case("a9a", "oks_sil", 10, {"budget": 200}),
 )
 LARGEST = Case("a9a", "omkc_dd", 10)
 
@@ -386,8 +388,56 @@ def support_vectors(options: Options, report: Report) -> None:
         f"Support vectors: medians of {SUPPORT_REPEATS} rounds, all in turn",
         report.add(rows),
         notes=(
-            "16 kernels; with 10 orders at once the time is that of one pass of one order",
+            "16 kernels; oks_sil: one, that moves; with 10 orders at once the time is that of one "
+            "pass of one order",
             "compile seconds: tracing and compiling, once for all passes",
+        ),
+    )
+
+
+TENTHS = 10
+ENDS = {0: "first", TENTHS - 1: "last"}
+SKETCH: dict[str, Any] = {"budget": 200, "step_size": 0.1}
+
+
+def tenths(
+    options: Options, report: Report, name: str = "cod_rna", length: int | None = None
+) -> None:
+    """Time the tenths of a stream with OKS-SIL, and the first and the last in turn."""
+    dataset, X, y = stream_of_two_classes(options, name)
+    order = np.asarray(jaxmkl.permutations(keys_of(1), len(y))[0])[:length]
+    size = len(order) // TENTHS
+    chunks = [(X[rows], y[rows]) for rows in order[: size * TENTHS].reshape(TENTHS, size)]
+    learner = jaxmkl.oks_sil(**SKETCH)
+    start = learner.init(jax.random.key(0), X.shape[1])
+    report.say(f"playing {dataset} in {TENTHS} chunks of {size}")
+    next(jaxmkl.stream(learner, start, chunks[:1]))  # compiles
+
+    def played(state: Any, chunk: tuple) -> Any:
+        return next(jaxmkl.stream(learner, state, [chunk]))
+
+    states, seconds = [start], []
+    for chunk in chunks:
+        (state, _), taken = timed(played, states[-1], chunk)
+        states.append(state)
+        seconds.append(taken)
+    ends = {end: functools.partial(played, states[i], chunks[i]) for i, end in ENDS.items()}
+    later = in_turn(ends, REPEATS)
+
+    def row(metric: str, values: Sequence[float]) -> Row:
+        return figures(dataset, "oks_sil", metric, values, examples=size * TENTHS, **SKETCH)
+
+    rows = [
+        row("seconds_per_pass", [sum(seconds)]),
+        *(row(f"seconds_{end}_tenth", of_end) for end, of_end in later.items()),
+        row("last_over_first", ratios(later["last"], later["first"])),
+    ]
+    report.table(
+        f"Tenths of a stream: {size} examples each, one order",
+        report.add(rows),
+        notes=(
+            f"first and last: medians of {REPEATS} rounds, in turn, each from the state it met",
+            "all tenths, in one pass, in seconds: " + ", ".join(f"{s:.2f}" for s in seconds),
         ),
     )
 
@@ -433,3 +483,4 @@ def run(options: Options, report: Report) -> None:
     else:
         short(options, report)
         support_vectors(options, report)
+        tenths(options, report)

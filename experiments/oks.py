@@ -96,7 +96,18 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
         arguments["loss"] = "hinge"
     if name == "oks":
         arguments["num_rounds"] = length
-    return candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    return dataclasses.replace(made, learner=scoring(made.learner)) if name == "oks" else made
+
+
+def scoring(learner: Any) -> Any:
+    """Return a learner of one kernel a round that tells its score, not its vote: a vote is no 0.
+
+    >>> scoring(jaxmkl.oks()).combination.output
+    'value'
+    """
+    combination = dataclasses.replace(learner.combination, output="value")
+    return dataclasses.replace(learner, combination=combination)
 
 
 # --- the step size, tuned ----------------------------------------------------------------------
@@ -270,8 +281,7 @@ def two_pass(widths: Sequence[float], budget: int) -> Any:
     [0.5, 2.0]
     """
     made = [jaxmkl.projectron(jaxmkl.Gaussian(width), budget=budget) for width in widths]
-    score = jaxmkl.Uniform("value")  # one kernel's vote would hide scores of 0
-    return stacked([dataclasses.replace(learner, combination=score) for learner in made])
+    return stacked([scoring(learner) for learner in made])
 
 
 # --- tables ------------------------------------------------------------------------------------

@@ -90,9 +90,16 @@ def figure(value: float | None, unit: float = 1.0) -> str:
     return f"{value:.{decimals(size)}f}"
 
 
-def thin(length: int, points: int = PLOT_POINTS) -> np.ndarray:
-    """Return at most ``points`` indices of a curve of the given length, its end among them."""
-    return np.unique(np.linspace(0, length - 1, min(points, length)).round().astype(int))
+def thin(length: int, points: int = PLOT_POINTS, log: bool = False) -> np.ndarray:
+    """Return at most ``points`` indices of a curve of the given length, its end among them.
+
+    >>> thin(1000, 4), thin(1000, 4, log=True)
+    (array([  0, 333, 666, 999]), array([  0,   9,  99, 999]))
+    """
+    points = min(points, length)
+    if log:
+        return np.unique(np.geomspace(1, length, points).round().astype(int)) - 1
+    return np.unique(np.linspace(0, length - 1, points).round().astype(int))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +148,7 @@ def drawing(panels: Sequence[Panel]) -> Figure:
             continue
         for label, (x, y) in panel.lines.items():
             y = np.atleast_2d(y)
-            points = np.arange(len(x)) if panel.marks else thin(len(x))
+            points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
             x, y = np.asarray(x)[points], y[:, points]
             marker = "o" if panel.marks else None
             middle, low, high = spread(y, panel.median)

@@ -15,7 +15,7 @@ import pytest
 
 import jaxmkl
 from experiments import __main__ as command_line
-from experiments import amkl, bench, bomkl, evaluate, generate, report, tour
+from experiments import amkl, bench, bomkl, evaluate, generate, oks, report, tour
 from experiments.__main__ import main
 from experiments.options import Options, UsageError
 from experiments.paper import Job
@@ -420,6 +420,218 @@ def test_only_the_test_rows_of_cod_rna_are_played(data_folder):
         bomkl.stream_of(job, "cod_rna")
 
 
+def job_of(folder: Path, seeds: int = 2, **settings: object) -> Job:
+    """A job of the experiments with the moving kernel."""
+    options = Options(command="oks", data=folder, settings=settings)
+    shown = report.Report("python -m experiments oks")
+    return Job(oks.PAPER, options, shown, oks.DATASETS, tuple(oks.ALGORITHMS), seeds)
+
+
+def by_hand(learner, stream: evaluate.Stream, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and labels (S, T) of a learner."""
+    keys = evaluate.keys_of(seeds)
+    _, outputs = jaxmkl.run_many(learner, keys, stream.X, stream.y)
+    orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+    return np.asarray(outputs.prediction), stream.y[orders]
+
+
+def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
+    arguments += ["--algorithms", "oks_sil,proj_ka", "--set", "budget=30"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
+        "oks_sil": 0.2961,
+        "proj_ka": 0.3828,
+        "majority": None,
+    }
+    data = jaxmkl.data.read(data_folder / "german.npz")
+    share = np.mean(data.y > 0)
+    assert value(rows, "majority", "mistake_rate") == pytest.approx(min(share, 1 - share))
+    assert value(rows, "oks_sil", "support") == 30
+    assert value(rows, "oks_sil", "zero_rate") == pytest.approx(1 / 300)  # the first score
+    (step,) = {r["parameters"]["step_size"] for r in rows if r["algorithm"] == "oks_sil"}
+    assert step in oks.STEP_SIZES
+    assert {r["seeds"] for r in rows if r["algorithm"] != "majority"} == {2}
+
+    with jax.enable_x64(True):
+        X, y = data.X.astype(np.float64), data.y.astype(np.float64)
+        stream = evaluate.Stream("german", X, y, "classification")
+        errors = {}
+        for size in oks.STEP_SIZES:
+            f, labels = by_hand(jaxmkl.oks_sil(budget=30, step_size=size), stream, 2)
+            errors[size] = (f * labels <= 0).mean()
+        assert errors[step] == min(errors.values()) < max(errors.values())
+        assert value(rows, "oks_sil", "mistake_rate") == pytest.approx(errors[step])
+
+        grams = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * oks.WIDTHS[:, None, None] ** 2))
+        alignment = (y @ grams @ y) / np.sqrt((grams**2).sum((1, 2)))
+        best = oks.WIDTHS[alignment.argmax()]
+        projectron = jaxmkl.projectron(jaxmkl.Gaussian(best), budget=30)
+        f, labels = by_hand(projectron, stream, 2)
+        # but for scores of 0, of which there is the first
+        assert value(rows, "proj_ka", "mistake_rate") == pytest.approx(
+            (f * labels <= 0).mean(), abs=1 / 300
+        )
+    (widths,) = {tuple(r["parameters"].get("bandwidth", ())) for r in rows} - {()}
+    assert widths == pytest.approx((best, best))
+    shown = capsys.readouterr().out
+    assert "larger class (%)" in shown
+    assert f"{100 * min(share, 1 - share):.3f}" in shown
+    assert "warning" not in shown
+
+
+def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
+    archive = np.load(data_folder / "german.npz")
+    far = (1e9 * archive["X"]).astype(np.float32)
+    np.savez(data_folder / "mushrooms.npz", X=far, y=archive["y"])
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "mushrooms", "--seeds", "2"]
+    arguments += ["--algorithms", "oks_sil,oks", "--set", "step_size=0.5", "--json", str(out)]
+    assert main(arguments) == 0
+    rows = rows_of(out)
+    raw = [r for r in rows if r["dataset"] == "mushrooms"]
+    assert value(raw, "oks_sil", "zero_rate") == value(raw, "oks", "zero_rate") == 1
+    assert value(raw, "oks_sil", "mistake_rate") == 1
+    # the class +1 is named throughout
+    assert value(raw, "oks", "mistake_rate") == pytest.approx((archive["y"] < 0).mean())
+    unit = [r for r in rows if r["dataset"] == "mushrooms (unit rows)"]
+    assert value(unit, "oks_sil", "zero_rate") < 0.1
+    assert value(unit, "oks_sil", "mistake_rate") < 0.4
+    assert {r["printed"] for r in unit if r["metric"] == "mistake_rate"} == {
+        0.00351,
+        0.07749,
+        None,
+    }
+    shown = capsys.readouterr().out
+    assert "warning: mushrooms, oks_sil: 100 % of all scores are exactly 0" in shown
+    assert "warning: mushrooms, oks: 100 %" in shown
+    assert "unit rows), oks_sil:" not in shown
+
+
+def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
+    monkeypatch.setattr(oks, "LARGE", 120)
+    monkeypatch.setattr(oks, "SLOW_ROUNDS", {"oks": 200})
+    monkeypatch.setattr(oks, "SLOW_SEEDS", {"oks": 2})
+    monkeypatch.setattr(oks, "STEP_SIZES", (1e-3, 1.0))
+    monkeypatch.setattr(oks, "NUM_ALIGNED", 120)
+    job = job_of(data_folder, seeds=4, num_aligned=150)
+    stream = oks.stream_of(job, "german")
+    made, scores = oks.played(job, stream, "oks_sil")
+    assert scores.mistakes.shape == (4,)
+    errors = {}
+    for size in oks.STEP_SIZES:
+        f, labels = by_hand(jaxmkl.oks_sil(budget=200, step_size=size), stream, 4)
+        errors[size] = f * labels <= 0
+    best = min(errors, key=lambda size: errors[size][: oks.TUNING_SEEDS, :120].mean())
+    assert made.parameters["step_size"] == best
+    np.testing.assert_allclose(scores.mistakes, errors[best].mean(axis=1), atol=1e-6)
+
+    made, scores = oks.played(job, stream, "oks")
+    assert made.parameters["num_rounds"] == 300
+    with jax.enable_x64(True):
+        double = dataclasses.replace(
+            stream, X=stream.X.astype(np.float64), y=stream.y.astype(np.float64)
+        )
+        learner = jaxmkl.oks(num_rounds=300, step_size=made.parameters["step_size"])
+        f, labels = by_hand(learner, double, 2)
+    wrong = np.where(f >= 0, 1, -1) != labels
+    np.testing.assert_allclose(scores.mistakes, wrong[:, :200].mean(axis=1))
+
+    orders = np.asarray(jaxmkl.permutations(evaluate.keys_of(4), 300))
+    made, _ = oks.played(job, stream, "proj_ka")
+    for width, order in zip(made.parameters["bandwidth"], orders, strict=True):
+        X, y = (part[order[:150]].astype(np.float64) for part in (stream.X, stream.y))
+        grams = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * oks.WIDTHS[:, None, None] ** 2))
+        alignment = (y @ grams @ y) / np.sqrt((grams**2).sum((1, 2)))
+        assert width == oks.WIDTHS[alignment.argmax()]
+
+
+def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(oks, "FIGURE_1", {"budget": (5, 40), "threshold": (0.5,)})
+    np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "spambase", "--seeds", "2"]
+    arguments += ["--parts", "figure1", "--set", "step_size=0.5", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert value(rows, "oks_sil (B = 5)", "support") == 5
+    assert value(rows, "oks_sil (B = 40)", "support") == 40
+    assert value(rows, "oks_sil (ν = 0.5)", "support") == 150
+    assert value(rows, "oks_sil (B = 40)", "mistake_rate") < 0.4
+    assert {r["parameters"]["step_size"] for r in rows} == {0.5}
+    assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
+
+
+def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(oks, "STARTS", (2.0, 8.0))
+    monkeypatch.setattr(oks, "STEP_SIZES", (0.01, 1.0))
+    np.savez(data_folder / "svmguide3.npz", **np.load(data_folder / "german.npz"))
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "svmguide3", "--seeds", "2"]
+    arguments += ["--parts", "width", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    raw = [r for r in rows if r["dataset"] == "svmguide3"]
+    for start in (2.0, 8.0):
+        assert value(raw, f"oks_sil (start {start:g}, held)", "width") == pytest.approx(start)
+        assert value(raw, f"oks_sil (start {start:g}, moves)", "width") < 0.9 * start
+    held = {
+        size: (
+            np.multiply(*by_hand(learner, oks.stream_of(job_of(data_folder), "german"), 2)) <= 0
+        )
+        for size, learner in (
+            (
+                size,
+                jaxmkl.oks_sil(
+                    jaxmkl.GaussianWidths(lower=8.0, upper=8.0, start=8.0),
+                    budget=150,
+                    step_size=size,
+                ),
+            )
+            for size in (0.01, 1.0)
+        )
+    }
+    found = value(raw, "oks_sil (start 8, held)", "mistake_rate")
+    assert found == pytest.approx(min(wrong.mean() for wrong in held.values()), abs=1e-6)
+    assert {r["dataset"] for r in rows} == {"svmguide3", "svmguide3 (scaled)"}
+    assert pictures(plots) == {"oks_width_svmguide3.png", "oks_width_svmguide3_scaled.png"}
+
+
+def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(oks, "ROUNDS", 1000)
+    monkeypatch.setattr(oks, "LEARNING_RATE", 0.03)
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--parts", "anisotropic", "--seeds", "3", "--set", "step_size=1.0"]
+    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    ones = [
+        value(rows, f"oks_sil ({words})", "mistake_rate")
+        for words in ("one width", "one width, adam")
+    ]
+    for words in ("a width an input", "a width an input, adam"):
+        rate = value(rows, f"oks_sil ({words})", "mistake_rate")
+        assert value(rows, f"oks_sil ({words})", "difference") == pytest.approx(rate - min(ones))
+    assert value(rows, "oks_sil (a width an input, adam)", "width_ratio") > 1
+    assert pictures(plots) == {"oks_anisotropic.png"}
+    assert "(a standard error)" in capsys.readouterr().out
+
+
+def test_figures_of_widths_by_hand():
+    wrong = {"one": np.array([[1, 1, 0, 0], [1, 1, 1, 1]]), "each": np.array([[1, 0, 0, 0]] * 2)}
+    widths = {"one": np.ones((2, 4)), "each": np.ones((2, 4, 10))}
+    widths["each"][0, -1] = [1, 2, 6, 8, 8, 8, 8, 8, 8, 8]
+    made = {words: evaluate.Candidate("oks_sil", None, {}) for words in wrong}
+    rows = {(r.algorithm, r.metric): r for r in oks.anisotropic_rows(made, wrong, widths)}
+    assert rows["oks_sil (one)", "mistake_rate"].mean == 0.75
+    assert rows["oks_sil (each)", "width_ratio"].mean == (3 + 1) / 2
+    difference = rows["oks_sil (each)", "difference"]
+    assert difference.mean == (-0.25 - 0.75) / 2
+    assert difference.std == pytest.approx(0.5 / 2**0.5)
+
+
 def test_own_classes_of_two_words(plants, tmp_path, capsys):
     out, plots = tmp_path / "own.json", tmp_path / "plots"
     arguments = ["run", str(plants), "--learner", "expert_mkl", "--seeds", "2", *SMALL]
@@ -470,7 +682,7 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], "choose from 'tour', 'amkl', 'bomkl', 'run', 'bench'"),
+        (["nonsense"], "choose from 'tour', 'amkl', 'bomkl', 'oks', 'run', 'bench'"),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
         (["--seeds", "0"], "at least 1 is wanted; got '0'"),
@@ -487,6 +699,9 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
         (["amkl", "--algorithms", "raker", "--set", "tolerance=1"], "no parameter of raker"),
         (["bomkl", "--parts", "table3"], "there are: table1, table2, sensitivity, precision"),
         (["bomkl", "--set", "discount=2"], "omkc_dd: discount: discount must be in (0, 1]"),
+        (["oks", "--parts", "table1"], "there are: table2, scaled, figure1, width, anisotropic"),
+        (["oks", "--algorithms", "spa"], "there are: oks_sil, okl_gd, oks, proj_ka"),
+        (["oks", "--set", "num_sampled=0"], "oks_sil: HypothesisSketch: num_sampled"),
         (["bench", "--long", "--memory"], "not allowed with argument --long"),
         (["run"], "the following arguments are required: FILE"),
         (["run", "/no/such.csv"], "/no/such.csv: No such file or directory"),
@@ -580,6 +795,21 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     assert "expert_mkl" in capsys.readouterr().out
 
 
+def test_the_tenths_of_a_stream(monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(bench, "REPEATS", 2)
+    shown = report.Report("python -m experiments bench")
+    bench.tenths(Options(), shown, length=1005)
+    rows = {row.metric: row for row in shown.rows}
+    assert rows["last_over_first"].parameters["examples"] == 1000
+    assert rows["seconds_per_pass"].mean > 0
+    assert rows["seconds_last_tenth"].mean > 0
+    ratio = rows["seconds_last_tenth"].mean / rows["seconds_first_tenth"].mean
+    assert rows["last_over_first"].mean == pytest.approx(ratio, rel=0.9)
+    printed_line = "10 chunks of 100"
+    assert printed_line in capsys.readouterr().out
+
+
 def test_the_long_stream_is_never_in_memory(capsys):
     shown = report.Report("python -m experiments bench --long")
     bench.long_stream(shown, total=2500, chunk=500)
@@ -625,6 +855,26 @@ def test_the_drifting_stream_drifts_and_the_stationary_one_does_not():
     assert apart[5000:5500].mean() > 0.3  # another one after the abrupt change
 
 
+def test_only_two_inputs_of_ten_matter():
+    X, y = generate.two_that_matter(3, 0, 5000)
+    np.testing.assert_array_equal(generate.two_that_matter(3, 100, 200)[0], X[100:200])
+    assert X.shape == (5000, 10)
+    assert -1 <= X.min() < -0.99
+    assert 0.99 < X.max() <= 1
+    assert abs(y.mean()) < 0.05
+    same = (X[:, 0] > 0) == (X[:, 1] > 0)
+    near = np.abs(X[:, 0]) < np.pi / 4  # there the sine has the sign of its argument
+    np.testing.assert_array_equal(y[near] > 0, same[near])
+    np.testing.assert_array_equal(y[~near] > 0, ~same[~near])
+    assert np.abs(generate.two_that_matter(4, 0, 5000)[0] - X).max() > 1
+
+
+def test_lines_are_drawn_as_they_are_summed_up():
+    lines = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
+    assert [float(part[0]) for part in report.spread(lines, True)] == [2.0, 1.0, 3.0]
+    assert [float(part[0]) for part in report.spread(lines, False)] == [21.2, 0.0, 100.0]
+
+
 def test_figures_printed_in_the_paper():
     assert printed("amkl", "twitter", "amkl_aks", "mse") == 0.00285
     assert printed("amkl", "naval", "omkl_b", "mse") == 0.81874
@@ -635,6 +885,10 @@ def test_figures_printed_in_the_paper():
     assert printed("bomkl", "cod_rna", "bpas", "mistake_rate") == 0.0562
     assert printed("bomkl", "susy", "spa", "support") == 1978.8
     assert printed("bomkl", "susy", "omkc_u", "support") is None
+    assert printed("oks", "mushrooms", "oks_sil", "mistake_rate") == 0.00351
+    assert printed("oks", "cod_rna", "oks", "mistake_rate") == 0.12927
+    assert printed("oks", "ijcnn1", "proj_ka", "mistake_rate") == 0.1194
+    assert printed("oks", "w7a", "okl_gd", "zero_rate") is None
 
 
 def test_budgets_are_those_of_table_2():
@@ -646,7 +900,7 @@ def test_budgets_are_those_of_table_2():
 
 
 def test_examples_in_docstrings():
-    for name in ("evaluate", "report", "generate", "amkl", "bomkl", "bench", "printed"):
+    for name in ("evaluate", "report", "generate", "amkl", "bomkl", "oks", "bench", "printed"):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0
@@ -671,3 +925,13 @@ def test_spa_on_real_data_errs_as_printed(data_dir, tmp_path):
         # three standard errors of the difference of two means of ten orders, about
         if row["printed"] is not None:
             assert abs(row["mean"] - row["printed"]) < 3 * (2 / 10) ** 0.5 * row["std"]
+
+
+@pytest.mark.data
+def test_a_moving_width_errs_less_than_printed(data_dir, tmp_path):
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_dir), "--datasets", "svmguide3", "--json", str(out)]
+    assert main([*arguments, "--algorithms", "oks_sil", "--set", "step_size=1.0"]) == 0
+    (row,) = (r for r in rows_of(out) if r["printed"] is not None)
+    assert row["mean"] < row["printed"] == 0.2148
+    assert row["seeds"] == 20
