@@ -231,7 +231,9 @@ def play(learners: Any, stream: Stream, keys: jax.Array, name: str) -> Scores:
     function, _ = compiled(_play, *arguments, name=name, rounds=rounds)
     (mistakes, zeros, support), seconds = timed(function, *arguments)
     return Scores(
-        *(np.asarray(part, np.float64) for part in (mistakes, zeros, support)),
+        np.asarray(mistakes, np.float64),
+        np.asarray(zeros),
+        np.asarray(support),
         seconds / len(keys),
     )
 

@@ -123,8 +123,8 @@ def _figures() -> dict[tuple[str, str, str, str], float]:
             for algorithm, (percent, support) in lines.items():
                 figures["bomkl", dataset, algorithm, "mistake_rate"] = float(percent + "e-2")
                 figures["bomkl", dataset, algorithm, "support"] = support
-    for algorithm, column in OKS_TABLE_2.items():
-        for dataset, percent in zip(OKS_DATASETS, column, strict=True):
+    for algorithm, percents in OKS_TABLE_2.items():
+        for dataset, percent in zip(OKS_DATASETS, percents, strict=True):
             figures["oks", dataset, algorithm, "mistake_rate"] = float(percent + "e-2")
     return figures
 
