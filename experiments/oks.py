@@ -497,7 +497,10 @@ def width(job: Job) -> None:
             job.report.add(rows),
             units=PERCENT,
             parameters=("step_size",),
-            notes=("each with the best of its step sizes; width: at the end of the stream",),
+            notes=(
+                "each with the best of its step sizes; width: at the end of the stream; single "
+                "precision",
+            ),
         )
 
 
@@ -554,6 +557,13 @@ ROUNDS = 20_000
 ANISOTROPIC_SEEDS = 10
 ANISOTROPIC_START = 1.0
 LEARNING_RATE = 0.01
+# Whether there is a width for every input, and whether Adam moves it instead of the step 1/t.
+KINDS = {
+    "one width": (False, False),
+    "one width, adam": (False, True),
+    "a width an input": (True, False),
+    "a width an input, adam": (True, True),
+}
 
 
 @functools.partial(jax.jit, static_argnames="record")
@@ -588,28 +598,25 @@ def anisotropic(job: Job) -> None:
     X, y = (np.stack(part) for part in zip(*made, strict=True))
     keys = keys_of(seeds)
     adam = jaxmkl.Optax("adam", LEARNING_RATE)
-    kinds = {
-        "one width": (False, None),
-        "one width, adam": (False, adam),
-        "a width an input": (True, None),
-        "a width an input, adam": (True, adam),
-    }
+    steps = STEP_SIZES
+    if "step_size" in job.options.settings:
+        steps = (job.options.settings["step_size"],)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}
     widths: dict[str, np.ndarray] = {}
-    with job.report.progress("anisotropic", len(kinds)) as step:
-        for words, (per_input, optimizer) in kinds.items():
+    with job.report.progress("anisotropic", len(KINDS)) as step:
+        for words, (per_input, with_adam) in KINDS.items():
             step(words)
             space = jaxmkl.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
+            optimizer = adam if with_adam else None
             make = functools.partial(
                 built, job, "oks_sil", ROUNDS, space=space, optimizer=optimizer
             )
-            steps = STEP_SIZES
-            if "step_size" in job.options.settings:
-                steps = (job.options.settings["step_size"],)
-            learners = stacked([make(step_size=size).learner for size in steps])
-            best = steps[int(np.argmin(np.asarray(_rates_of_streams(learners, keys, X, y))))]
-            built_kinds[words] = make(step_size=best)
+            best = 0
+            if len(steps) > 1:
+                learners = stacked([make(step_size=size).learner for size in steps])
+                best = int(np.argmin(np.asarray(_rates_of_streams(learners, keys, X, y))))
+            built_kinds[words] = make(step_size=steps[best])
             found = _of_streams(built_kinds[words].learner, keys, X, y, _with_parameters)
             wrong[words], widths[words] = map(np.asarray, found)
     rows = anisotropic_rows(built_kinds, wrong, widths)
