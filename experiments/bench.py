@@ -400,12 +400,10 @@ ENDS = {0: "first", TENTHS - 1: "last"}
 SKETCH: dict[str, Any] = {"budget": 200, "step_size": 0.1}
 
 
-def tenths(
-    options: Options, report: Report, name: str = "cod_rna", length: int | None = None
-) -> None:
+def tenths(options: Options, report: Report) -> None:
     """Time the tenths of a stream with OKS-SIL, and the first and the last in turn."""
-    dataset, X, y = stream_of_two_classes(options, name)
-    order = np.asarray(jaxmkl.permutations(keys_of(1), len(y))[0])[:length]
+    dataset, X, y = stream_of_two_classes(options, "cod_rna")
+    order = np.asarray(jaxmkl.permutations(keys_of(1), len(y))[0])
     size = len(order) // TENTHS
     chunks = [(X[rows], y[rows]) for rows in order[: size * TENTHS].reshape(TENTHS, size)]
     learner = jaxmkl.oks_sil(**SKETCH)

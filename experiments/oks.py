@@ -21,7 +21,7 @@ import numpy as np
 import jaxmkl
 
 from . import generate
-from .evaluate import Candidate, Stream, candidate, compiled, keys_of, num_supports, timed
+from .evaluate import Candidate, Stream, accepts, candidate, compiled, keys_of, num_supports, timed
 from .paper import Job, Paper
 from .printed import printed
 from .report import Panel, Row, figure, row
@@ -92,7 +92,7 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     """Build a learner for a stream of that length, by the paper's settings."""
     if name in ("oks_sil", "proj_ka"):
         arguments["budget"] = budget_of(length)
-    if name == "oks_sil":
+    if "loss" in accepts(name):
         arguments["loss"] = "hinge"
     if name == "oks":
         arguments["num_rounds"] = length
@@ -251,7 +251,8 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Scores]:
         made = tuned(job, precise, name)
         learners: Any = made.learner
         if name == "proj_ka":
-            widths = aligned_widths(stream, keys, made.parameters["num_aligned"])
+            first = stream if len(stream.y) > LARGE else precise
+            widths = aligned_widths(first, keys, made.parameters["num_aligned"])
             made = dataclasses.replace(made, parameters={**made.parameters, "bandwidth": widths})
             learners = (two_pass(widths, made.parameters["budget"]),)
         job.results[stream.name, name] = made, play(learners, precise, keys, name)

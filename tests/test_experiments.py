@@ -497,26 +497,36 @@ def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
 
 def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     monkeypatch.setattr(oks, "LARGE", 120)
-    monkeypatch.setattr(oks, "SLOW_ROUNDS", {"oks": 200})
-    monkeypatch.setattr(oks, "SLOW_SEEDS", {"oks": 2})
-    monkeypatch.setattr(oks, "STEP_SIZES", (1e-3, 1.0, 100.0))
-    job = job_of(data_folder, seeds=4, num_aligned=150)
+    monkeypatch.setattr(oks, "SLOW_ROUNDS", {"okl_gd": 200})
+    monkeypatch.setattr(oks, "SLOW_SEEDS", {"okl_gd": 2})
+    monkeypatch.setattr(oks, "STEP_SIZES", (1e-3, 0.1, 10.0))
+    job = job_of(data_folder, seeds=4, budget=50)
     stream = oks.stream_of(job, "german")
-    made, scores = oks.played(job, stream, "oks")
-    assert made.parameters["num_rounds"] == 300
+    made, scores = oks.played(job, stream, "okl_gd")
     wrong = {}
-    with jax.enable_x64(True):
-        X, y = (part.astype(np.float64) for part in (stream.X, stream.y))
-        double = dataclasses.replace(stream, X=X, y=y)
-        for size in oks.STEP_SIZES:
-            learner = jaxmkl.oks(num_rounds=300, step_size=size)
-            f, labels = by_hand(learner, double, oks.TUNING_SEEDS)
-            wrong[size] = np.where(f >= 0, 1, -1) != labels
+    for size in oks.STEP_SIZES:
+        learner = jaxmkl.okl_gd(step_size=size, budget=50)
+        wrong[size] = np.multiply(*by_hand(learner, stream, oks.TUNING_SEEDS)) <= 0
     errors = {size: of_size[:, :120].mean() for size, of_size in wrong.items()}
     assert min(errors.values()) < max(errors.values())
     best = made.parameters["step_size"]
     assert errors[best] == min(errors.values())
-    np.testing.assert_allclose(scores.mistakes, wrong[best][:2, :200].mean(axis=1))
+    expected = wrong[best][:2, :200].mean(axis=1)
+    np.testing.assert_allclose(scores.mistakes, expected, atol=1e-6)
+
+
+def test_a_score_is_told_where_a_vote_decides():
+    draws = np.random.default_rng(0)
+    X = 40 * draws.normal(size=(80, 3)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    stream = evaluate.Stream("made", X, y, "classification")
+    voting = jaxmkl.oks(jaxmkl.Gaussian((0.5, 64.0)), num_rounds=80)
+    votes, labels = by_hand(voting, stream, 2)
+    scores, _ = by_hand(oks.scoring(voting), stream, 2)
+    assert (scores == 0).mean() > 0.1
+    np.testing.assert_array_equal(np.where(scores >= 0, 1, -1), votes)
+    wrong = oks.mistaken("oks", jnp.asarray(scores), jnp.asarray(labels))
+    np.testing.assert_array_equal(wrong, votes != labels)
 
 
 def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
@@ -740,6 +750,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
         bench.Case("magic04", "rbp", 1, {"budget": 5}, length=300),
     )
     monkeypatch.setattr(bench, "CASES", cases)
+    monkeypatch.setattr(bench, "SHAPES", {**bench.SHAPES, "cod_rna": (1005, 8)})
     out = tmp_path / "bench.json"
     assert main(["bench", "--json", str(out)]) == 0
     rows = rows_of(out)
@@ -757,23 +768,13 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
         "generated",
         "generated, as a9a",
         "generated, as magic04",
+        "generated, as cod_rna",
     }
+    (tenths,) = (r for r in rows if r["metric"] == "last_over_first")
+    assert tenths["parameters"]["examples"] == 1000
+    first, last = (value(rows, "oks_sil", f"seconds_{end}_tenth") for end in ("first", "last"))
+    assert tenths["mean"] == pytest.approx(last / first, rel=0.9)
     assert "expert_mkl" in capsys.readouterr().out
-
-
-def test_the_tenths_of_a_stream(monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    monkeypatch.setattr(bench, "REPEATS", 2)
-    shown = report.Report("python -m experiments bench")
-    bench.tenths(Options(), shown, length=1005)
-    rows = {row.metric: row for row in shown.rows}
-    assert rows["last_over_first"].parameters["examples"] == 1000
-    assert rows["seconds_per_pass"].mean > 0
-    assert rows["seconds_last_tenth"].mean > 0
-    ratio = rows["seconds_last_tenth"].mean / rows["seconds_first_tenth"].mean
-    assert rows["last_over_first"].mean == pytest.approx(ratio, rel=0.9)
-    printed_line = "10 chunks of 100"
-    assert printed_line in capsys.readouterr().out
 
 
 def test_the_long_stream_is_never_in_memory(capsys):
