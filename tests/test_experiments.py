@@ -515,20 +515,6 @@ def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     np.testing.assert_allclose(scores.mistakes, expected, atol=1e-6)
 
 
-def test_a_score_is_told_where_a_vote_decides():
-    draws = np.random.default_rng(0)
-    X = 40 * draws.normal(size=(80, 3)).astype(np.float32)
-    y = np.where(X[:, 0] > 0, 1, -1)
-    stream = evaluate.Stream("made", X, y, "classification")
-    voting = jaxmkl.oks(jaxmkl.Gaussian((0.5, 64.0)), num_rounds=80)
-    votes, labels = by_hand(voting, stream, 2)
-    scores, _ = by_hand(oks.scoring(voting), stream, 2)
-    assert (scores == 0).mean() > 0.1
-    np.testing.assert_array_equal(np.where(scores >= 0, 1, -1), votes)
-    wrong = oks.mistaken("oks", jnp.asarray(scores), jnp.asarray(labels))
-    np.testing.assert_array_equal(wrong, votes != labels)
-
-
 def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
     stream = oks.stream_of(job_of(data_folder), "german")
     keys = evaluate.keys_of(3)
