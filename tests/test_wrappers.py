@@ -194,6 +194,15 @@ LEARNERS = {
 }
 
 
+def at_round(state, number):
+    """A state, set to a round."""
+
+    def leaf_at(path, leaf):
+        return number if jax.tree_util.keystr(path).endswith(".round") else leaf
+
+    return jax.tree_util.tree_map_with_path(leaf_at, state)
+
+
 @functools.cache
 def bare_run(name):
     X, y = data()
@@ -223,7 +232,11 @@ def test_label_budget_is_the_learner_until_it_is_spent(name):
     np.testing.assert_array_equal(outputs.prediction[: last + 1], expected.prediction[: last + 1])
     assert int(end.remaining) == 0
 
-    later = jax.jit(jax.vmap(learner.predict, in_axes=(None, 0)))(end, X[last + 1 :])
+    # of a learner that draws, a prediction is that of its round
+    rounds = jnp.arange(last + 1, NUM_EXAMPLES, dtype=jnp.int32)
+    later = jax.jit(jax.vmap(lambda r, x: learner.predict(at_round(end, r), x)))(
+        rounds, X[last + 1 :]
+    )
     np.testing.assert_allclose(outputs.prediction[last + 1 :], later.value, rtol=1e-3, atol=1e-4)
     assert not np.asarray(later.query).any()
     assert np.isfinite(outputs.loss).all()
