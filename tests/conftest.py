@@ -45,9 +45,18 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled_programs_are_let_go() -> Iterator[None]:
-    """Each program maps memory of its own, of which a process may have so many pieces only."""
+def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile as the module wants it, and let go of what was compiled.
+
+    Where tests are of many small programs (``SMALL_PROGRAMS = True`` in the module), most of the
+    time goes into machine code; there it is made without the compiler's last optimisations, what
+    XLA does to the programs before is done. Each program maps memory of its own, of which a
+    process may have so many pieces only.
+    """
+    small = getattr(request.module, "SMALL_PROGRAMS", False)
+    jax.config.update("jax_disable_most_optimizations", small)
     yield
+    jax.config.update("jax_disable_most_optimizations", False)
     jax.clear_caches()
 
 

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import jaxmkl
 from jaxmkl import pytree
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS = 24, 2
 
 

@@ -28,6 +28,8 @@ from selection_streams import (
 import jaxmkl
 from jaxmkl.kernel_space import draw_start, kernel_values
 
+SMALL_PROGRAMS = True
+
 NUM_INPUTS = 3
 
 

@@ -33,6 +33,8 @@ from selection_streams import (
 
 import jaxmkl
 
+SMALL_PROGRAMS = True
+
 
 class Case(NamedTuple):
     """A space, the oracle's arguments, and its parameters of the coordinates."""

@@ -18,6 +18,8 @@ from selection_streams import (
 import jaxmkl
 from jaxmkl.learners.proj_ka import Aligned
 
+SMALL_PROGRAMS = True
+
 # The Gram matrices of wider kernels have no inverse in double precision.
 WIDTHS = (0.1, 0.2, 0.3, 0.5)
 BUDGET, NUM_ALIGNED = 20, 130

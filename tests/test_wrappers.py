@@ -12,6 +12,8 @@ import pytest
 import jaxmkl
 from jaxmkl import learner as protocol
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS = 40, 3
 
 

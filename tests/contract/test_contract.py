@@ -13,6 +13,7 @@ import pytest
 
 import jaxmkl
 
+SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 37, 3
 
 
