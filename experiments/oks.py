@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
+from jaxmkl.learners.support_mkl import selection_kernels
 
 from . import generate
 from .evaluate import Candidate, Stream, accepts, candidate, compiled, keys_of, num_supports, timed
@@ -43,8 +44,7 @@ SLOW_SEEDS = {"okl_gd": 5, "oks": 3}
 SLOW_ROUNDS = {"oks": 50_000}
 # Played in double precision, as the paper's, up to LARGE examples.
 DOUBLE = ("oks_sil", "oks", "proj_ka")
-# Proj-KA: the paper's 25 widths, and the examples by which one is chosen.
-WIDTHS = 2.0 ** (-(np.arange(-12, 13) + 1) / 2)
+# Proj-KA: the examples by which one of the paper's 25 widths is chosen.
 NUM_ALIGNED = 10_000
 
 PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%"))
@@ -206,28 +206,31 @@ class Scores(NamedTuple):
         ]
 
 
-@functools.partial(jax.jit, static_argnames=("name", "rounds"))
-def _play(learners: Any, keys: Any, X: Any, y: Any, name: str, rounds: int) -> tuple:
-    """Mistakes, zero scores and support vectors (S,); learners are one, or one for each key."""
-    if isinstance(learners, tuple) or rounds < len(y):
-        stack, axes = (learners[0], 0) if isinstance(learners, tuple) else (learners, None)
-        states, f, labels = jax.vmap(
-            lambda learner, key: first_rounds(learner, key, X, y, rounds), (axes, 0)
-        )(stack, keys)
-        counted = jax.vmap(lambda learner, state: learner.info(state).support.sum(), (axes, 0))
-        support = counted(stack, states)
+@functools.partial(jax.jit, static_argnames=("name", "rounds", "each"))
+def _play(learners: Any, keys: Any, X: Any, y: Any, name: str, rounds: int, each: bool) -> tuple:
+    """Mistakes, zero scores, support vectors (S,); learners are one, or one for ``each`` key."""
+    if each or rounds < len(y):
+
+        def of_one(learner: Any, key: Any) -> tuple:
+            state, f, labels = first_rounds(learner, key, X, y, rounds)
+            return f, labels, learner.info(state).support.sum()
+
+        f, labels, support = jax.vmap(of_one, (0 if each else None, 0))(learners, keys)
     else:
+        # the same, with the data in memory once
         states, outputs = jaxmkl.run_many(learners, keys, X, y)
         f, labels = outputs.prediction, y[jaxmkl.permutations(keys, len(y))]
         support = num_supports(learners, states)
     return mistaken(name, f, labels).mean(axis=1), (f == 0).mean(axis=1), support
 
 
-def play(learners: Any, stream: Stream, keys: jax.Array, name: str) -> Scores:
-    """Compile the runs of a learner, or of a tuple of one stack, and play them at once."""
+def play(
+    learners: Any, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
+) -> Scores:
+    """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them."""
     rounds = min(len(stream.y), SLOW_ROUNDS.get(name, len(stream.y)))
     arguments = (learners, keys, stream.X, stream.y)
-    function, _ = compiled(_play, *arguments, name=name, rounds=rounds)
+    function, _ = compiled(_play, *arguments, name=name, rounds=rounds, each=each)
     (mistakes, zeros, support), seconds = timed(function, *arguments)
     return Scores(
         np.asarray(mistakes, np.float64),
@@ -252,21 +255,22 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Scores]:
         if name == "proj_ka":
             first = stream if len(stream.y) > LARGE else precise
             widths = aligned_widths(first, keys, made.parameters["num_aligned"])
-            found = {"bandwidth": widths}
-            made = dataclasses.replace(made, parameters={**made.parameters, **found})
-            learners = (two_pass(widths, made.parameters["budget"]),)
-        job.results[stream.name, name] = made, play(learners, precise, keys, name)
+            parameters = {**made.parameters, "bandwidth": widths}
+            made = dataclasses.replace(made, parameters=parameters)
+            learners = two_pass(widths, parameters["budget"])
+        scores = play(learners, precise, keys, name, each=name == "proj_ka")
+        job.results[stream.name, name] = made, scores
     return job.results[stream.name, name]
 
 
 def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
     """Return for every order the width that its first examples are best aligned with."""
-    kernels = jaxmkl.Gaussian(WIDTHS)
+    kernels = selection_kernels()
     whole = num_aligned >= len(stream.y)  # then no order matters
 
     def of_rows(rows: Any) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
-        return float(WIDTHS[int(np.argmax(np.asarray(alignments)))])
+        return float(kernels.bandwidth[int(np.argmax(np.asarray(alignments)))])
 
     if whole:
         return [of_rows(slice(None))] * len(keys)
@@ -274,7 +278,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
     return [of_rows(order[:num_aligned]) for order in orders]
 
 
-_alignments = jax.jit(lambda kernels, X, y: jaxmkl.kernel_alignment(kernels, X, y))
+_alignments = jax.jit(jaxmkl.kernel_alignment)
 
 
 def two_pass(widths: Sequence[float], budget: int) -> Any:

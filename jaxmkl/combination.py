@@ -2,7 +2,6 @@
 
     value        Σ_p q_p f_p                q_p = 1/P (Uniform) or w_p / Σ w (Hedge)
     vote         Σ_p q_p s(f_p)             s(f) = 1 if f >= 0, else -1
-
     drawn        f_I of one kernel I, drawn by its weight (DrawOne)
 
 Hedge discounts a kernel by what it did on the example, w_p <- w_p exp(-η_g c_p), where the cost

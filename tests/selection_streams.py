@@ -1,6 +1,7 @@
 """Streams for the tests of online kernel selection, and what a learner does on them."""
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +109,18 @@ def two_gaussians(w1, w2, b1, b2):
 
 def parameters_of_two(kernel):
     return np.exp(np.concatenate([kernel.weights, kernel.kernels.bandwidth]))
+
+
+class Case(NamedTuple):
+    """A space, arguments of learner and oracle, and those that the oracle alone has.
+
+    ``theta`` makes the oracle's parameters of the coordinates.
+    """
+
+    space: object
+    arguments: dict
+    plain: dict
+    theta: object = numbers_of
 
 
 PRECISION = {"low": 0.5 / HIGHEST**2, "high": 0.5 / LOWEST**2}

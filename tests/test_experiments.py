@@ -438,8 +438,9 @@ def by_hand(learner, stream: evaluate.Stream, seeds: int) -> tuple[np.ndarray, n
 def best_width(X: np.ndarray, y: np.ndarray) -> float:
     """The width best aligned with the labels."""
     X, y = X.astype(np.float64), y.astype(np.float64)
-    grams = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * oks.WIDTHS[:, None, None] ** 2))
-    return oks.WIDTHS[np.argmax((y @ grams @ y) / np.sqrt((grams**2).sum((1, 2))))]
+    widths = 2.0 ** (-(np.arange(-12, 13) + 1) / 2)
+    grams = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * widths[:, None, None] ** 2))
+    return widths[np.argmax((y @ grams @ y) / np.sqrt((grams**2).sum((1, 2))))]
 
 
 def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):

@@ -1,7 +1,5 @@
 """OKL-GD: against the NumPy oracle, and what it promises besides."""
 
-from typing import NamedTuple
-
 import jax
 import numpy as np
 import pytest
@@ -15,12 +13,12 @@ from selection_streams import (
     PRECISION,
     TWO,
     WIDTH,
+    Case,
     assert_finite,
     begin,
     box,
     check_zero_rate,
     mistakes,
-    numbers_of,
     paper_stream,
     parameters_of_two,
     raw,
@@ -34,16 +32,6 @@ from selection_streams import (
 import jaxmkl
 
 SMALL_PROGRAMS = True
-
-
-class Case(NamedTuple):
-    """A space, the oracle's arguments, and its parameters of the coordinates."""
-
-    space: object
-    arguments: dict
-    plain: dict
-    theta: object = numbers_of
-
 
 BUDGET = 60
 GAMMA = {"kernel": oracle.GAUSSIAN} | PRECISION

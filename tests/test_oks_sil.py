@@ -20,6 +20,7 @@ from selection_streams import (
     PRECISION,
     TWO,
     WIDTH,
+    Case,
     assert_finite,
     begin,
     box,
@@ -42,19 +43,6 @@ from jaxmkl.learners.oks_sil import draw_places
 SMALL_PROGRAMS = True
 
 BUDGET = 25
-
-
-class Case(NamedTuple):
-    """A space, the learner's arguments, and what the oracle calls them.
-
-    ``theta`` makes the oracle's parameters of the coordinates.
-    """
-
-    space: object
-    arguments: dict
-    plain: dict
-    theta: object = numbers_of
-
 
 CASES = {
     "one width": Case(widths(), {"rate": 3.0}, PRECISION),

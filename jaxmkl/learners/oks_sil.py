@@ -16,7 +16,7 @@ For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is equatio
 costs O(B), whatever the number of rounds so far.
 
 The paper draws and judges by kernel values as they are. Where all of them underflow (in double
-precision), basis functions are drawn uniformly; f is 0 then, which is a mistake, not half of one.
+precision), basis functions are drawn uniformly; f is 0 then, which counts as a mistake.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -286,7 +286,7 @@ def draw_places(
     the values left are all 0, it is the same for all that are left.
     """
     places, drawn = jnp.arange(codes.shape[0]), []
-    codes, taken = jax.lax.stop_gradient(codes), taken
+    codes = jax.lax.stop_gradient(codes)
     for u in uniform:
         p = codes
         if space.exponential[0]:
