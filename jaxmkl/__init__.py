@@ -1,6 +1,7 @@
 """Online and active multiple kernel learning in JAX."""
 
 from jaxmkl import data as data
+from jaxmkl import design as design
 from jaxmkl import metrics as metrics
 from jaxmkl.budget import BudgetSupport as BudgetSupport
 from jaxmkl.budget import Project as Project

@@ -1,0 +1,151 @@
+"""Descent by reweighting, made faster and kept monotone.
+
+A reweighting method is a map x -> g(x) of positive numbers (norms of rows, weights of kernels),
+each application of which lowers an objective. Its slow part is linear, so a few past steps tell
+where it goes (Anderson, 1965): the next point is
+
+    g_k - sum_j c_j (g_{j+1} - g_j),     c least squares for the residuals f = g - x.
+
+A point that does not lower the objective is refused; then follows the plain step g_k and the
+memory starts anew. So the objective falls in every iteration that counts, and the iteration
+stands still only where the plain one does.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["Descent", "Move", "descend"]
+
+MEMORY = 6  # past steps the next point is made of
+REACH = 10.0  # a point lies between a tenth and ten times the plain step
+
+
+class Move(NamedTuple):
+    """One application of the map.
+
+    Attributes:
+      point: the next point (d,), positive.
+      objective: its value there, a number.
+      violation: by how much the optimality conditions are violated, relative, a number.
+    """
+
+    point: jax.Array
+    objective: jax.Array
+    violation: jax.Array
+
+
+class Descent(NamedTuple):
+    """State and result of a descent.
+
+    Attributes:
+      origin: the point (d,) the last accepted step was taken from.
+      move: that step.
+      points: differences (m, d) of past origins.
+      images: differences (m, d) of past steps' points.
+      held: how many of them there are.
+      turn: how often the map was applied.
+      length: how many steps were accepted.
+      objective: history (T,), NaN behind its end.
+      plain: whether the next step is plain.
+      done: whether to stop.
+      converged: whether that is by the tolerance.
+    """
+
+    origin: jax.Array
+    move: Move
+    points: jax.Array
+    images: jax.Array
+    held: jax.Array
+    turn: jax.Array
+    length: jax.Array
+    objective: jax.Array
+    plain: jax.Array
+    done: jax.Array
+    converged: jax.Array
+
+
+def extrapolated(state: Descent) -> jax.Array:
+    """The next point (d,) from the last steps."""
+    g = state.move.point
+    residual = g - state.origin
+    changes = state.images - state.points  # (m, d), zero where nothing is held
+    products = jnp.dot(changes, changes.T, precision=jax.lax.Precision.HIGHEST)
+    size = jnp.trace(products)
+    small = 100 * jnp.finfo(g.dtype).eps ** 0.75
+    filled = products + (small * size + (size == 0)) * jnp.eye(MEMORY, dtype=g.dtype)
+    factor = jax.lax.linalg.cholesky(filled, symmetrize_input=False)
+    right = jnp.dot(changes, residual, precision=jax.lax.Precision.HIGHEST)
+    c = jax.scipy.linalg.cho_solve((factor, True), right)
+    point = g - jnp.dot(c, state.images, precision=jax.lax.Precision.HIGHEST)
+    point = jnp.where(jnp.isfinite(point), point, g)
+    return jnp.clip(point, g / REACH, g * REACH)
+
+
+def descend(
+    step: Callable[[jax.Array], Move],
+    start: jax.Array,
+    *,
+    tolerance: Any,
+    max_iterations: int,
+    accelerate: bool = True,
+) -> Descent:
+    """Apply a map until its objective hardly falls and its violation is small.
+
+    It stops when an accepted step lowers the objective by at most ``tolerance`` of its value,
+    with a violation of at most the root of the tolerance; or when a plain step does not lower
+    the objective any more, which is where the precision ends.
+
+    Args:
+      step: the map, pure.
+      start: the first point (d,), positive.
+      tolerance: see above, a number.
+      max_iterations: T, how often the map is applied at most.
+      accelerate: whether to go beyond plain steps.
+    """
+    d, dtype = len(start), start.dtype
+    tolerance = jnp.asarray(tolerance, dtype)
+    first = step(start)
+    yes, no = jnp.asarray(True), jnp.asarray(False)
+    one = jnp.asarray(1, jnp.int32)
+    history = jnp.full((max_iterations,), jnp.nan, dtype).at[0].set(first.objective)
+    empty = jnp.zeros((MEMORY, d), dtype)
+    state = Descent(start, first, empty, empty, 0 * one, one, one, history, yes, no, no)
+
+    def going(state: Descent) -> jax.Array:
+        return ~state.done & (state.turn < max_iterations)
+
+    def turn(state: Descent) -> Descent:
+        x = jnp.where(state.plain, state.move.point, extrapolated(state))
+        move = step(x)
+        fall = state.move.objective - move.objective
+        accepted = fall >= 0  # False for NaN
+        near = (fall <= tolerance * jnp.abs(move.objective)) & accepted
+        converged = near & (move.violation <= jnp.sqrt(tolerance))
+        stuck = ~accepted & state.plain
+        converged |= stuck & (state.move.violation <= jnp.sqrt(tolerance))
+
+        def kept(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+
+        slot = state.held % MEMORY
+        points = state.points.at[slot].set(x - state.origin)
+        images = state.images.at[slot].set(move.point - state.move.point)
+        place = jnp.where(accepted, state.length, max_iterations)
+        return Descent(
+            origin=kept(x, state.origin),
+            move=kept(move, state.move),
+            points=kept(points, empty),
+            images=kept(images, empty),
+            held=kept(state.held + 1, 0 * one),
+            turn=state.turn + 1,
+            length=state.length + accepted.astype(jnp.int32),
+            objective=state.objective.at[place].set(move.objective, mode="drop"),
+            plain=~accepted | (not accelerate),
+            done=converged | stuck,
+            converged=converged,
+        )
+
+    return jax.lax.while_loop(going, turn, state)

@@ -1,0 +1,125 @@
+"""The paper's nine kernels over a pool, in double precision whatever JAX is set to.
+
+Six Gaussians of bandwidths 1, 10, ..., 1e5 times the largest distance, the polynomials of degree
+2 and 4, the linear kernel. A Gaussian wider than 1e4 distances is exactly the constant 1 in
+float32, and in float64 has few digits that are not those of 1. So it is built as
+expm1(-r² / (2 b²)) = k - 1, and centring takes the same from both.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.pytree import require
+
+__all__ = ["centred", "dictionary", "normalised"]
+
+WIDTHS = tuple(10.0**k for k in range(6))
+DEGREES = (2, 4)
+NORMALISATIONS = ("distance", "max_abs", "none")
+
+
+def centred(gram: Any) -> np.ndarray:
+    """Gram matrices (..., n, n) of features whose mean over the pool is taken off.
+
+    >>> centred(np.ones((2, 2))).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+    gram = np.asarray(gram, np.float64)
+    rows = gram.mean(axis=-1, keepdims=True)
+    columns = gram.mean(axis=-2, keepdims=True)
+    return gram - rows - columns + rows.mean(axis=-2, keepdims=True)
+
+
+def normalised(gram: Any, by: str = "distance") -> np.ndarray:
+    """Gram matrices (..., n, n), each divided by one number.
+
+    Args:
+      gram: the matrices.
+      by: "distance", the largest squared distance of two points in feature space; "max_abs", the
+        largest absolute value; "none", 1.
+
+    Raises:
+      ValueError: for another ``by``.
+
+    >>> normalised(np.diag([1.0, 3.0])).tolist()
+    [[0.25, 0.0], [0.0, 0.75]]
+    """
+    require(by in NORMALISATIONS, "normalised", "by", by, f"one of {', '.join(NORMALISATIONS)}")
+    gram = np.asarray(gram, np.float64)
+    if by == "none":
+        return gram
+    if by == "max_abs":
+        size = np.abs(gram).max(axis=(-2, -1), keepdims=True)
+    else:
+        diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
+        squared = diagonal[..., :, None] + diagonal[..., None, :] - 2 * gram
+        size = squared.max(axis=(-2, -1), keepdims=True)
+    return gram / np.where(size > 0, size, 1.0)
+
+
+def dictionary(
+    X: Any = None, *, inner: Any = None, centre: bool = True, normalise: str = "distance"
+) -> np.ndarray:
+    """Gram matrices (9, n, n), float64, of the paper's kernels over a pool.
+
+    The order is that of the widths 1 to 1e5 of the Gaussians, the degrees 2 and 4, the linear.
+
+    Centred and divided by the largest squared distance in feature space, they are comparable and
+    the consensus of GMKAL does not depend on where it starts. The other settings are there to be
+    compared with, and degenerate: without centring, a wide Gaussian is the constant 1 but for
+    1e-10, and the weights go to it, since a constant is easy to reconstruct; divided by its
+    largest distance, its entries are then as large as 1e10. Even centred, the wide Gaussians and
+    the linear kernel are one kernel to some 1e-4.
+
+    Args:
+      X: the points (n, D).
+      inner: their inner products (n, n) in the place of ``X``, as where X is sparse.
+      centre: whether to centre each kernel over the pool.
+      normalise: what each is divided by, see :func:`normalised`.
+
+    Returns:
+      The matrices, symmetric to the last bit.
+
+    Raises:
+      ValueError: for points that are not finite or all the same, and for wrong shapes.
+
+    >>> dictionary(np.array([[0.0], [1.0], [3.0]])).shape
+    (9, 3, 3)
+    """
+    if (X is None) == (inner is None):
+        raise ValueError("dictionary: X or inner must be given, one of them")
+    name, given = ("X", X) if inner is None else ("inner", inner)
+    array = np.asarray(given, np.float64)
+    good = array.ndim == 2 and array.size > 0 and (inner is None or len(array) == array.shape[1])
+    wanted = "an array (n, D)" if inner is None else "an array (n, n)"
+    require(good, "dictionary", name, f"an array of shape {array.shape}", wanted)
+    require(bool(np.isfinite(array).all()), "dictionary", name, "NaN or infinite values", "finite")
+    products = array @ array.T if inner is None else array
+    products = (products + products.T) / 2
+    norms = np.diagonal(products)
+    squared = np.maximum(norms[:, None] + norms[None, :] - 2 * products, 0.0)
+    np.fill_diagonal(squared, 0.0)
+    widest = squared.max()
+    found = "points that are all the same"
+    require(bool(widest > 0), "dictionary", name, found, "two different points at least")
+    result = np.empty((len(WIDTHS) + len(DEGREES) + 1, *products.shape))
+    kernels = [np.expm1(squared * (-0.5 / (t**2 * widest))) for t in WIDTHS]
+    kernels += [products**q for q in DEGREES] + [products]
+    for t, kernel in enumerate(kernels):
+        kernel = (
+            normalised(centred(kernel), normalise)
+            if centre
+            else _uncentred(kernel, t < len(WIDTHS), normalise)
+        )
+        result[t] = (kernel + kernel.T) / 2
+    return result
+
+
+def _uncentred(kernel: np.ndarray, less_one: bool, normalise: str) -> np.ndarray:
+    """The kernel (n, n) as it is; the distances of k - 1 are those of k."""
+    if not less_one:
+        return normalised(kernel, normalise)
+    if normalise == "distance":
+        return normalised(kernel, normalise) + 1.0 / (-2 * kernel.min())
+    return normalised(kernel + 1.0, normalise)

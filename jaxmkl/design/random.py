@@ -1,0 +1,51 @@
+"""Random sampling: what every other method has to beat."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl.design.common import Design, points_wanted
+from jaxmkl.pytree import require
+
+__all__ = ["random"]
+
+
+def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> Design:
+    """Choose points at random, without replacement.
+
+    Args:
+      key: a typed key.
+      pool_size: the number of points n.
+      num_points: how many points to rank; all by default.
+
+    Returns:
+      A :class:`Design` with uniform draws as scores. All points are active; there are no kernels
+      and no objective.
+
+    Raises:
+      ValueError: for a pool_size below 1 or a num_points outside of 1 to pool_size.
+
+    >>> import jax
+    >>> from jaxmkl import design
+    >>> sorted(design.random(jax.random.key(0), 4).ranking.tolist())
+    [0, 1, 2, 3]
+    """
+    good = isinstance(pool_size, int | np.integer) and pool_size >= 1
+    require(good, "random", "pool_size", pool_size, "an integer of at least 1")
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    require(typed, "random", "key", key, "a typed key, as of jax.random.key")
+    num_points = points_wanted("random", num_points, pool_size)
+    order = jax.random.permutation(key, pool_size)
+    # evenly spaced numbers in the drawn order: a tie would favour early points
+    spaced = (pool_size - jnp.arange(pool_size)) / pool_size
+    scores: Any = jnp.zeros((pool_size,)).at[order].set(spaced)
+    return Design(
+        scores=scores,
+        ranking=order[:num_points].astype(jnp.int32),
+        num_active=jnp.asarray(pool_size, jnp.int32),
+        kernel_weights=jnp.ones((0,)),
+        objective=jnp.full((1,), jnp.nan),
+        converged=jnp.asarray(True),
+    )

@@ -1,0 +1,213 @@
+"""How the points of a pool reconstruct each other, from Gram matrices or from features.
+
+With weights w the kernels make up K = sum_t w_t² K_t. Given d (n,), positive, the coefficients
+
+    A = (K + lambda D)^-1 K,     D = diag(1 / d),     R = I - A
+
+minimise tr(R' K R) + lambda sum_i |a^i|² / d_i, a^i the rows of A. With S = D^(-1/2) and
+M = lambda I + S K S this is A = S M^-1 S K = I - lambda S M^-1 S^-1: symmetric, bounded, and
+rows that vanish do no harm. From features F (n, r), K = F F', nothing of size (n, n) is formed:
+
+    M = lambda I + F' S² F (r, r),   A = S² F M^-1 F',   |a^i|² = d_i² F_i N F_i',
+    N = M^-1 F' F M^-1,              tr(R' K_t R) = lambda² tr(N_tt) / w_t².
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl.design.common import Pool
+
+__all__ = ["Reconstruction", "largest_penalty", "reconstruct", "row_sums"]
+
+HIGHEST = jax.lax.Precision.HIGHEST
+# Rows whose sums of absolute values are computed at least, of features, and at a time.
+EXACT_ROWS, ROWS_AT_ONCE = 4096, 64
+ENTRIES = 2**31  # of A that may be summed over whatever the number of active rows
+
+
+class Reconstruction(NamedTuple):
+    """What is needed of the coefficients.
+
+    Attributes:
+      norms: squared norms |a^i|² of the rows (n,).
+      errors: e_t = tr(R' K_t R) (P,).
+    """
+
+    norms: jax.Array
+    errors: jax.Array
+
+
+def inverse(matrix: jax.Array) -> jax.Array:
+    """The inverse (k, k) of a symmetric positive definite matrix."""
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    identity = jnp.eye(len(matrix), dtype=matrix.dtype)
+    return jax.scipy.linalg.cho_solve((factor, True), identity)
+
+
+def shifted(matrix: jax.Array, penalty: jax.Array) -> jax.Array:
+    """The matrix (k, k) with the penalty added to its diagonal."""
+    return matrix + penalty * jnp.eye(len(matrix), dtype=matrix.dtype)
+
+
+def consensus(gram: jax.Array, weights: jax.Array) -> jax.Array:
+    """K = sum_t w_t² K_t (n, n) of Gram matrices (P, n, n)."""
+    return jnp.tensordot(weights**2, gram, 1, precision=HIGHEST)
+
+
+def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
+    """Features (n, P r) of the consensus kernel: [w_1 F_1, ..., w_P F_P].
+
+    Weights are one a kernel (P,), or one a point and kernel (n, P).
+    """
+    P, n, r = features.shape
+    scale = weights[:, None, None] if weights.ndim == 1 else weights.T[:, :, None]
+    return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
+
+
+def largest_penalty(pool: Pool, weights: jax.Array) -> jax.Array:
+    """lambda_max = 2 max_i |k_i|: from it on all coefficients vanish."""
+    if pool.gram is not None:
+        squares = jnp.sum(consensus(pool.gram, weights) ** 2, axis=1)
+    else:
+        F = stacked(pool.features, weights)
+        products = jnp.dot(F.T, F, precision=HIGHEST)
+        squares = jnp.sum(jnp.dot(F, products, precision=HIGHEST) * F, axis=1)
+    return 2 * jnp.sqrt(jnp.max(squares))
+
+
+def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """R' = I - A' and R (n, n)."""
+    s = jnp.sqrt(d)
+    M = shifted(s[:, None] * K * s[None, :], penalty)
+    inverted = penalty * inverse(M)
+    return inverted * s[None, :] / s[:, None], inverted * s[:, None] / s[None, :]
+
+
+def squared_rows(R: jax.Array) -> jax.Array:
+    """|a^i|² (n,) of the rows of A = I - R."""
+    n = len(R)
+    return jnp.sum((jnp.eye(n, dtype=R.dtype) - R) ** 2, axis=1)
+
+
+def products_of(pool: Pool) -> Any:
+    """What every iteration needs of a pool and no iteration changes."""
+    if pool.gram is not None:
+        return None
+    F = stacked(pool.features, jnp.ones((pool.num_kernels,), pool.dtype))
+    return F, jnp.dot(F.T, F, precision=HIGHEST)
+
+
+def reconstruct(
+    pool: Pool, products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
+) -> Reconstruction:
+    """Norms of the coefficients' rows and the kernels' errors.
+
+    Args:
+      pool: the kernels.
+      products: :func:`products_of` the pool.
+      weights: w (P,).
+      d: the reciprocals of D (n,), positive.
+      penalty: lambda, a number.
+    """
+    if pool.gram is not None:
+        K = consensus(pool.gram, weights)
+        R_transposed, R = coefficients(K, d, penalty)
+        norms = squared_rows(R)
+        if pool.num_kernels == 1:
+            # K R = lambda D A, so tr(R'KR) = tr(K R) - lambda sum_i |a^i|² / d_i
+            errors = (jnp.sum(K * R) - penalty * jnp.sum(norms / d))[None]
+            return Reconstruction(norms, errors / weights**2)
+        G = jnp.dot(R, R_transposed, precision=HIGHEST)
+        return Reconstruction(norms, jnp.sum(pool.gram * G, axis=(1, 2)))
+    F, inner = products
+    P, r = pool.num_kernels, pool.features.shape[2]
+    scale = jnp.repeat(weights, r, total_repeat_length=P * r)
+    scales = scale[:, None] * scale[None, :]
+    N = small_inverse_squared(F, inner, scales, d, penalty)
+    norms = d**2 * jnp.sum(jnp.dot(F, N * scales, precision=HIGHEST) * F, axis=1)
+    errors = penalty**2 * jnp.sum(jnp.diagonal(N).reshape(P, r), axis=1) / weights**2
+    return Reconstruction(jnp.maximum(norms, 0), errors)
+
+
+def small_matrix(F: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Array) -> jax.Array:
+    """M (k, k) = lambda I + F' S² F, the features' scales put in afterwards."""
+    rooted = F * jnp.sqrt(d)[:, None]
+    return shifted(jnp.dot(rooted.T, rooted, precision=HIGHEST) * scales, penalty)
+
+
+def small_inverse_squared(
+    F: jax.Array, inner: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Array
+) -> jax.Array:
+    """N (k, k) = M^-1 F' F M^-1."""
+    factor = jax.lax.linalg.cholesky(small_matrix(F, scales, d, penalty), symmetrize_input=False)
+    half = jax.scipy.linalg.cho_solve((factor, True), inner * scales)
+    return jax.scipy.linalg.cho_solve((factor, True), half.T)
+
+
+def row_sums(
+    pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, num_active: jax.Array
+) -> jax.Array:
+    """Sums of the absolute values of the rows of A (n,).
+
+    From features that is done for the rows of largest norm: for all where A has at most 2^31
+    entries, else for 4,096 or, where more are active, for so many. The others get their norm,
+    which is less than the sum and so leaves their place behind the others.
+    """
+    n = pool.num_points
+    if pool.gram is not None:
+        R = coefficients(consensus(pool.gram, weights), d, penalty)[1]
+        return jnp.sum(jnp.abs(jnp.eye(n, dtype=R.dtype) - R), axis=1)
+    F = stacked(pool.features, weights)
+    return feature_row_sums(F, d, penalty, num_active)
+
+
+def feature_row_sums(
+    F: jax.Array, d: jax.Array, penalty: jax.Array, num_active: jax.Array
+) -> jax.Array:
+    """:func:`row_sums` from the features (n, k) of the consensus kernel."""
+    k = F.shape[1]
+    M = small_matrix(F, jnp.ones((k, k), F.dtype), d, penalty)
+    factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
+    inner = jnp.dot(F.T, F, precision=HIGHEST)
+    half = jax.scipy.linalg.cho_solve((factor, True), inner)
+    N = jax.scipy.linalg.cho_solve((factor, True), half.T)
+    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
+    norms = d * jnp.sqrt(jnp.maximum(squares, 0))
+
+    def left(rows: jax.Array) -> jax.Array:
+        return jax.scipy.linalg.cho_solve((factor, True), F[rows].T).T
+
+    return blockwise_row_sums(left, F, d, norms, num_active)
+
+
+def blockwise_row_sums(
+    left: Callable[[jax.Array], jax.Array],
+    right: jax.Array,
+    d: jax.Array,
+    norms: jax.Array,
+    num_active: jax.Array,
+) -> jax.Array:
+    """Sums of absolute values (n,) of rows of A = diag(d) L R', or their norms.
+
+    Args:
+      left: from indices of rows to those of L.
+      right: R (n, k).
+      d: the factor of each row (n,).
+      norms: the rows' norms (n,).
+      num_active: how many rows do not vanish.
+    """
+    n = len(right)
+    least = n if n * n <= ENTRIES else EXACT_ROWS
+    wanted = jnp.minimum(n, jnp.maximum(num_active, least))
+    order = jnp.argsort(-norms, stable=True)
+    B = min(n, ROWS_AT_ONCE)
+
+    def block(turn: jax.Array, sums: jax.Array) -> jax.Array:
+        rows = jax.lax.dynamic_slice_in_dim(order, jnp.minimum(turn * B, n - B), B)
+        A = d[rows][:, None] * jnp.dot(left(rows), right.T, precision=HIGHEST)
+        return sums.at[rows].set(jnp.sum(jnp.abs(A), axis=1))
+
+    return jax.lax.fori_loop(0, -(-wanted // B), block, norms)

@@ -1,0 +1,196 @@
+"""RRSS: points that reconstruct all others, with a loss that outliers matter less to.
+
+    minimise  sum_j r_j + gamma sum_i |a^i|,     r_j² = (1_j - a_j)' K (1_j - a_j),
+
+a_j the columns and a^i the rows of A (n, n), by reweighting:
+
+    a_j = (K + c_j V)^-1 k_j,
+    c_j = 2 gamma sqrt(r_j² + eps),   V_ii = 1 / (2 sqrt(|a^i|² + eps)).
+
+A system for every column would take O(n⁴). But with S = V^(-1/2) and S K S = Q diag(e) Q' it is
+A = S Q [(Q' S K)_kj / (e_k + c_j)]: one eigendecomposition serves all columns, O(n³). From
+features F (n, r), F' V^-1 F = U diag(e) U' and H = F U do as well, in O(n r²):
+
+    A = V^-1 H G',   G_jk = H_jk / (e_k + c_j),   r_j² = sum_k (c_j G_jk)².
+
+References:
+  Nie, Wang, Huang and Ding (2013), Early active learning via robust representation and structured
+  sparsity.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl.design.common import (
+    Design,
+    Pool,
+    checked_settings,
+    count_active,
+    default_smoothing,
+    penalty_of,
+    points_wanted,
+    pool_of,
+    ranked,
+    warn_of_few,
+)
+from jaxmkl.design.descent import Move, descend
+from jaxmkl.design.reconstruction import HIGHEST, blockwise_row_sums
+
+__all__ = ["rrss"]
+
+
+def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
+    """A (n, n), its columns a_j = (K + c_j V)^-1 k_j with V = diag(1 / d)."""
+    s = jnp.sqrt(d)
+    e, Q = jnp.linalg.eigh(s[:, None] * K * s[None, :])
+    e = jnp.maximum(e, 0)
+    rotated = jnp.dot(Q.T, s[:, None] * K, precision=HIGHEST)
+    return s[:, None] * jnp.dot(Q, rotated / (e[:, None] + c[None, :]), precision=HIGHEST)
+
+
+def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """H and G (n, r): A = diag(d) H G'."""
+    rooted = F * jnp.sqrt(d)[:, None]
+    e, U = jnp.linalg.eigh(jnp.dot(rooted.T, rooted, precision=HIGHEST))
+    H = jnp.dot(F, U, precision=HIGHEST)
+    return H, H / (jnp.maximum(e, 0)[None, :] + c[:, None])
+
+
+def diagonal_of(pool: Pool) -> jax.Array:
+    """K_ii (n,)."""
+    if pool.gram is not None:
+        return jnp.diagonal(pool.gram[0])
+    return jnp.sum(pool.features[0] ** 2, axis=1)
+
+
+@jax.jit
+def _largest_penalty(pool: Pool) -> jax.Array:
+    """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
+    diagonal = diagonal_of(pool)
+    inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
+    if pool.gram is not None:
+        squares = jnp.sum(pool.gram[0] ** 2 * inverse[None, :], axis=1)
+    else:
+        F = pool.features[0]
+        inner = jnp.dot(F.T, F * inverse[:, None], precision=HIGHEST)
+        squares = jnp.sum(jnp.dot(F, inner, precision=HIGHEST) * F, axis=1)
+    return jnp.sqrt(jnp.max(squares))
+
+
+@partial(jax.jit, static_argnames=("max_iterations", "num_points"))
+def _solve(
+    pool: Pool,
+    penalty: jax.Array,
+    smoothing: Any,
+    tolerance: Any,
+    *,
+    max_iterations: int,
+    num_points: int | None,
+) -> Design:
+    n, dtype = pool.num_points, pool.dtype
+    eps = jnp.asarray(smoothing, dtype)
+    diagonal = diagonal_of(pool)
+    floor = eps * jnp.mean(diagonal)
+
+    def found(d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Squared norms of rows |a^i|² and of residuals r_j², both (n,)."""
+        if pool.gram is not None:
+            K = pool.gram[0]
+            A = coefficients(K, d, c)
+            squares = A**2
+            # K (1_j - a_j) = c_j V a_j, so r_j² = K_jj - k_j'a_j - c_j sum_i A_ij² / d_i
+            residuals = diagonal - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
+            return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
+        H, G = factors(pool.features[0], d, c)
+        inner = jnp.dot(G.T, G, precision=HIGHEST)
+        norms = d**2 * jnp.sum(jnp.dot(H, inner, precision=HIGHEST) * H, axis=1)
+        return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
+
+    def step(x: jax.Array) -> Move:
+        sizes, lengths = x[:n], x[n:]
+        norms, residuals = found(2 * sizes, 2 * penalty * lengths)
+        following = jnp.sqrt(norms + eps)
+        after = jnp.sqrt(residuals + floor)
+        objective = jnp.sum(after) + penalty * jnp.sum(following - jnp.sqrt(eps))
+        violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
+        return Move(jnp.concatenate([following, after]), objective, violation)
+
+    start = jnp.concatenate([jnp.ones((n,), dtype), jnp.sqrt(diagonal + floor)])
+    end = descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+    num_active = count_active(end.move.point[:n], eps)
+    d, c = 2 * end.origin[:n], 2 * penalty * end.origin[n:]
+    if pool.gram is not None:
+        scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
+    else:
+        H, G = factors(pool.features[0], d, c)
+        scores = blockwise_row_sums(
+            lambda rows: H[rows], G, d, jnp.sqrt(found(d, c)[0]), num_active
+        )
+    return Design(
+        scores=scores,
+        ranking=ranked(scores, num_points),
+        num_active=num_active,
+        kernel_weights=jnp.ones((1,), dtype),
+        objective=end.objective,
+        converged=end.converged,
+    )
+
+
+def rrss(
+    gram: Any = None,
+    regularization: Any = 0.1,
+    *,
+    features: Any = None,
+    num_points: int | None = None,
+    absolute: bool = False,
+    tolerance: Any = 1e-5,
+    max_iterations: int = 500,
+    smoothing: Any = None,
+) -> Design:
+    """Choose points with one kernel and a robust loss (RRSS).
+
+    Args:
+      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
+      regularization: the penalty gamma as a share of the smallest one with which no point is
+        chosen, max_i sqrt(sum_j K_ij² / K_jj); a number that may be traced.
+      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
+        of size (n, n) is formed.
+      num_points: how many points to rank; all by default.
+      absolute: whether ``regularization`` is gamma itself.
+      tolerance: the share of the objective a last step may lower it by; its root bounds how far
+        the optimality conditions may be violated.
+      max_iterations: steps at most.
+      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default; for residuals it is taken
+        times the mean of K_ii.
+
+    Returns:
+      A :class:`Design`.
+
+    Raises:
+      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
+        finite, and for any other argument out of its range.
+
+    >>> import jax.numpy as jnp
+    >>> from jaxmkl import design
+    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
+    >>> design.rrss(x @ x.T, num_points=2).ranking.tolist()
+    [4, 3]
+    """
+    pool = pool_of("rrss", "gram", gram, features, stacked=False)
+    num_points = points_wanted("rrss", num_points, pool.num_points)
+    checked_settings("rrss", tolerance, max_iterations, smoothing)
+    largest = _largest_penalty(pool)
+    penalty = penalty_of("rrss", regularization, absolute, largest, pool.dtype)
+    found = _solve(
+        pool,
+        penalty,
+        default_smoothing(smoothing, pool.dtype),
+        tolerance,
+        max_iterations=max_iterations,
+        num_points=num_points,
+    )
+    warn_of_few("rrss", num_points, found.num_active)
+    return found
