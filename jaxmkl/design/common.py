@@ -101,7 +101,7 @@ def pool_of(owner: str, name: str, gram: Any, features: Any, stacked: bool) -> P
     good = len(shape) == len(axes) and 0 not in shape
     good = good and (features is not None or shape[-1] == shape[-2])
     require(good, owner, argument, f"an array of shape {shape}", wanted)
-    dtype = jnp.result_type(given.dtype, jnp.float32)
+    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
     values = jnp.asarray(given, dtype)
     values = values if stacked else values[None]
     if not traced(values):
@@ -122,11 +122,11 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
         root = math.sqrt(jnp.finfo(values.dtype).eps)
         for kernel, matrix in enumerate(values):
             skew, size, positive = (float(x) for x in _symmetry(matrix, root))
+            require(size > 0, owner, place(kernel), "zeros only", "other than zero")
             found = f"entries that differ from their mirror image by up to {skew:.3g}"
             require(skew <= root * size, owner, place(kernel), found, "symmetric")
             found = f"a matrix with an eigenvalue below -{root:.1g} of its largest row sum"
             require(positive > 0, owner, place(kernel), found, "positive semi-definite")
-            require(size > 0, owner, place(kernel), "zeros only", "other than zero")
     else:
         for kernel, size in enumerate(jnp.max(jnp.abs(values), axis=(1, 2)).tolist()):
             require(size > 0, owner, place(kernel), "zeros only", "other than zero")
@@ -199,7 +199,7 @@ def checked_settings(owner: str, tolerance: Any, max_iterations: Any, smoothing:
     """Raise unless tolerance, max_iterations and smoothing are what iterations can be run by."""
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
     good = isinstance(max_iterations, int | np.integer) and max_iterations >= 1
-    require(good, owner, "max_iterations", max_iterations, "an integer of at least 1")
+    require(bool(good), owner, "max_iterations", max_iterations, "an integer of at least 1")
     if smoothing is not None:
         wanted = "positive and finite"
         as_leaf(owner, "smoothing", smoothing, wanted=wanted, minimum=0.0, exclusive=True)
@@ -256,6 +256,26 @@ def warn_of_few(owner: str, num_points: int | None, num_active: jax.Array) -> No
             UserWarning,
             stacklevel=3,
         )
+
+
+def unless_zero(found: Design, zero: jax.Array, value: jax.Array) -> Design:
+    """The design, or where ``zero`` holds that of coefficients that all vanish.
+
+    Args:
+      found: the design.
+      zero: whether the penalty is at or above lambda_max, where no coefficients are better.
+      value: the objective of none.
+    """
+    n = len(found.scores)
+    nothing = Design(
+        scores=jnp.zeros_like(found.scores),
+        ranking=jnp.arange(n, dtype=jnp.int32)[: len(found.ranking)],
+        num_active=jnp.zeros_like(found.num_active),
+        kernel_weights=found.kernel_weights,
+        objective=jnp.full_like(found.objective, jnp.nan).at[0].set(value),
+        converged=jnp.ones_like(found.converged),
+    )
+    return jax.tree.map(lambda a, b: jnp.where(zero, a, b), nothing, found)
 
 
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:

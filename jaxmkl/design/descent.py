@@ -107,12 +107,14 @@ def descend(
     """
     d, dtype = len(start), start.dtype
     tolerance = jnp.asarray(tolerance, dtype)
-    first = step(start)
+    # before the first step: as if one from the start had led to the start
+    above = jnp.asarray(jnp.inf, dtype)
     yes, no = jnp.asarray(True), jnp.asarray(False)
-    one = jnp.asarray(1, jnp.int32)
-    history = jnp.full((max_iterations,), jnp.nan, dtype).at[0].set(first.objective)
+    none = jnp.asarray(0, jnp.int32)
+    history = jnp.full((max_iterations,), jnp.nan, dtype)
     empty = jnp.zeros((MEMORY, d), dtype)
-    state = Descent(start, first, empty, empty, 0 * one, one, one, history, yes, no, no)
+    before = Move(start, above, above)
+    state = Descent(start, before, empty, empty, none, none, none, history, yes, no, no)
 
     def going(state: Descent) -> jax.Array:
         return ~state.done & (state.turn < max_iterations)
@@ -130,16 +132,17 @@ def descend(
         def kept(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
 
-        slot = state.held % MEMORY
-        points = state.points.at[slot].set(x - state.origin)
-        images = state.images.at[slot].set(move.point - state.move.point)
+        # the first step has no step before it to differ from
+        slot = jnp.where(state.length == 0, MEMORY, state.held % MEMORY)
+        points = state.points.at[slot].set(x - state.origin, mode="drop")
+        images = state.images.at[slot].set(move.point - state.move.point, mode="drop")
         place = jnp.where(accepted, state.length, max_iterations)
         return Descent(
             origin=kept(x, state.origin),
             move=kept(move, state.move),
             points=kept(points, empty),
             images=kept(images, empty),
-            held=kept(state.held + 1, 0 * one),
+            held=kept(state.held + (state.length > 0).astype(jnp.int32), none),
             turn=state.turn + 1,
             length=state.length + accepted.astype(jnp.int32),
             objective=state.objective.at[place].set(move.objective, mode="drop"),

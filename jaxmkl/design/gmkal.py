@@ -35,10 +35,17 @@ from jaxmkl.design.common import (
     pool_of,
     ranked,
     traced,
+    unless_zero,
     warn_of_few,
 )
-from jaxmkl.design.descent import Move, descend
-from jaxmkl.design.reconstruction import largest_penalty, products_of, reconstruct, row_sums
+from jaxmkl.design.descent import Descent, Move, descend
+from jaxmkl.design.reconstruction import (
+    diagonals_of,
+    largest_penalty,
+    products_of,
+    reconstruct,
+    row_sums,
+)
 from jaxmkl.pytree import require
 
 __all__ = ["gmkal"]
@@ -53,8 +60,7 @@ def weights_of(errors: jax.Array) -> jax.Array:
     return inverse / jnp.sum(inverse)
 
 
-@partial(jax.jit, static_argnames=("max_iterations", "num_points", "accelerate"))
-def solve(
+def iterate(
     pool: Pool,
     weights: jax.Array,
     penalty: jax.Array,
@@ -62,11 +68,14 @@ def solve(
     tolerance: Any,
     *,
     max_iterations: int,
-    num_points: int | None,
     accelerate: bool = True,
-) -> Design:
-    """The design of a pool from checked arguments; with one kernel it is that of CTED."""
-    n, P, dtype = pool.num_points, pool.num_kernels, pool.dtype
+) -> Descent:
+    """The iteration from checked arguments.
+
+    Its points (n + P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
+    coefficients are those that follow from its origin.
+    """
+    n, dtype = pool.num_points, pool.dtype
     eps = jnp.asarray(smoothing, dtype)
     products = products_of(pool)
 
@@ -82,24 +91,44 @@ def solve(
         return Move(jnp.concatenate([following, updated]), objective, steepness - 1)
 
     start = jnp.concatenate([jnp.ones((n,), dtype), weights])
-    end = descend(
+    return descend(
         step,
         start,
         tolerance=tolerance,
         max_iterations=max_iterations,
         accelerate=accelerate,
     )
+
+
+@partial(jax.jit, static_argnames=("max_iterations", "num_points"))
+def solve(
+    pool: Pool,
+    weights: jax.Array,
+    penalty: jax.Array,
+    smoothing: Any,
+    tolerance: Any,
+    *,
+    max_iterations: int,
+    num_points: int | None,
+) -> Design:
+    """The design of a pool from checked arguments; with one kernel it is that of CTED."""
+    n, P = pool.num_points, pool.num_kernels
+    end = iterate(pool, weights, penalty, smoothing, tolerance, max_iterations=max_iterations)
     sizes, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
-    num_active = count_active(end.move.point[:n], eps)
+    num_active = count_active(end.move.point[:n], smoothing)
     scores = row_sums(pool, w, 2 * sizes, penalty, num_active)
-    return Design(
+    found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),
         num_active=num_active,
-        kernel_weights=end.move.point[n:] if P > 1 else jnp.ones((1,), dtype),
+        kernel_weights=end.move.point[n:] if P > 1 else jnp.ones((1,), pool.dtype),
         objective=end.objective,
         converged=end.converged,
     )
+    if P > 1:
+        return found
+    zero = penalty >= largest_penalty(pool, weights)
+    return unless_zero(found, zero, jnp.sum(diagonals_of(pool)))
 
 
 def checked_weights(owner: str, weights: Any, num_kernels: int, dtype: Any) -> jax.Array:

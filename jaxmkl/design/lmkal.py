@@ -3,15 +3,18 @@
     minimise  tr((I - A)' K_Z (I - A)) + lambda sum_i |a^i|     over A (n, n) and Z (n, P),
     K_Z = sum_t (z_t z_t') * K_t (entry by entry),  rows of Z >= 0 and of sum 1
 
-by turns of A with Z fixed, as CTED, and of Z with A fixed. The latter is a quadratic form,
+by turns of one reweighting step of A with Z fixed, as in GMKAL, and of Z with A fixed. The latter
+is to minimise a quadratic form,
 
     f(Z) = sum_t z_t' (K_t * G) z_t,     G = (A - I)(A - I)',
 
 over a simplex for each point, solved by accelerated proximal gradient until its Frank-Wolfe gap,
 which bounds how far f is above its minimum, is small. Equations (24) to (26) of the paper leave
 out Z >= 0, and its Algorithm 4 takes a step with a bound of the curvature that it has just
-refused; both are put right. As f is a quadratic form, a bound L is good for a step d if
-f(d) <= L/2 |d|².
+refused; both are put right. Points differ much in how steep f is, so lengths are measured with
+m_i = max_t (K_t * G)_ii, which turns thousands of steps into a hundred and leaves the projection
+of each row as it is. As f is a quadratic form, a bound L is good for a step d of Z if
+f(d) <= L/2 sum_i m_i |d^i|².
 
 K_Z is defined on the pool alone: there are no weights for other points, and none are invented.
 
@@ -42,11 +45,12 @@ from jaxmkl.design.common import (
     traced,
     warn_of_few,
 )
-from jaxmkl.design.descent import Move, descend
+from jaxmkl.design.descent import Descent, Move, descend
 from jaxmkl.design.gmkal import solve
 from jaxmkl.design.reconstruction import (
     HIGHEST,
     coefficients,
+    diagonals_of,
     largest_penalty,
     products_of,
     reconstruct,
@@ -58,8 +62,8 @@ from jaxmkl.pytree import require
 
 __all__ = ["lmkal"]
 
-GAP = 1e-7  # of f, which ends a step of Z
-STEPS_OF_A, STEPS_OF_Z = 50, 1000  # at most, within one iteration
+GAP = 1e-7  # of f, which ends a step of Z; in float32 ten times its precision
+STEPS_OF_Z = 200  # at most
 
 
 class Proximal(NamedTuple):
@@ -86,21 +90,27 @@ class Proximal(NamedTuple):
 
 def minimised(
     f: Callable[[jax.Array], jax.Array],
+    steepness: jax.Array,
     Z: jax.Array,
     *,
-    gap: Any = GAP,
+    gap: float = GAP,
     max_steps: int = STEPS_OF_Z,
 ) -> Proximal:
     """Minimise a convex quadratic form over Z (n, P) with rows on the simplex.
 
     Args:
       f: the form.
+      steepness: m (n,), what lengths of the rows are measured with, not negative.
       Z: the weights to start from.
       gap: the share of f the Frank-Wolfe gap is to come down to.
       max_steps: tries at most.
     """
+    gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
-    project = jax.vmap(optax.projections.projection_simplex)
+    rows_projected = jax.vmap(optax.projections.projection_simplex)
+
+    def project(Z: jax.Array) -> jax.Array:
+        return rows_projected(Z).astype(Z.dtype)
 
     def gap_of(Z: jax.Array) -> jax.Array:
         slope = gradient(Z)
@@ -108,19 +118,19 @@ def minimised(
 
     one = jnp.ones((), Z.dtype)
     value, first = f(Z), gap_of(Z)
-    slope = gradient(Z)
-    # f(Z) <= L/2 |Z|² holds for an upper bound; the test below raises one that is too small
-    curvature = jnp.maximum(2 * value / jnp.sum(Z**2), jnp.finfo(Z.dtype).tiny)
-    curvature = jnp.maximum(curvature, jnp.sqrt(jnp.sum(slope**2) / jnp.sum(Z**2)))
+    least = 1e-6 * jnp.max(steepness) + jnp.finfo(Z.dtype).tiny
+    metric = jnp.maximum(steepness, least)[:, None]
+    # a lower bound of what is good; the test below doubles one that is not
+    curvature = jnp.maximum(2 * value / jnp.sum(metric * Z**2), jnp.finfo(Z.dtype).tiny)
     state = Proximal(Z, Z, value, one, curvature, first, jnp.asarray(0, jnp.int32))
 
     def going(state: Proximal) -> jax.Array:
         return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     def turn(state: Proximal) -> Proximal:
-        new = project(state.Y - gradient(state.Y) / state.curvature)
+        new = project(state.Y - gradient(state.Y) / (state.curvature * metric))
         step = new - state.Y
-        length = jnp.sum(step**2)
+        length = jnp.sum(metric * step**2)
         slack = 1 + 100 * jnp.finfo(Z.dtype).eps
         good = f(step) <= slack * state.curvature / 2 * length
         value = f(new)
@@ -152,17 +162,20 @@ def localized(pool: Pool, Z: jax.Array) -> Pool:
     return Pool(None, stacked(pool.features, Z)[None])
 
 
-def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> Callable:
-    """The quadratic form f of weights (n, P), with A as it follows from Z and d."""
+def form(
+    pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array
+) -> tuple[Callable[[jax.Array], jax.Array], jax.Array]:
+    """The quadratic form f of weights (n, P), with A as it follows from Z and d; and m (n,)."""
+    largest = jnp.max(diagonals_of(pool), axis=0)
     if pool.gram is not None:
         R_transposed, R = coefficients(localized(pool, Z).gram[0], d, penalty)
         G = jnp.dot(R, R_transposed, precision=HIGHEST)
-        M = pool.gram * G
+        M = pool.gram * G[None]
 
         def of_grams(Z: jax.Array) -> jax.Array:
             return jnp.sum(jnp.einsum("tij,jt->it", M, Z, precision=HIGHEST) * Z)
 
-        return of_grams
+        return of_grams, largest * jnp.diagonal(G)
     F = stacked(pool.features, Z)
     k = F.shape[1]
     M = small_matrix(F, jnp.ones((k, k), F.dtype), d, penalty)
@@ -179,31 +192,49 @@ def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> Callable
         squared = jnp.sum(solved * jnp.dot(inner, solved, precision=HIGHEST))
         return jnp.sum(Phi**2) - 2 * crossed + squared
 
-    return of_features
+    # G_ii = 1 - 2 A_ii + |a^i|²
+    left = jax.scipy.linalg.cho_solve((factor, True), F.T).T
+    own = d * jnp.sum(left * F, axis=1)
+    squares = d**2 * jnp.sum(jnp.dot(left, inner, precision=HIGHEST) * left, axis=1)
+    return of_features, largest * jnp.maximum(1 - 2 * own + squares, 0)
 
 
-class Turn(NamedTuple):
-    """State of LMKAL: rows' norms (n,) and weights Z (n, P) after A and Z took their turns.
+def iterate(
+    pool: Pool,
+    Z: jax.Array,
+    penalty: jax.Array,
+    smoothing: Any,
+    tolerance: Any,
+    *,
+    max_iterations: int,
+) -> Descent:
+    """The iteration from checked arguments.
 
-    Attributes:
-      sizes: sqrt(|a^i|² + eps) of the coefficients (n,).
-      origin: the ones these coefficients came from (n,).
-      Z: the weights the next turn starts with.
-      before: the weights these coefficients were found with.
-      objective: history (T,).
-      length: turns so far.
-      done: whether to stop.
-      converged: whether that is by the tolerance.
+    Its points (n + n P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
+    coefficients are those that follow from its origin.
     """
+    n, dtype = pool.num_points, pool.dtype
+    eps = jnp.asarray(smoothing, dtype)
+    one = jnp.ones((1,), dtype)
 
-    sizes: jax.Array
-    origin: jax.Array
-    Z: jax.Array
-    before: jax.Array
-    objective: jax.Array
-    length: jax.Array
-    done: jax.Array
-    converged: jax.Array
+    def step(x: jax.Array) -> Move:
+        sizes, Z = parts(x, n)
+        of_Z = localized(pool, Z)
+        found = reconstruct(of_Z, products_of(of_Z), one, 2 * sizes, penalty)
+        following = jnp.sqrt(found.norms + eps)
+        best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
+        objective = best.value + penalty * jnp.sum(following - jnp.sqrt(eps))
+        violation = jnp.max(jnp.sqrt(found.norms) / sizes) - 1
+        return Move(jnp.concatenate([following, best.Z.ravel()]), objective, violation)
+
+    start = jnp.concatenate([jnp.ones((n,), dtype), Z.ravel()])
+    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
+    """Sizes (n,) and weights (n, P), rows of sum 1, of a point of the iteration."""
+    Z = x[n:].reshape(n, -1)
+    return x[:n], Z / jnp.sum(Z, axis=1, keepdims=True)
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
@@ -217,64 +248,17 @@ def _solve(
     max_iterations: int,
     num_points: int | None,
 ) -> Design:
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
-    tolerance = jnp.asarray(tolerance, dtype)
-    one = jnp.ones((1,), dtype)
-
-    def turn(state: Turn) -> Turn:
-        of_Z = localized(pool, state.Z)
-        products = products_of(of_Z)
-
-        def step(x: jax.Array) -> Move:
-            found = reconstruct(of_Z, products, one, 2 * x, penalty)
-            following = jnp.sqrt(found.norms + eps)
-            objective = found.errors[0] + penalty * jnp.sum(following - jnp.sqrt(eps))
-            violation = jnp.max(jnp.sqrt(found.norms) / x) - 1
-            return Move(following, objective, violation)
-
-        end = descend(step, state.sizes, tolerance=tolerance, max_iterations=STEPS_OF_A)
-        f = form(pool, state.Z, 2 * end.origin, penalty)
-        best = minimised(f, state.Z)
-        objective = best.value + penalty * jnp.sum(end.move.point - jnp.sqrt(eps))
-        last = state.objective[jnp.maximum(state.length - 1, 0)]
-        first = state.length == 0
-        fall = jnp.where(first, jnp.inf, last - objective)
-        accepted = fall >= 0
-        converged = (fall <= tolerance * jnp.abs(objective)) & ~first
-        converged &= end.move.violation <= jnp.sqrt(tolerance)
-        done = ~accepted | converged
-
-        def kept(new: jax.Array, old: jax.Array) -> jax.Array:
-            return jnp.where(accepted, new, old)
-
-        place = jnp.where(accepted, state.length, max_iterations)
-        return Turn(
-            sizes=kept(end.move.point, state.sizes),
-            origin=kept(end.origin, state.origin),
-            Z=kept(best.Z, state.Z),
-            before=kept(state.Z, state.before),
-            objective=state.objective.at[place].set(objective, mode="drop"),
-            length=state.length + accepted.astype(jnp.int32),
-            done=done,
-            converged=converged,
-        )
-
-    def going(state: Turn) -> jax.Array:
-        return ~state.done & (state.length < max_iterations)
-
-    no = jnp.asarray(False)
-    ones = jnp.ones((n,), dtype)
-    history = jnp.full((max_iterations,), jnp.nan, dtype)
-    start = Turn(ones, ones, Z, Z, history, jnp.asarray(0, jnp.int32), no, no)
-    end = jax.lax.while_loop(going, turn, start)
-    num_active = count_active(end.sizes, eps)
-    scores = row_sums(localized(pool, end.before), one, 2 * end.origin, penalty, num_active)
+    n = pool.num_points
+    end = iterate(pool, Z, penalty, smoothing, tolerance, max_iterations=max_iterations)
+    sizes, before = parts(end.origin, n)
+    num_active = count_active(end.move.point[:n], smoothing)
+    one = jnp.ones((1,), pool.dtype)
+    scores = row_sums(localized(pool, before), one, 2 * sizes, penalty, num_active)
     return Design(
         scores=scores,
         ranking=ranked(scores, num_points),
         num_active=num_active,
-        kernel_weights=end.Z,
+        kernel_weights=parts(end.move.point, n)[1],
         objective=end.objective,
         converged=end.converged,
     )
@@ -302,7 +286,7 @@ def lmkal(
     absolute: bool = False,
     initial_weights: Any = None,
     tolerance: Any = 1e-5,
-    max_iterations: int = 100,
+    max_iterations: int = 500,
     smoothing: Any = None,
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
@@ -317,8 +301,9 @@ def lmkal(
       absolute: whether ``regularization`` is lambda itself.
       initial_weights: weights (P,) or (n, P) to start from. By default those that
         :func:`jaxmkl.design.gmkal` ends with, so that the objective is at most its.
-      tolerance: the share of the objective a last turn may lower it by.
-      max_iterations: turns of A and Z at most.
+      tolerance: the share of the objective a last step may lower it by; its root bounds how far
+        the optimality conditions may be violated.
+      max_iterations: steps at most.
       smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default.
 
     Returns:

@@ -78,6 +78,13 @@ def largest_penalty(pool: Pool, weights: jax.Array) -> jax.Array:
     return 2 * jnp.sqrt(jnp.max(squares))
 
 
+def diagonals_of(pool: Pool) -> jax.Array:
+    """The diagonals (P, n) of the kernels."""
+    if pool.gram is not None:
+        return jnp.diagonal(pool.gram, axis1=1, axis2=2)
+    return jnp.sum(pool.features**2, axis=2)
+
+
 def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Array, jax.Array]:
     """R' = I - A' and R (n, n)."""
     s = jnp.sqrt(d)
@@ -121,7 +128,7 @@ def reconstruct(
             errors = (jnp.sum(K * R) - penalty * jnp.sum(norms / d))[None]
             return Reconstruction(norms, errors / weights**2)
         G = jnp.dot(R, R_transposed, precision=HIGHEST)
-        return Reconstruction(norms, jnp.sum(pool.gram * G, axis=(1, 2)))
+        return Reconstruction(norms, jnp.sum(pool.gram * G[None], axis=(1, 2)))
     F, inner = products
     P, r = pool.num_kernels, pool.features.shape[2]
     scale = jnp.repeat(weights, r, total_repeat_length=P * r)

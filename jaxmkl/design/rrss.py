@@ -34,10 +34,11 @@ from jaxmkl.design.common import (
     points_wanted,
     pool_of,
     ranked,
+    unless_zero,
     warn_of_few,
 )
-from jaxmkl.design.descent import Move, descend
-from jaxmkl.design.reconstruction import HIGHEST, blockwise_row_sums
+from jaxmkl.design.descent import Descent, Move, descend
+from jaxmkl.design.reconstruction import HIGHEST, blockwise_row_sums, diagonals_of
 
 __all__ = ["rrss"]
 
@@ -59,17 +60,10 @@ def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Ar
     return H, H / (jnp.maximum(e, 0)[None, :] + c[:, None])
 
 
-def diagonal_of(pool: Pool) -> jax.Array:
-    """K_ii (n,)."""
-    if pool.gram is not None:
-        return jnp.diagonal(pool.gram[0])
-    return jnp.sum(pool.features[0] ** 2, axis=1)
-
-
 @jax.jit
 def _largest_penalty(pool: Pool) -> jax.Array:
     """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
-    diagonal = diagonal_of(pool)
+    diagonal = diagonals_of(pool)[0]
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
     if pool.gram is not None:
         squares = jnp.sum(pool.gram[0] ** 2 * inverse[None, :], axis=1)
@@ -78,6 +72,47 @@ def _largest_penalty(pool: Pool) -> jax.Array:
         inner = jnp.dot(F.T, F * inverse[:, None], precision=HIGHEST)
         squares = jnp.sum(jnp.dot(F, inner, precision=HIGHEST) * F, axis=1)
     return jnp.sqrt(jnp.max(squares))
+
+
+def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Squared norms of rows |a^i|² and of residuals r_j², both (n,)."""
+    if pool.gram is not None:
+        K = pool.gram[0]
+        A = coefficients(K, d, c)
+        squares = A**2
+        # K (1_j - a_j) = c_j V a_j, so r_j² = K_jj - k_j'a_j - c_j sum_i A_ij² / d_i
+        residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
+        return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
+    H, G = factors(pool.features[0], d, c)
+    inner = jnp.dot(G.T, G, precision=HIGHEST)
+    norms = d**2 * jnp.sum(jnp.dot(H, inner, precision=HIGHEST) * H, axis=1)
+    return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
+
+
+def iterate(
+    pool: Pool, penalty: jax.Array, smoothing: Any, tolerance: Any, *, max_iterations: int
+) -> Descent:
+    """The iteration from checked arguments.
+
+    Its points (2 n,) are the rows' sizes sqrt(|a^i|² + eps), then the lengths of the residuals.
+    The last coefficients are those that follow from its origin.
+    """
+    n, dtype = pool.num_points, pool.dtype
+    eps = jnp.asarray(smoothing, dtype)
+    diagonal = diagonals_of(pool)[0]
+    floor = eps * jnp.mean(diagonal)
+
+    def step(x: jax.Array) -> Move:
+        sizes, lengths = x[:n], x[n:]
+        norms, residuals = lengths_of(pool, 2 * sizes, 2 * penalty * lengths)
+        following = jnp.sqrt(norms + eps)
+        after = jnp.sqrt(residuals + floor)
+        objective = jnp.sum(after) + penalty * jnp.sum(following - jnp.sqrt(eps))
+        violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
+        return Move(jnp.concatenate([following, after]), objective, violation)
+
+    start = jnp.concatenate([jnp.ones((n,), dtype), jnp.sqrt(diagonal + floor)])
+    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
@@ -90,53 +125,27 @@ def _solve(
     max_iterations: int,
     num_points: int | None,
 ) -> Design:
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
-    diagonal = diagonal_of(pool)
-    floor = eps * jnp.mean(diagonal)
-
-    def found(d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Squared norms of rows |a^i|² and of residuals r_j², both (n,)."""
-        if pool.gram is not None:
-            K = pool.gram[0]
-            A = coefficients(K, d, c)
-            squares = A**2
-            # K (1_j - a_j) = c_j V a_j, so r_j² = K_jj - k_j'a_j - c_j sum_i A_ij² / d_i
-            residuals = diagonal - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
-            return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
-        H, G = factors(pool.features[0], d, c)
-        inner = jnp.dot(G.T, G, precision=HIGHEST)
-        norms = d**2 * jnp.sum(jnp.dot(H, inner, precision=HIGHEST) * H, axis=1)
-        return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
-
-    def step(x: jax.Array) -> Move:
-        sizes, lengths = x[:n], x[n:]
-        norms, residuals = found(2 * sizes, 2 * penalty * lengths)
-        following = jnp.sqrt(norms + eps)
-        after = jnp.sqrt(residuals + floor)
-        objective = jnp.sum(after) + penalty * jnp.sum(following - jnp.sqrt(eps))
-        violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
-        return Move(jnp.concatenate([following, after]), objective, violation)
-
-    start = jnp.concatenate([jnp.ones((n,), dtype), jnp.sqrt(diagonal + floor)])
-    end = descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
-    num_active = count_active(end.move.point[:n], eps)
+    n = pool.num_points
+    end = iterate(pool, penalty, smoothing, tolerance, max_iterations=max_iterations)
+    num_active = count_active(end.move.point[:n], smoothing)
     d, c = 2 * end.origin[:n], 2 * penalty * end.origin[n:]
     if pool.gram is not None:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
     else:
         H, G = factors(pool.features[0], d, c)
         scores = blockwise_row_sums(
-            lambda rows: H[rows], G, d, jnp.sqrt(found(d, c)[0]), num_active
+            lambda rows: H[rows], G, d, jnp.sqrt(lengths_of(pool, d, c)[0]), num_active
         )
-    return Design(
+    found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),
         num_active=num_active,
-        kernel_weights=jnp.ones((1,), dtype),
+        kernel_weights=jnp.ones((1,), pool.dtype),
         objective=end.objective,
         converged=end.converged,
     )
+    zero = penalty >= _largest_penalty(pool)
+    return unless_zero(found, zero, jnp.sum(jnp.sqrt(diagonals_of(pool)[0])))
 
 
 def rrss(
@@ -151,6 +160,9 @@ def rrss(
     smoothing: Any = None,
 ) -> Design:
     """Choose points with one kernel and a robust loss (RRSS).
+
+    In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
+    needs float64, and where digits ran out ``converged`` is False.
 
     Args:
       gram: the Gram matrix (n, n), symmetric and positive semi-definite.

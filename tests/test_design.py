@@ -1,0 +1,495 @@
+"""Experimental design from Gram matrices, against literal forms and optimality conditions."""
+
+import warnings
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from oracles import design as oracle
+from sklearn.linear_model import MultiTaskLasso
+
+import jaxmkl
+from jaxmkl import design
+from jaxmkl.design.common import Pool, ranked
+from jaxmkl.design.descent import Move, descend
+from jaxmkl.design.gmkal import iterate as iterate_gmkal
+from jaxmkl.design.gmkal import solve
+from jaxmkl.design.lmkal import form, minimised, parts
+from jaxmkl.design.lmkal import iterate as iterate_lmkal
+from jaxmkl.design.reconstruction import reconstruct, row_sums
+from jaxmkl.design.rrss import coefficients as rrss_coefficients
+from jaxmkl.design.rrss import iterate as iterate_rrss
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+EPS = 1e-16
+with_sets = pytest.mark.parametrize(
+    "name",
+    ["generated", *(pytest.param(name, marks=pytest.mark.data) for name in ("sonar", "heart"))],
+)
+
+
+def points(name: str, request: pytest.FixtureRequest) -> np.ndarray:
+    """Points of a pool (n, D): 40 drawn around five centres, or 70 % of a data set."""
+    if name == "generated":
+        draws = np.random.default_rng(3)
+        centres = draws.normal(scale=2.0, size=(5, 6))
+        return centres[draws.integers(5, size=40)] + draws.normal(size=(40, 6))
+    data = jaxmkl.data.read(request.getfixturevalue("data_dir") / f"{name}.npz")
+    X = np.asarray(data.X, np.float64)
+    return X[np.random.default_rng(0).permutation(len(X))[: int(0.7 * len(X))]]
+
+
+@pytest.fixture(scope="module")
+def grams() -> np.ndarray:
+    """The paper's nine kernels over a small pool, (9, 40, 40)."""
+    draws = np.random.default_rng(5)
+    return design.dictionary(draws.normal(size=(40, 5)) * [3, 2, 1, 1, 1])
+
+
+@pytest.fixture(scope="module")
+def gram(grams: np.ndarray) -> np.ndarray:
+    """Their mean (40, 40)."""
+    return grams.mean(axis=0)
+
+
+def history(found: design.Design) -> np.ndarray:
+    """The objective's values; all that is behind its end must be NaN."""
+    values = np.asarray(found.objective)
+    length = int(np.isfinite(values).sum())
+    assert np.isfinite(values[:length]).all()
+    assert np.isnan(values[length:]).all()
+    return values[:length]
+
+
+@partial(jax.jit, static_argnames=("max_iterations", "accelerate"))
+def run_gmkal(*arguments: Any, max_iterations: int = 3000, accelerate: bool = True) -> Any:
+    return iterate_gmkal(*arguments, max_iterations=max_iterations, accelerate=accelerate)
+
+
+def penalty_of(grams: np.ndarray, share: float = 0.1) -> float:
+    """The penalty of a share of lambda_max at equal weights."""
+    P = len(grams)
+    return share * oracle.largest_penalty(oracle.consensus(grams, np.full(P, 1 / P)))
+
+
+def ended(grams: np.ndarray, tolerance: float, **settings: Any) -> Any:
+    """The coefficients (n, n), worked out literally, and the weights (P,) an iteration ends with.
+
+    The weights are those the coefficients were found with.
+    """
+    P, n = grams.shape[:2]
+    penalty = penalty_of(grams)
+    pool = Pool(jnp.asarray(grams), None)
+    end = run_gmkal(pool, jnp.full((P,), 1 / P), penalty, EPS, tolerance, **settings)
+    sizes, w = np.split(np.asarray(end.origin), [n])
+    w = w / w.sum()
+    return oracle.cted_step(oracle.consensus(grams, w), sizes, penalty), w
+
+
+# --- one kernel ----------------------------------------------------------------------------------
+
+
+@with_sets
+def test_cted_agrees_with_multi_task_lasso(name: str, request: pytest.FixtureRequest) -> None:
+    K = design.dictionary(points(name, request)).mean(axis=0)
+    n, penalty = len(K), penalty_of(K[None])
+    e, V = np.linalg.eigh(K)
+    root = (V * np.sqrt(np.maximum(e, 0))) @ V.T
+    alpha = penalty / (2 * n)
+    lasso = MultiTaskLasso(alpha=alpha, fit_intercept=False, tol=1e-9, max_iter=20_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own gap may not come down as far
+        A = lasso.fit(root, root).coef_.T
+    wanted = oracle.cted_objective(K, A, penalty)
+    assert oracle.duality_gap(K, A, penalty) < 5e-7 * wanted  # so it is the minimum
+    found = design.cted(K, tolerance=1e-11, max_iterations=3000)
+    np.testing.assert_allclose(history(found)[-1], wanted, rtol=1e-6)
+    chosen = np.asarray(found.ranking)[: int(found.num_active)]
+    np.testing.assert_array_equal(np.sort(chosen), np.flatnonzero(oracle.rows(A)))
+    # the minimum is flat: the objective to 1e-7 leaves the coefficients to some 1e-3
+    sums = np.abs(A).sum(axis=1)
+    np.testing.assert_allclose(found.scores, sums, atol=5e-3 * sums.max())
+
+
+@with_sets
+def test_the_optimality_conditions_hold(name: str, request: pytest.FixtureRequest) -> None:
+    K = design.dictionary(points(name, request)).mean(axis=0)
+    penalty = penalty_of(K[None])
+    A, _ = ended(K[None], 1e-8)
+    steepness = oracle.steepness(K, A, penalty)
+    assert steepness.max() <= 1 + 1e-4
+    large = oracle.rows(A) > 0.05 * oracle.rows(A).max()
+    assert steepness[large].min() >= 1 - 1e-2
+    found = design.cted(K, tolerance=1e-8, max_iterations=3000)
+    assert bool(found.converged)
+    np.testing.assert_allclose(found.scores, np.abs(A).sum(axis=1), rtol=1e-6, atol=1e-8)
+    value = oracle.cted_objective(K, A, penalty)
+    np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
+    assert oracle.duality_gap(K, A, penalty) < 1e-4 * value
+
+
+def test_a_step_is_the_literal_one(gram: np.ndarray) -> None:
+    # sizes of rows over ten orders of magnitude: A = I - lambda S M^-1 S^-1 must not lose them
+    n = len(gram)
+    sizes = np.geomspace(1e-8, 1e2, n)
+    penalty = penalty_of(gram[None])
+    wanted = oracle.cted_step(gram, sizes, penalty)
+    pool, one = Pool(jnp.asarray(gram)[None], None), jnp.ones((1,))
+    found = reconstruct(pool, None, one, 2 * jnp.asarray(sizes), jnp.asarray(penalty))
+    np.testing.assert_allclose(jnp.sqrt(found.norms), oracle.rows(wanted), rtol=1e-6)
+    R = np.eye(n) - wanted
+    np.testing.assert_allclose(found.errors, [np.trace(R.T @ gram @ R)], rtol=1e-9)
+    sums = row_sums(pool, one, 2 * jnp.asarray(sizes), jnp.asarray(penalty), jnp.asarray(n))
+    np.testing.assert_allclose(sums, np.abs(wanted).sum(axis=1), rtol=1e-6)
+
+
+def test_faster_and_plain_iterations_reach_the_same(gram: np.ndarray) -> None:
+    plain, _ = ended(gram[None], 1e-11, accelerate=False, max_iterations=20_000)
+    fast, _ = ended(gram[None], 1e-11)
+    np.testing.assert_allclose(fast, plain, atol=2e-4)
+    penalty = penalty_of(gram[None])
+    values = [oracle.cted_objective(gram, A, penalty) for A in (fast, plain)]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["cted", "rrss", "ted", "gmkal", "lmkal"])
+def test_every_objective_falls(
+    grams: np.ndarray, gram: np.ndarray, method: str, dtype: Any
+) -> None:
+    kernels = (grams if method in ("gmkal", "lmkal") else gram).astype(dtype)
+    # in single precision the small residuals of a small penalty have no digits
+    digits = method != "rrss" or dtype == np.float64
+    for share in (0.01, 0.1, 0.5) if digits else (0.1, 0.5):
+        found = getattr(design, method)(kernels, share)
+        values = history(found)
+        assert found.objective.dtype == found.scores.dtype == dtype
+        assert len(values) > 1
+        assert (np.diff(values) <= 0).all()
+        assert values[-1] < values[0]
+        assert bool(found.converged)
+
+
+def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
+    double, single = design.cted(gram), design.cted(gram.astype(np.float32))
+    np.testing.assert_allclose(history(single)[-1], history(double)[-1], rtol=1e-3)
+    few = int(double.num_active) // 2
+    assert len(set(single.ranking[:few].tolist()) & set(double.ranking[:few].tolist())) >= few - 1
+
+
+@pytest.mark.parametrize("share", [1.0, 1.5])
+@pytest.mark.parametrize("method", ["cted", "rrss"])
+def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, share: float) -> None:
+    with pytest.warns(UserWarning, match=f"{method}: regularization .* at or above lambda_max"):
+        found = getattr(design, method)(gram, share)
+    assert int(found.num_active) == 0
+    assert float(jnp.max(found.scores)) == 0.0
+    diagonal = np.diag(gram)
+    wanted = diagonal.sum() if method == "cted" else np.sqrt(diagonal).sum()
+    np.testing.assert_allclose(history(found), [wanted])
+    below = getattr(design, method)(gram, 0.97, tolerance=1e-10, max_iterations=3000)
+    assert int(below.num_active) >= 1
+    assert history(below)[-1] < wanted
+
+
+def test_lambda_max_is_where_the_conditions_of_none_begin_to_hold(gram: np.ndarray) -> None:
+    zero = np.zeros_like(gram)
+    largest = oracle.largest_penalty(gram)
+    np.testing.assert_allclose(oracle.steepness(gram, zero, largest).max(), 1.0)
+    assert oracle.duality_gap(gram, zero, largest) <= 1e-9
+    found = design.cted(gram, 0.2)
+    given = design.cted(gram, 0.2 * largest, absolute=True)
+    np.testing.assert_allclose(found.scores, given.scores, rtol=1e-9, atol=1e-9)
+
+
+# --- RRSS ----------------------------------------------------------------------------------------
+
+
+def test_one_eigendecomposition_is_as_good_as_a_system_a_column(gram: np.ndarray) -> None:
+    draws = np.random.default_rng(1)
+    for low in (1e-6, 1e-2):
+        sizes = np.exp(draws.uniform(np.log(low), 0.0, size=len(gram)))
+        c = np.exp(draws.uniform(np.log(1e-3), 0.0, size=len(gram)))
+        found = rrss_coefficients(jnp.asarray(gram), 2 * jnp.asarray(sizes), jnp.asarray(c))
+        np.testing.assert_allclose(found, oracle.rrss_step(gram, sizes, c), rtol=0, atol=1e-10)
+
+
+def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
+    n = len(gram)
+    found = design.rrss(gram, tolerance=1e-9, max_iterations=3000)
+    penalty = 0.1 * np.sqrt((gram**2 / np.diag(gram)).sum(axis=1).max())
+    run = jax.jit(partial(iterate_rrss, max_iterations=3000))
+    end = run(Pool(jnp.asarray(gram)[None], None), penalty, EPS, 1e-9)
+    sizes, lengths = np.split(np.asarray(end.origin), [n])
+    A = oracle.rrss_step(gram, sizes, 2 * penalty * lengths)
+    np.testing.assert_allclose(found.scores, np.abs(A).sum(axis=1), rtol=1e-6, atol=1e-8)
+    value = oracle.rrss_objective(gram, A, penalty)
+    np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
+    # no literal step and no random one finds better
+    residuals = np.sqrt(np.diag((np.eye(n) - A).T @ gram @ (np.eye(n) - A)))
+    again = oracle.rrss_step(gram, oracle.rows(A) + 1e-8, 2 * penalty * residuals)
+    assert oracle.rrss_objective(gram, again, penalty) >= value * (1 - 1e-6)
+    draws = np.random.default_rng(2)
+    for size in (1e-3, 1e-2):
+        other = A + size * draws.normal(size=A.shape) * (oracle.rows(A) > 1e-3)[:, None]
+        assert oracle.rrss_objective(gram, other, penalty) > value
+
+
+# --- TED and random ------------------------------------------------------------------------------
+
+
+def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
+    penalty = penalty_of(gram[None])
+    order, traces = oracle.ted(gram, penalty, 12)
+    found = design.ted(gram, num_points=12)
+    assert found.ranking.tolist() == order
+    np.testing.assert_allclose(history(found), traces, rtol=1e-9)
+    left = oracle.ridge_error(gram, order, penalty)
+    np.testing.assert_allclose(history(found)[-1], left, rtol=1e-9)
+    falls = -np.diff([np.trace(gram), *traces])
+    np.testing.assert_allclose(found.scores[np.array(order)], falls, rtol=1e-7)
+
+
+def test_ted_ranks_every_point_once(gram: np.ndarray) -> None:
+    found = design.ted(gram)
+    assert sorted(found.ranking.tolist()) == list(range(len(gram)))
+    assert int(found.num_active) == len(gram)
+
+
+def test_random_points_are_any_points() -> None:
+    keys = jax.random.split(jax.random.key(0), 4000)
+    first = jax.vmap(lambda key: design.random(key, 5, num_points=2).ranking)(keys)
+    counts = np.bincount(np.asarray(first).ravel(), minlength=5)
+    assert (np.asarray(first)[:, 0] != np.asarray(first)[:, 1]).all()
+    # 1,600 of each, with a deviation of 31
+    assert np.abs(counts - 1600).max() < 7 * 31
+    one = design.random(keys[0], 7)
+    assert jnp.argsort(-one.scores).tolist() == one.ranking.tolist()
+
+
+# --- several kernels -----------------------------------------------------------------------------
+
+
+@with_sets
+def test_gmkal_does_not_depend_on_where_it_starts(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    grams = design.dictionary(points(name, request))
+    draws = np.random.default_rng(0)
+    starts = [None, np.arange(1.0, 10.0), *draws.dirichlet(np.ones(9), size=2)]
+    solved = [design.gmkal(grams, initial_weights=start, tolerance=1e-8) for start in starts]
+    values = [history(found)[-1] for found in solved]
+    assert max(values) - min(values) <= 1e-4 * min(values)
+    assert all(bool(found.converged) for found in solved)
+
+
+@with_sets
+def test_gmkal_agrees_with_the_literal_turns(name: str, request: pytest.FixtureRequest) -> None:
+    grams = design.dictionary(points(name, request))[:, :60, :60]
+    penalty = penalty_of(grams)
+    # 20 steps of A for each of w; the library takes one
+    _, w, value = oracle.gmkal(grams, np.full(9, 1 / 9), penalty, EPS, turns=60, steps=20)
+    found = design.gmkal(grams, tolerance=1e-10, max_iterations=3000)
+    np.testing.assert_allclose(history(found)[-1], value, rtol=1e-4)
+    np.testing.assert_allclose(found.kernel_weights, w, atol=2e-3)
+    np.testing.assert_allclose(jnp.sum(found.kernel_weights), 1.0, rtol=1e-12)
+
+
+def test_gmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
+    A, w = ended(grams, 1e-9)
+    e = oracle.errors(grams, A)
+    assert (e >= 0).all()
+    best = (1 / e) / (1 / e).sum()
+    found = design.gmkal(grams, tolerance=1e-9, max_iterations=3000)
+    np.testing.assert_allclose(found.kernel_weights, best, rtol=1e-7)
+    value = oracle.cted_objective(oracle.consensus(grams, best), A, penalty_of(grams))
+    np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
+    steepness = oracle.steepness(oracle.consensus(grams, w), A, penalty_of(grams))
+    assert steepness.max() <= 1 + 1e-4
+
+
+def test_weights_are_the_best_for_given_errors(grams: np.ndarray) -> None:
+    A, _ = ended(grams, 1e-3)
+    e = oracle.errors(grams, A)
+    w = (1 / e) / (1 / e).sum()
+    for other in np.random.default_rng(0).dirichlet(np.ones(9), size=50):
+        assert (other**2 * e).sum() >= (w**2 * e).sum()
+
+
+def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
+    alone, stacked = design.cted(gram), design.gmkal(gram[None])
+    np.testing.assert_array_equal(alone.scores, stacked.scores)
+    np.testing.assert_array_equal(alone.ranking, stacked.ranking)
+    assert stacked.kernel_weights.tolist() == [1.0]
+
+
+@with_sets
+def test_lmkal_is_at_most_gmkal(name: str, request: pytest.FixtureRequest) -> None:
+    grams = design.dictionary(points(name, request))
+    one = design.gmkal(grams)
+    for start in (None, np.full(9, 1 / 9)):
+        each = design.lmkal(grams, initial_weights=start)
+        assert history(each)[-1] <= history(one)[-1]
+        Z = np.asarray(each.kernel_weights)
+        assert Z.shape == (grams.shape[1], 9)
+        assert (Z >= 0).all()
+        np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
+    penalty = penalty_of(grams)
+    run = jax.jit(partial(iterate_lmkal, max_iterations=300))
+    pool = Pool(jnp.asarray(grams), None)
+    end = run(pool, jnp.full((40, 9), 1 / 9), penalty, EPS, 1e-7)
+    sizes, before = (np.asarray(part) for part in parts(end.origin, 40))
+    Z = np.asarray(parts(end.move.point, 40)[1])
+    A = oracle.cted_step(oracle.consensus(grams, before), sizes, penalty)
+    value = oracle.cted_objective(oracle.consensus(grams, Z), A, penalty)
+    assert bool(end.converged)
+    np.testing.assert_allclose(end.objective[int(end.length) - 1], value, rtol=1e-6)
+    quadratic = oracle.localized_form(grams, A, Z)
+    np.testing.assert_allclose(quadratic, oracle.errors([oracle.consensus(grams, Z)], A)[0])
+    slope = oracle.localized_gradient(grams, A, Z)
+    gap = (slope * Z).sum() - slope.min(axis=1).sum()
+    assert gap <= 1e-6 * quadratic
+
+
+def test_the_form_of_weights_and_its_gradient(grams: np.ndarray) -> None:
+    draws = np.random.default_rng(4)
+    Z, other = draws.dirichlet(np.ones(9), size=(2, 40))
+    d = np.exp(draws.normal(size=40))
+    penalty = penalty_of(grams)
+    A = oracle.cted_step(oracle.consensus(grams, Z), d / 2, penalty)
+    pool = Pool(jnp.asarray(grams), None)
+    f, steepness = form(pool, jnp.asarray(Z), jnp.asarray(d), jnp.asarray(penalty))
+    G = (A - np.eye(40)) @ (A - np.eye(40)).T
+    np.testing.assert_allclose(
+        steepness, [max(K[i, i] * G[i, i] for K in grams) for i in range(40)]
+    )
+    np.testing.assert_allclose(f(jnp.asarray(other)), oracle.localized_form(grams, A, other))
+    slope = jax.grad(f)(jnp.asarray(other))
+    np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-9)
+
+
+def test_the_projection_is_that_onto_the_simplex() -> None:
+    H = np.random.default_rng(0).normal(scale=2.0, size=(200, 9))
+    H[0] = 0.3  # ties
+    found = jax.vmap(optax.projections.projection_simplex)(jnp.asarray(H))
+    np.testing.assert_allclose(found, [oracle.projection(h) for h in H], atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [1, 5, 60])
+def test_the_proximal_gradient_finds_the_minimum(rank: int) -> None:
+    draws = np.random.default_rng(rank)
+    scale = np.array([1, 2, 0.5, 4])[:, None, None]
+    roots = jnp.asarray(draws.normal(size=(4, 25, rank)) * scale)
+
+    def f(Z: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.einsum("tir,it->tr", roots, Z) ** 2) + 0.3 * jnp.sum(Z**2)
+
+    start = jnp.full((25, 4), 0.25)
+    steepness = jnp.max(jnp.sum(roots**2, axis=2), axis=0) + 0.3
+    end = minimised(f, steepness, start, gap=1e-7, max_steps=20_000)
+    slope = jax.grad(f)(end.Z)
+    gap = float(jnp.sum(slope * end.Z) - jnp.sum(jnp.min(slope, axis=1)))
+    assert gap <= 1e-6 * float(f(end.Z))
+    assert float(f(end.Z)) < float(f(start))
+    np.testing.assert_allclose(end.value, f(end.Z), rtol=1e-12)
+
+
+# --- the iteration itself ------------------------------------------------------------------------
+
+
+def test_the_descent_refuses_what_does_not_lower_the_objective() -> None:
+    # a slow rotation towards (1, 1): extrapolation overshoots, the distance must fall all the same
+    turn = jnp.asarray([[np.cos(0.9), -np.sin(0.9)], [np.sin(0.9), np.cos(0.9)]])
+
+    def step(x: jax.Array) -> Move:
+        new = 1 + 0.97 * (turn @ (x - 1))
+        value = jnp.sum((new - 1) ** 2)
+        return Move(new, value + 1, jnp.sqrt(value))
+
+    start = jnp.asarray([1.5, 1.2])
+    fast = descend(step, start, tolerance=1e-10, max_iterations=400)
+    plain = descend(step, start, tolerance=1e-10, max_iterations=400, accelerate=False)
+    for end in (fast, plain):
+        values = np.asarray(end.objective)[: int(end.length)]
+        assert (np.diff(values) <= 0).all()
+        assert bool(end.converged)
+        np.testing.assert_allclose(end.move.point, 1.0, atol=2e-5)
+    assert int(fast.turn) < int(plain.turn) / 3
+
+
+def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
+    found = design.cted(gram, tolerance=1e-12, max_iterations=4)
+    assert not bool(found.converged)
+    assert found.objective.shape == (4,)
+
+
+# --- as a function of JAX ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["cted", "rrss", "ted", "gmkal", "lmkal"])
+def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
+    exact = {} if method == "ted" else {"tolerance": 1e-9}
+    function = partial(getattr(design, method), **exact)
+    one = grams if method in ("gmkal", "lmkal") else gram
+    half = np.stack([one[..., :30, :30], one[..., 10:, 10:]])
+    shares = np.array([0.05, 0.2])
+    mapped = jax.vmap(lambda share: function(one[..., :30, :30], share))(shares)
+    pools = jax.vmap(lambda pool: function(pool, 0.05))(jnp.asarray(half))
+    for found, i, alone in (
+        (mapped, 0, function(half[0], 0.05)),
+        (mapped, 1, function(half[0], 0.2)),
+        (pools, 0, function(half[0], 0.05)),
+        (pools, 1, function(half[1], 0.05)),
+    ):
+        np.testing.assert_allclose(found.scores[i], alone.scores, atol=1e-2)
+        np.testing.assert_allclose(found.kernel_weights[i], alone.kernel_weights, atol=1e-5)
+        several = jax.tree.map(lambda leaf, i=i: leaf[i], found)
+        np.testing.assert_allclose(history(several)[-1], history(alone)[-1], rtol=1e-7)
+
+
+def test_another_penalty_does_not_compile_again(gram: np.ndarray) -> None:
+    kernel = jnp.asarray(gram)
+    design.cted(kernel, 0.1, tolerance=1e-4)
+    before = solve._cache_size()
+    design.cted(kernel, 0.3, tolerance=1e-6)
+    assert solve._cache_size() == before > 0
+
+
+# --- ranking -------------------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_smaller_index() -> None:
+    scores = jnp.asarray([0.1, 0.7, 0.7 * (1 + 1e-15), 0.7 * (1 - 1e-15), 0.1, 2.0])
+    assert ranked(scores).tolist() == [5, 1, 2, 3, 0, 4]
+    assert ranked(scores, 2).tolist() == [5, 1]
+    assert ranked(jnp.zeros(4)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("method", ["cted", "rrss", "gmkal"])
+def test_the_same_points_in_another_order_are_chosen(grams: np.ndarray, method: str) -> None:
+    order = np.random.default_rng(0).permutation(40)
+    kernels = grams if method == "gmkal" else grams.mean(axis=0)
+    function = partial(getattr(design, method), tolerance=1e-9, max_iterations=3000)
+    found, other = function(kernels), function(kernels[..., order, :][..., order])
+    np.testing.assert_allclose(other.scores, np.asarray(found.scores)[order], atol=1e-3)
+    first = np.asarray(found.ranking)[:5].tolist()
+    assert sorted(order[np.asarray(other.ranking)[:5]].tolist()) == sorted(first)
+
+
+def test_duplicates_are_ranked_by_index(gram: np.ndarray) -> None:
+    active = np.asarray(design.cted(gram).ranking)[:2].tolist()
+    one, other = sorted(active)
+    twice = np.concatenate([np.arange(40), [one, other]])
+    with pytest.warns(UserWarning, match=f"duplicates: 2 points .* point 40 is as point {one};"):
+        found = design.cted(gram[np.ix_(twice, twice)])
+    place = {int(i): k for k, i in enumerate(found.ranking)}
+    assert place[40] == place[one] + 1
+    assert place[41] == place[other] + 1

@@ -1,0 +1,185 @@
+"""Experimental design from features: the same as from Gram matrices, and none of these formed."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles import design as oracle
+
+from jaxmkl import design
+from jaxmkl.design import reconstruction
+from jaxmkl.design.common import Pool
+from jaxmkl.design.lmkal import form
+from jaxmkl.design.reconstruction import products_of, reconstruct, row_sums
+from jaxmkl.design.rrss import coefficients as rrss_coefficients
+from jaxmkl.design.rrss import lengths_of
+
+SINGLE, SEVERAL = ("cted", "rrss", "ted"), ("gmkal", "lmkal")
+
+
+@pytest.fixture(scope="module")
+def features() -> np.ndarray:
+    """Features of three kernels of rank 4 over 36 points, (3, 36, 4)."""
+    draws = np.random.default_rng(11)
+    return draws.normal(size=(3, 36, 4)) * np.array([1.0, 0.5, 2.0])[:, None, None]
+
+
+def grams_of(features: np.ndarray) -> np.ndarray:
+    return features @ np.swapaxes(features, 1, 2)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("weights", [(1.0,), (0.2, 0.5, 0.3)])
+def test_a_step_is_that_of_gram_matrices(features: np.ndarray, weights: tuple) -> None:
+    P = len(weights)
+    w, grams = jnp.asarray(weights), grams_of(features[:P])
+    sizes = np.random.default_rng(0).permutation(np.geomspace(1e-6, 1.0, 36))
+    penalty = 0.7
+    A = oracle.cted_step(oracle.consensus(grams, np.asarray(w)), sizes, penalty)
+    pool = Pool(None, jnp.asarray(features[:P]))
+    d = 2 * jnp.asarray(sizes)
+    found = reconstruct(pool, products_of(pool), w, d, jnp.asarray(penalty))
+    np.testing.assert_allclose(jnp.sqrt(found.norms), oracle.rows(A), rtol=1e-8)
+    np.testing.assert_allclose(found.errors, oracle.errors(grams, A), rtol=1e-8)
+    sums = row_sums(pool, w, d, jnp.asarray(penalty), jnp.asarray(36))
+    np.testing.assert_allclose(sums, np.abs(A).sum(axis=1), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_step_of_rrss_is_that_of_a_gram_matrix(features: np.ndarray) -> None:
+    draws = np.random.default_rng(0)
+    K = grams_of(features)[0]
+    d, c = (np.exp(draws.uniform(-6, 1, size=36)) for _ in range(2))
+    A = oracle.rrss_step(K, d / 2, c)
+    pool = Pool(None, jnp.asarray(features[:1]))
+    norms, residuals = lengths_of(pool, jnp.asarray(d), jnp.asarray(c))
+    np.testing.assert_allclose(jnp.sqrt(norms), oracle.rows(A), rtol=1e-8)
+    R = np.eye(36) - A
+    np.testing.assert_allclose(residuals, np.diag(R.T @ K @ R), rtol=1e-8)
+    np.testing.assert_allclose(rrss_coefficients(jnp.asarray(K), d, c), A, atol=1e-10)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_form_of_weights_is_that_of_gram_matrices(features: np.ndarray) -> None:
+    draws = np.random.default_rng(4)
+    Z, other = draws.dirichlet(np.ones(3), size=(2, 36))
+    d = jnp.asarray(np.exp(draws.normal(size=36)))
+    grams = grams_of(features)
+    A = oracle.cted_step(oracle.consensus(grams, Z), np.asarray(d) / 2, 0.7)
+    f, steepness = form(Pool(None, jnp.asarray(features)), jnp.asarray(Z), d, jnp.asarray(0.7))
+    G = (A - np.eye(36)) @ (A - np.eye(36)).T
+    np.testing.assert_allclose(steepness, (grams * G).max(axis=0).diagonal(), rtol=1e-8)
+    np.testing.assert_allclose(f(jnp.asarray(other)), oracle.localized_form(grams, A, other))
+    slope = jax.grad(f)(jnp.asarray(other))
+    np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("method", [*SINGLE, *SEVERAL])
+def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
+    given = features if method in SEVERAL else features[0]
+    dense = getattr(design, method)(np.matmul(given, np.swapaxes(given, -1, -2)), 0.05)
+    low = getattr(design, method)(features=given, regularization=0.05)
+    # what is left of a kernel after as many points as its rank is rounding
+    shared = 4 if method == "ted" else len(dense.objective)
+    # on a long way that turns by comparisons, rounding grows before both ways meet again
+    exact = method not in ("rrss", "lmkal")
+    rtol = 1e-8 if exact else 1e-5
+    np.testing.assert_allclose(low.objective[:shared], dense.objective[:shared], rtol=rtol)
+    if method == "ted":
+        assert low.ranking[:4].tolist() == dense.ranking[:4].tolist()
+        return
+    largest = float(dense.scores.max())
+    np.testing.assert_allclose(low.scores, dense.scores, atol=(rtol if exact else 1e-3) * largest)
+    np.testing.assert_allclose(low.kernel_weights, dense.kernel_weights, atol=rtol)
+    few = int(dense.num_active)
+    assert int(low.num_active) == few
+    assert low.ranking[:few].tolist() == dense.ranking[:few].tolist()
+    assert bool(low.converged) == bool(dense.converged) is True
+
+
+@pytest.mark.parametrize("method", [*SINGLE, *SEVERAL])
+def test_nothing_of_the_size_of_a_gram_matrix_is_formed(method: str) -> None:
+    n = 3000
+    F = jax.random.normal(jax.random.key(0), (2, n, 8) if method in SEVERAL else (n, 8))
+    settings: dict[str, Any] = {"num_points": 10} if method == "ted" else {"max_iterations": 20}
+    call = partial(getattr(design, method), regularization=0.3, **settings)
+    text = jax.jit(lambda F: call(features=F)).lower(F).as_text()
+    assert f"{n}x{n}" not in text
+    assert f"{n}x8" in text
+    dense = jax.jit(lambda K: call(K)).lower(
+        jax.ShapeDtypeStruct((2, 50, 50) if method in SEVERAL else (50, 50), F.dtype)
+    )
+    assert "50x50" in dense.as_text()  # so the search would find one
+
+
+def test_sums_of_rows_beyond_the_largest_are_their_norms(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = np.random.default_rng(0)
+    F = jnp.asarray(draws.normal(size=(200, 6)), jnp.float32)
+    d = jnp.asarray(np.exp(draws.normal(size=200)), jnp.float32)
+    pool, one = Pool(None, F[None]), jnp.ones((1,), jnp.float32)
+    exact = np.asarray(row_sums(pool, one, d, jnp.asarray(2.0), jnp.asarray(0)))
+    monkeypatch.setattr(reconstruction, "ENTRIES", 0)
+    monkeypatch.setattr(reconstruction, "EXACT_ROWS", 64)
+    few = np.asarray(row_sums(pool, one, d, jnp.asarray(2.0), jnp.asarray(0)))
+    more = np.asarray(row_sums(pool, one, d, jnp.asarray(2.0), jnp.asarray(100)))
+    A = oracle.cted_step(np.asarray(F @ F.T, np.float64), np.asarray(d, np.float64) / 2, 2.0)
+    norms = oracle.rows(A)
+    order = np.argsort(-norms)
+    np.testing.assert_allclose(exact, np.abs(A).sum(axis=1), rtol=1e-3)
+    for found, number in ((few, 64), (more, 128)):
+        np.testing.assert_allclose(found[order[:number]], exact[order[:number]], rtol=1e-4)
+        np.testing.assert_allclose(found[order[number:]], norms[order[number:]], rtol=1e-3)
+        assert found[order[:number]].min() > found[order[number:]].max()
+
+
+SHARDED = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
+from jaxmkl import design
+assert len(jax.devices()) == 8
+mesh = jax.make_mesh((8,), ("pool",), axis_types=(AxisType.Auto,))
+draws = np.random.default_rng(0)
+for name, shape, spec in (
+    ("cted", (4096, 6), Spec("pool", None)),
+    ("gmkal", (3, 4096, 4), Spec(None, "pool", None)),
+):
+    F = draws.normal(size=shape).astype(np.float32)
+    call = lambda F: getattr(design, name)(features=F, regularization=0.05, tolerance=1e-4)
+    whole, split = call(F), call(jax.device_put(F, NamedSharding(mesh, spec)))
+    a, b = (np.asarray(x.objective) for x in (whole, split))
+    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+    np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
+    same = set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())
+    assert len(same) >= 17, (name, len(same))
+    if name == "cted":
+        sharded = jax.ShapeDtypeStruct(shape, F.dtype, sharding=NamedSharding(mesh, spec))
+        text = jax.jit(call).lower(sharded).compile().as_text()
+        assert "f32[512,6]" in text  # a device's share of the features
+        assert "f32[4096,6]" not in text  # and nowhere all of them
+        assert "all-reduce" in text
+print("done")
+"""
+
+
+def test_sharded_along_the_pool() -> None:
+    """Eight devices, each with an eighth of the points, which it keeps to itself."""
+    result = subprocess.run(
+        [sys.executable, "-c", SHARDED],
+        env={
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+            "JAX_PLATFORMS": "cpu",
+            "PATH": "",
+        },
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout == "done\n", result.stderr[-3000:]
