@@ -90,6 +90,7 @@ def descend(
     *,
     tolerance: Any,
     max_iterations: int,
+    limit: Any = None,
     accelerate: bool = True,
 ) -> Descent:
     """Apply a map until its objective hardly falls and its violation is small.
@@ -103,6 +104,7 @@ def descend(
       start: the first point (d,), positive.
       tolerance: see above, a number.
       max_iterations: T, how often the map is applied at most.
+      limit: the same, a number that may be traced.
       accelerate: whether to go beyond plain steps.
     """
     d, dtype = len(start), start.dtype
@@ -117,7 +119,7 @@ def descend(
     state = Descent(start, before, empty, empty, none, none, none, history, yes, no, no)
 
     def going(state: Descent) -> jax.Array:
-        return ~state.done & (state.turn < max_iterations)
+        return ~state.done & (state.turn < (max_iterations if limit is None else limit))
 
     def turn(state: Descent) -> Descent:
         x = jnp.where(state.plain, state.move.point, extrapolated(state))

@@ -41,11 +41,15 @@ from jaxmkl.design.common import (
 from jaxmkl.design.descent import Descent, Move, descend
 from jaxmkl.design.reconstruction import (
     diagonals_of,
+    feature_row_sums,
+    kernel_scales,
     largest_penalty,
     products_of,
     reconstruct,
     row_sums,
+    small_matrix,
 )
+from jaxmkl.design.working_set import by_working_sets, size_of_set
 from jaxmkl.pytree import require
 
 __all__ = ["gmkal"]
@@ -69,6 +73,9 @@ def iterate(
     *,
     max_iterations: int,
     accelerate: bool = True,
+    products: Any = None,
+    start: jax.Array | None = None,
+    limit: Any = None,
 ) -> Descent:
     """The iteration from checked arguments.
 
@@ -77,7 +84,7 @@ def iterate(
     """
     n, dtype = pool.num_points, pool.dtype
     eps = jnp.asarray(smoothing, dtype)
-    products = products_of(pool)
+    products = products_of(pool) if products is None else products
 
     def step(x: jax.Array) -> Move:
         sizes, w = x[:n], x[n:] / jnp.sum(x[n:])
@@ -90,12 +97,14 @@ def iterate(
         steepness = jnp.max(jnp.sqrt(found.norms) / sizes)
         return Move(jnp.concatenate([following, updated]), objective, steepness - 1)
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), weights])
+    if start is None:
+        start = jnp.concatenate([jnp.ones((n,), dtype), weights])
     return descend(
         step,
         start,
         tolerance=tolerance,
         max_iterations=max_iterations,
+        limit=limit,
         accelerate=accelerate,
     )
 
@@ -113,17 +122,35 @@ def solve(
 ) -> Design:
     """The design of a pool from checked arguments; with one kernel it is that of CTED."""
     n, P = pool.num_points, pool.num_kernels
-    end = iterate(pool, weights, penalty, smoothing, tolerance, max_iterations=max_iterations)
-    sizes, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
-    num_active = count_active(end.move.point[:n], smoothing)
-    scores = row_sums(pool, w, 2 * sizes, penalty, num_active)
+    settings = {"tolerance": tolerance, "max_iterations": max_iterations}
+    if pool.gram is not None or n <= size_of_set(P * pool.features.shape[2]):
+        end = iterate(pool, weights, penalty, smoothing, **settings)
+        sizes, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
+        num_active = count_active(end.move.point[:n], smoothing)
+        scores = row_sums(pool, w, 2 * sizes, penalty, num_active)
+        updated, objective, converged = end.move.point[n:], end.objective, end.converged
+    else:
+
+        def on_part(part: Pool, products: Any, start: jax.Array, limit: jax.Array) -> Descent:
+            more = {"products": products, "start": start, "limit": limit}
+            return iterate(part, weights, penalty, smoothing, **settings, **more)
+
+        products = products_of(pool)
+        eps = jnp.asarray(smoothing, pool.dtype)
+        last = by_working_sets(on_part, pool, products, weights, penalty, eps, **settings)
+        num_active = count_active(last.sizes, smoothing)
+        d = 2 * jnp.full((n,), jnp.sqrt(eps)).at[last.rows].set(last.origin)
+        scales = kernel_scales(pool, last.weights)
+        M = small_matrix(products[0][last.rows], scales, 2 * last.origin, penalty)
+        scores = feature_row_sums(products[0], M, scales, d, d * last.slopes, num_active)
+        updated, objective, converged = last.updated, last.objective, last.converged
     found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),
         num_active=num_active,
-        kernel_weights=end.move.point[n:] if P > 1 else jnp.ones((1,), pool.dtype),
-        objective=end.objective,
-        converged=end.converged,
+        kernel_weights=updated if P > 1 else jnp.ones((1,), pool.dtype),
+        objective=objective,
+        converged=converged,
     )
     if P > 1:
         return found

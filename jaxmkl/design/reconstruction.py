@@ -103,7 +103,8 @@ def products_of(pool: Pool) -> Any:
     """What every iteration needs of a pool and no iteration changes."""
     if pool.gram is not None:
         return None
-    F = stacked(pool.features, jnp.ones((pool.num_kernels,), pool.dtype))
+    P, n, r = pool.features.shape
+    F = jnp.moveaxis(pool.features, 0, 1).reshape(n, P * r)
     return F, jnp.dot(F.T, F, precision=HIGHEST)
 
 
@@ -131,9 +132,8 @@ def reconstruct(
         return Reconstruction(norms, jnp.sum(pool.gram * G[None], axis=(1, 2)))
     F, inner = products
     P, r = pool.num_kernels, pool.features.shape[2]
-    scale = jnp.repeat(weights, r, total_repeat_length=P * r)
-    scales = scale[:, None] * scale[None, :]
-    N = small_inverse_squared(F, inner, scales, d, penalty)
+    scales = kernel_scales(pool, weights)
+    N = squared_inverse(small_matrix(F, scales, d, penalty), inner * scales)
     norms = d**2 * jnp.sum(jnp.dot(F, N * scales, precision=HIGHEST) * F, axis=1)
     errors = penalty**2 * jnp.sum(jnp.diagonal(N).reshape(P, r), axis=1) / weights**2
     return Reconstruction(jnp.maximum(norms, 0), errors)
@@ -145,12 +145,17 @@ def small_matrix(F: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Arr
     return shifted(jnp.dot(rooted.T, rooted, precision=HIGHEST) * scales, penalty)
 
 
-def small_inverse_squared(
-    F: jax.Array, inner: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Array
-) -> jax.Array:
-    """N (k, k) = M^-1 F' F M^-1."""
-    factor = jax.lax.linalg.cholesky(small_matrix(F, scales, d, penalty), symmetrize_input=False)
-    half = jax.scipy.linalg.cho_solve((factor, True), inner * scales)
+def kernel_scales(pool: Pool, weights: jax.Array) -> jax.Array:
+    """w_s w_t (P r, P r) for each pair of features, of kernels s and t."""
+    P, r = pool.num_kernels, pool.features.shape[2]
+    scale = jnp.repeat(weights, r, total_repeat_length=P * r)
+    return scale[:, None] * scale[None, :]
+
+
+def squared_inverse(M: jax.Array, inner: jax.Array) -> jax.Array:
+    """N (k, k) = M^-1 F' F M^-1 from M and F'F."""
+    factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
+    half = jax.scipy.linalg.cho_solve((factor, True), inner)
     return jax.scipy.linalg.cho_solve((factor, True), half.T)
 
 
@@ -167,25 +172,29 @@ def row_sums(
     if pool.gram is not None:
         R = coefficients(consensus(pool.gram, weights), d, penalty)[1]
         return jnp.sum(jnp.abs(jnp.eye(n, dtype=R.dtype) - R), axis=1)
-    F = stacked(pool.features, weights)
-    return feature_row_sums(F, d, penalty, num_active)
+    F, inner = products_of(pool)
+    scales = kernel_scales(pool, weights)
+    M = small_matrix(F, scales, d, penalty)
+    N = squared_inverse(M, inner * scales) * scales
+    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
+    norms = d * jnp.sqrt(jnp.maximum(squares, 0))
+    return feature_row_sums(F, M, scales, d, norms, num_active)
 
 
 def feature_row_sums(
-    F: jax.Array, d: jax.Array, penalty: jax.Array, num_active: jax.Array
+    F: jax.Array,
+    M: jax.Array,
+    scales: jax.Array,
+    d: jax.Array,
+    norms: jax.Array,
+    num_active: jax.Array,
 ) -> jax.Array:
-    """:func:`row_sums` from the features (n, k) of the consensus kernel."""
-    k = F.shape[1]
-    M = small_matrix(F, jnp.ones((k, k), F.dtype), d, penalty)
+    """:func:`row_sums` from features (n, k), M, the features' scales and the rows' norms."""
     factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
-    inner = jnp.dot(F.T, F, precision=HIGHEST)
-    half = jax.scipy.linalg.cho_solve((factor, True), inner)
-    N = jax.scipy.linalg.cho_solve((factor, True), half.T)
-    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
-    norms = d * jnp.sqrt(jnp.maximum(squares, 0))
+    middle = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(M), dtype=M.dtype)) * scales
 
     def left(rows: jax.Array) -> jax.Array:
-        return jax.scipy.linalg.cho_solve((factor, True), F[rows].T).T
+        return jnp.dot(F[rows], middle, precision=HIGHEST)
 
     return blockwise_row_sums(left, F, d, norms, num_active)
 
