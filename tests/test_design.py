@@ -144,7 +144,7 @@ def test_a_step_is_the_literal_one(gram: np.ndarray) -> None:
     np.testing.assert_allclose(jnp.sqrt(found.norms), oracle.rows(wanted), rtol=1e-6)
     R = np.eye(n) - wanted
     np.testing.assert_allclose(found.errors, [np.trace(R.T @ gram @ R)], rtol=1e-9)
-    sums = row_sums(pool, one, 2 * jnp.asarray(sizes), jnp.asarray(penalty), jnp.asarray(n))
+    sums = row_sums(pool, one, 2 * jnp.asarray(sizes), jnp.asarray(penalty))
     np.testing.assert_allclose(sums, np.abs(wanted).sum(axis=1), rtol=1e-6)
 
 

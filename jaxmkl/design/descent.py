@@ -91,6 +91,7 @@ def descend(
     tolerance: Any,
     max_iterations: int,
     limit: Any = None,
+    leave: Callable[["Descent"], jax.Array] | None = None,
     accelerate: bool = True,
 ) -> Descent:
     """Apply a map until its objective hardly falls and its violation is small.
@@ -105,6 +106,7 @@ def descend(
       tolerance: see above, a number.
       max_iterations: T, how often the map is applied at most.
       limit: the same, a number that may be traced.
+      leave: when to stop besides, by the state.
       accelerate: whether to go beyond plain steps.
     """
     d, dtype = len(start), start.dtype
@@ -119,7 +121,8 @@ def descend(
     state = Descent(start, before, empty, empty, none, none, none, history, yes, no, no)
 
     def going(state: Descent) -> jax.Array:
-        return ~state.done & (state.turn < (max_iterations if limit is None else limit))
+        on = ~state.done & (state.turn < (max_iterations if limit is None else limit))
+        return on if leave is None else on & ~leave(state)
 
     def turn(state: Descent) -> Descent:
         x = jnp.where(state.plain, state.move.point, extrapolated(state))

@@ -41,13 +41,10 @@ from jaxmkl.design.common import (
 from jaxmkl.design.descent import Descent, Move, descend
 from jaxmkl.design.reconstruction import (
     diagonals_of,
-    feature_row_sums,
-    kernel_scales,
     largest_penalty,
     products_of,
     reconstruct,
     row_sums,
-    small_matrix,
 )
 from jaxmkl.design.working_set import by_working_sets, size_of_set
 from jaxmkl.pytree import require
@@ -75,12 +72,13 @@ def iterate(
     accelerate: bool = True,
     products: Any = None,
     start: jax.Array | None = None,
-    limit: Any = None,
+    **more: Any,
 ) -> Descent:
     """The iteration from checked arguments.
 
     Its points (n + P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
-    coefficients are those that follow from its origin.
+    coefficients are those that follow from its origin. What is given beside goes to
+    :func:`jaxmkl.design.descent.descend`.
     """
     n, dtype = pool.num_points, pool.dtype
     eps = jnp.asarray(smoothing, dtype)
@@ -104,7 +102,7 @@ def iterate(
         start,
         tolerance=tolerance,
         max_iterations=max_iterations,
-        limit=limit,
+        **more,
         accelerate=accelerate,
     )
 
@@ -123,27 +121,23 @@ def solve(
     """The design of a pool from checked arguments; with one kernel it is that of CTED."""
     n, P = pool.num_points, pool.num_kernels
     settings = {"tolerance": tolerance, "max_iterations": max_iterations}
-    if pool.gram is not None or n <= size_of_set(P * pool.features.shape[2]):
+    if pool.gram is not None or n <= size_of_set(pool):
         end = iterate(pool, weights, penalty, smoothing, **settings)
-        sizes, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
-        num_active = count_active(end.move.point[:n], smoothing)
-        scores = row_sums(pool, w, 2 * sizes, penalty, num_active)
-        updated, objective, converged = end.move.point[n:], end.objective, end.converged
+        origin, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
+        sizes, updated = end.move.point[:n], end.move.point[n:]
+        objective, converged = end.objective, end.converged
     else:
 
-        def on_part(part: Pool, products: Any, start: jax.Array, limit: jax.Array) -> Descent:
-            more = {"products": products, "start": start, "limit": limit}
-            return iterate(part, weights, penalty, smoothing, **settings, **more)
+        def on_part(part: Pool, products: Any, start: jax.Array, **more: Any) -> Descent:
+            more = {"products": products, "start": start, **settings, **more}
+            return iterate(part, weights, penalty, smoothing, **more)
 
-        products = products_of(pool)
         eps = jnp.asarray(smoothing, pool.dtype)
-        last = by_working_sets(on_part, pool, products, weights, penalty, eps, **settings)
-        num_active = count_active(last.sizes, smoothing)
-        d = 2 * jnp.full((n,), jnp.sqrt(eps)).at[last.rows].set(last.origin)
-        scales = kernel_scales(pool, last.weights)
-        M = small_matrix(products[0][last.rows], scales, 2 * last.origin, penalty)
-        scores = feature_row_sums(products[0], M, scales, d, d * last.slopes, num_active)
-        updated, objective, converged = last.updated, last.objective, last.converged
+        last = by_working_sets(on_part, pool, weights, penalty, eps, **settings)
+        origin, w, sizes, updated = last.origin, last.weights, last.sizes, last.updated
+        objective, converged = last.objective, last.converged
+    num_active = count_active(sizes, smoothing)
+    scores = row_sums(pool, w, 2 * origin, penalty, 2 * jnp.sqrt(smoothing))
     found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),

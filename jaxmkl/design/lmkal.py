@@ -253,7 +253,7 @@ def _solve(
     sizes, before = parts(end.origin, n)
     num_active = count_active(end.move.point[:n], smoothing)
     one = jnp.ones((1,), pool.dtype)
-    scores = row_sums(localized(pool, before), one, 2 * sizes, penalty, num_active)
+    scores = row_sums(localized(pool, before), one, 2 * sizes, penalty)
     return Design(
         scores=scores,
         ranking=ranked(scores, num_points),

@@ -23,9 +23,9 @@ from jaxmkl.design.common import Pool
 __all__ = ["Reconstruction", "largest_penalty", "reconstruct", "row_sums"]
 
 HIGHEST = jax.lax.Precision.HIGHEST
-# Rows whose sums of absolute values are computed at least, of features, and at a time.
+# From features: rows whose sums are worked out where A has more entries than these, and at once.
 EXACT_ROWS, ROWS_AT_ONCE = 4096, 64
-ENTRIES = 2**31  # of A that may be summed over whatever the number of active rows
+ENTRIES = 2**31
 
 
 class Reconstruction(NamedTuple):
@@ -160,13 +160,20 @@ def squared_inverse(M: jax.Array, inner: jax.Array) -> jax.Array:
 
 
 def row_sums(
-    pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, num_active: jax.Array
+    pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, floor: Any = 0.0
 ) -> jax.Array:
     """Sums of the absolute values of the rows of A (n,).
 
     From features that is done for the rows of largest norm: for all where A has at most 2^31
-    entries, else for 4,096 or, where more are active, for so many. The others get their norm,
-    which is less than the sum and so leaves their place behind the others.
+    entries, else for 4,096. The others get their norm, which is less than the sum and so leaves
+    their place behind the others.
+
+    Args:
+      pool: the kernels.
+      weights: w (P,).
+      d: the reciprocals of D (n,), of features also zero.
+      penalty: lambda, a number.
+      floor: what rows are worked out with whose d is less.
     """
     n = pool.num_points
     if pool.gram is not None:
@@ -175,36 +182,25 @@ def row_sums(
     F, inner = products_of(pool)
     scales = kernel_scales(pool, weights)
     M = small_matrix(F, scales, d, penalty)
-    N = squared_inverse(M, inner * scales) * scales
-    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
-    norms = d * jnp.sqrt(jnp.maximum(squares, 0))
-    return feature_row_sums(F, M, scales, d, norms, num_active)
-
-
-def feature_row_sums(
-    F: jax.Array,
-    M: jax.Array,
-    scales: jax.Array,
-    d: jax.Array,
-    norms: jax.Array,
-    num_active: jax.Array,
-) -> jax.Array:
-    """:func:`row_sums` from features (n, k), M, the features' scales and the rows' norms."""
+    d = jnp.maximum(d, floor)
+    norms = d * slopes_of(F, squared_inverse(M, inner * scales) * scales)
     factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
     middle = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(M), dtype=M.dtype)) * scales
 
     def left(rows: jax.Array) -> jax.Array:
         return jnp.dot(F[rows], middle, precision=HIGHEST)
 
-    return blockwise_row_sums(left, F, d, norms, num_active)
+    return blockwise_row_sums(left, F, d, norms)
+
+
+def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
+    """sqrt(F_i N F_i') (n,)."""
+    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
+    return jnp.sqrt(jnp.maximum(squares, 0))
 
 
 def blockwise_row_sums(
-    left: Callable[[jax.Array], jax.Array],
-    right: jax.Array,
-    d: jax.Array,
-    norms: jax.Array,
-    num_active: jax.Array,
+    left: Callable[[jax.Array], jax.Array], right: jax.Array, d: jax.Array, norms: jax.Array
 ) -> jax.Array:
     """Sums of absolute values (n,) of rows of A = diag(d) L R', or their norms.
 
@@ -213,11 +209,9 @@ def blockwise_row_sums(
       right: R (n, k).
       d: the factor of each row (n,).
       norms: the rows' norms (n,).
-      num_active: how many rows do not vanish.
     """
     n = len(right)
-    least = n if n * n <= ENTRIES else EXACT_ROWS
-    wanted = jnp.minimum(n, jnp.maximum(num_active, least))
+    wanted = n if n * n <= ENTRIES else min(n, EXACT_ROWS)
     order = jnp.argsort(-norms, stable=True)
     B = min(n, ROWS_AT_ONCE)
 

@@ -133,9 +133,8 @@ def _solve(
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
     else:
         H, G = factors(pool.features[0], d, c)
-        scores = blockwise_row_sums(
-            lambda rows: H[rows], G, d, jnp.sqrt(lengths_of(pool, d, c)[0]), num_active
-        )
+        norms = jnp.sqrt(lengths_of(pool, d, c)[0])
+        scores = blockwise_row_sums(lambda rows: H[rows], G, d, norms)
     found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),
