@@ -206,7 +206,7 @@ def gmkal(
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design
     >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
-    >>> grams = jnp.stack([x @ x.T, jnp.exp(-jnp.sum((x[:, None] - x) ** 2, axis=2))])
+    >>> grams = jnp.stack([x @ x.T, jnp.exp(-jnp.sum((x[:, None] - x[None]) ** 2, axis=2))])
     >>> found = design.gmkal(grams, num_points=2)
     >>> found.ranking.shape, found.kernel_weights.shape, bool(found.converged)
     ((2,), (2,), True)

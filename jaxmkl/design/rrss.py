@@ -188,7 +188,7 @@ def rrss(
     >>> from jaxmkl import design
     >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
     >>> design.rrss(x @ x.T, num_points=2).ranking.tolist()
-    [4, 3]
+    [4, 2]
     """
     pool = pool_of("rrss", "gram", gram, features, stacked=False)
     num_points = points_wanted("rrss", num_points, pool.num_points)

@@ -32,6 +32,7 @@ from jaxmkl.design.reconstruction import (
 
 __all__ = ["Found", "by_working_sets", "size_of_set"]
 
+LARGE = 1e-2  # share of the largest row; a working set has room for twice the rows above it
 ROUNDS = 30  # working sets at most
 STEPS_OF_ALL = 10  # at least, that go through the whole pool before the first working set
 
@@ -102,7 +103,9 @@ def by_working_sets(
         return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), 100 * root)
 
     def few_left(state: Descent) -> jax.Array:
-        return (state.turn >= STEPS_OF_ALL) & (jnp.sum(is_active(state.move.point[:n])) <= m // 2)
+        sizes = state.move.point[:n]
+        large = jnp.sum(sizes > LARGE * jnp.max(sizes))
+        return (state.turn >= STEPS_OF_ALL) & (large <= m // 2)
 
     def going(state: Found) -> jax.Array:
         return ~state.converged & (state.turn < max_iterations) & (state.round < ROUNDS)
