@@ -6,9 +6,14 @@ where it goes (Anderson, 1965): the next point is
 
     g_k - sum_j c_j (g_{j+1} - g_j),     c least squares for the residuals f = g - x.
 
-A point that does not lower the objective is refused; then follows the plain step g_k and the
-memory starts anew. So the objective falls in every iteration that counts, and the iteration
-stands still only where the plain one does.
+Far from the minimum that tells little, since sizes grow and vanish by factors. So the first steps
+go further along the plain one,
+
+    x (g / x)^s,     s = 1, 1.5, 1.5², ..., at most 16,
+
+until one of them is refused. A point that does not lower the objective is refused; then follows
+the plain step g_k and the memory starts anew. So the objective falls in every iteration that
+counts, and the iteration stands still only where the plain one does.
 """
 
 from collections.abc import Callable
@@ -21,6 +26,7 @@ __all__ = ["Descent", "Move", "descend"]
 
 MEMORY = 6  # past steps the next point is made of
 REACH = 10.0  # a point lies between a tenth and ten times the plain step
+LONGER, LONGEST = 1.5, 16.0  # by what the first steps become longer, and how long at most
 
 
 class Move(NamedTuple):
@@ -50,6 +56,7 @@ class Descent(NamedTuple):
       length: how many steps were accepted.
       objective: history (T,), NaN behind its end.
       plain: whether the next step is plain.
+      stretch: s of the first steps, 0 once one was refused.
       done: whether to stop.
       converged: whether that is by the tolerance.
     """
@@ -63,6 +70,7 @@ class Descent(NamedTuple):
     length: jax.Array
     objective: jax.Array
     plain: jax.Array
+    stretch: jax.Array
     done: jax.Array
     converged: jax.Array
 
@@ -82,6 +90,11 @@ def extrapolated(state: Descent) -> jax.Array:
     point = g - jnp.dot(c, state.images, precision=jax.lax.Precision.HIGHEST)
     point = jnp.where(jnp.isfinite(point), point, g)
     return jnp.clip(point, g / REACH, g * REACH)
+
+
+def stretched(state: Descent) -> jax.Array:
+    """The next point (d,) further along the last step."""
+    return state.origin * (state.move.point / state.origin) ** state.stretch
 
 
 def descend(
@@ -118,14 +131,16 @@ def descend(
     history = jnp.full((max_iterations,), jnp.nan, dtype)
     empty = jnp.zeros((MEMORY, d), dtype)
     before = Move(start, above, above)
-    state = Descent(start, before, empty, empty, none, none, none, history, yes, no, no)
+    once = jnp.asarray(1, dtype)
+    state = Descent(start, before, empty, empty, none, none, none, history, yes, once, no, no)
 
     def going(state: Descent) -> jax.Array:
         on = ~state.done & (state.turn < (max_iterations if limit is None else limit))
         return on if leave is None else on & ~leave(state)
 
     def turn(state: Descent) -> Descent:
-        x = jnp.where(state.plain, state.move.point, extrapolated(state))
+        beyond = jnp.where(state.stretch > 0, stretched(state), extrapolated(state))
+        x = jnp.where(state.plain, state.move.point, beyond)
         move = step(x)
         fall = state.move.objective - move.objective
         accepted = fall >= 0  # False for NaN
@@ -152,6 +167,7 @@ def descend(
             length=state.length + accepted.astype(jnp.int32),
             objective=state.objective.at[place].set(move.objective, mode="drop"),
             plain=~accepted | (not accelerate),
+            stretch=jnp.where(accepted, jnp.minimum(LONGER * state.stretch, LONGEST), 0),
             done=converged | stuck,
             converged=converged,
         )

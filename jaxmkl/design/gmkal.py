@@ -46,7 +46,7 @@ from jaxmkl.design.reconstruction import (
     reconstruct,
     row_sums,
 )
-from jaxmkl.design.working_set import by_working_sets, size_of_set
+from jaxmkl.design.working_set import by_working_sets, worth_it
 from jaxmkl.pytree import require
 
 __all__ = ["gmkal"]
@@ -91,9 +91,13 @@ def iterate(
         updated = weights_of(found.errors)
         objective = jnp.sum(updated**2 * found.errors)
         objective += penalty * jnp.sum(following - jnp.sqrt(eps))
-        # 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A
-        steepness = jnp.max(jnp.sqrt(found.norms) / sizes)
-        return Move(jnp.concatenate([following, updated]), objective, steepness - 1)
+        # 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A: at most 1, and 1 where a row
+        # is not zero
+        norms = jnp.sqrt(found.norms)
+        steepness = norms / sizes
+        gap = penalty * jnp.sum(norms * jnp.abs(1 - steepness)) / objective
+        violation = jnp.maximum(jnp.max(steepness) - 1, gap)
+        return Move(jnp.concatenate([following, updated]), objective, violation)
 
     if start is None:
         start = jnp.concatenate([jnp.ones((n,), dtype), weights])
@@ -121,7 +125,7 @@ def solve(
     """The design of a pool from checked arguments; with one kernel it is that of CTED."""
     n, P = pool.num_points, pool.num_kernels
     settings = {"tolerance": tolerance, "max_iterations": max_iterations}
-    if pool.gram is not None or n <= size_of_set(pool):
+    if not worth_it(pool):
         end = iterate(pool, weights, penalty, smoothing, **settings)
         origin, w = end.origin[:n], end.origin[n:] / jnp.sum(end.origin[n:])
         sizes, updated = end.move.point[:n], end.move.point[n:]

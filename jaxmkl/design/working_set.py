@@ -1,16 +1,16 @@
 """GMKAL and CTED on pools too large to go through in every iteration.
 
-Where few rows a^i of the coefficients are not zero at the minimum, the others need no work: with
-d_i = 0 a row drops out of M = lambda I + F' S² F. So once few are left, the iteration goes
-through a working set of points alone. These reconstruct all points of the pool: that is in F'F
-(k, k), worked out once. After each working set one pass over the pool finds the points that
-violate the conditions
+A row a^i of the coefficients that is zero needs no work: with d_i = 0 it drops out of
+M = lambda I + F' S² F (k, k), a matrix of k (k + 1) / 2 numbers, so there is a minimum with no
+more rows than these. After some steps that go through all of the pool, the iteration therefore
+goes through a working set of k² points alone, for some steps at a time. These reconstruct all
+points of the pool: that is in F'F (k, k), worked out once. After each working set one pass over
+the pool finds the points that violate the conditions
 
     2 |row i of K (I - A)| = 2 lambda sqrt(F_i N F_i') <= lambda,
 
 and these take the places of points that are not active, until none does. What is found is the
-minimum over the whole pool, to the same tolerance. Pools of points that can stand in for each
-other keep many rows; then all steps go through all of the pool.
+minimum over the whole pool, to the same tolerance.
 """
 
 from typing import Any, NamedTuple
@@ -30,11 +30,11 @@ from jaxmkl.design.reconstruction import (
     squared_inverse,
 )
 
-__all__ = ["Found", "by_working_sets", "size_of_set"]
+__all__ = ["Found", "by_working_sets", "worth_it"]
 
-LARGE = 1e-2  # share of the largest row; a working set has room for twice the rows above it
-ROUNDS = 30  # working sets at most
-STEPS_OF_ALL = 10  # at least, that go through the whole pool before the first working set
+STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
+STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
+WORTH = 4  # a working set is used where the pool is at least that much larger
 
 
 class Found(NamedTuple):
@@ -50,7 +50,6 @@ class Found(NamedTuple):
       objective: history (T,).
       length: how many values it has.
       turn: how often the map was applied.
-      round: how many working sets there were.
       converged: whether the last one ended by its tolerance and no point outside violates.
     """
 
@@ -63,13 +62,17 @@ class Found(NamedTuple):
     objective: jax.Array
     length: jax.Array
     turn: jax.Array
-    round: jax.Array
     converged: jax.Array
 
 
 def size_of_set(pool: Pool) -> int:
     """How many points a working set has."""
-    return max(4096, 8 * pool.num_kernels * pool.features.shape[2])
+    return max(4096, (pool.num_kernels * pool.features.shape[2]) ** 2)
+
+
+def worth_it(pool: Pool) -> bool:
+    """Whether the pool is so much larger than a working set that this pays."""
+    return pool.gram is None and pool.num_points >= WORTH * size_of_set(pool)
 
 
 def by_working_sets(
@@ -102,20 +105,19 @@ def by_working_sets(
     def is_active(sizes: jax.Array) -> jax.Array:
         return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), 100 * root)
 
-    def few_left(state: Descent) -> jax.Array:
-        sizes = state.move.point[:n]
-        large = jnp.sum(sizes > LARGE * jnp.max(sizes))
-        return (state.turn >= STEPS_OF_ALL) & (large <= m // 2)
+    def started(state: Descent) -> jax.Array:
+        return state.turn >= STEPS_OF_ALL
 
     def going(state: Found) -> jax.Array:
-        return ~state.converged & (state.turn < max_iterations) & (state.round < ROUNDS)
+        return ~state.converged & (state.turn < max_iterations)
 
     def turn(state: Found) -> Found:
         rows = jnp.sort(jax.lax.top_k(state.priority, m)[1].astype(jnp.int32))
         part = Pool(None, pool.features[:, rows])
         own = F[rows], inner
+        limit = jnp.minimum(STEPS_OF_SET, max_iterations - state.turn)
         start = jnp.concatenate([state.start[rows], state.updated])
-        end: Descent = iterate(part, own, start, limit=max_iterations - state.turn)
+        end: Descent = iterate(part, own, start, limit=limit)
         origin, w = end.origin[:m], end.origin[m:] / jnp.sum(end.origin[m:])
         sizes = jnp.full((n,), root).at[rows].set(end.move.point[:m])
         scales = kernel_scales(pool, w)
@@ -142,12 +144,11 @@ def by_working_sets(
             objective=jnp.where(inside, lowest, state.objective),
             length=state.length + end.length,
             turn=state.turn + end.turn,
-            round=state.round + 1,
             converged=end.converged & (outside <= 1 + jnp.sqrt(tolerance)),
         )
 
     start = jnp.concatenate([jnp.ones((n,), dtype), weights])
-    whole: Descent = iterate(pool, products, start, leave=few_left)
+    whole: Descent = iterate(pool, products, start, leave=started)
     sizes = whole.move.point[:n]
     first = Found(
         sizes=sizes,
@@ -159,7 +160,6 @@ def by_working_sets(
         objective=whole.objective,
         length=whole.length,
         turn=whole.turn,
-        round=jnp.asarray(0, jnp.int32),
         converged=whole.converged,
     )
     return jax.lax.while_loop(going, turn, first)
