@@ -197,6 +197,25 @@ def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, sha
     assert history(below)[-1] < wanted
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("method", ["gmkal", "lmkal"])
+def test_several_kernels_choose_nothing_where_none_of_them_would(
+    grams: np.ndarray, method: str
+) -> None:
+    bound = 2 * np.linalg.norm(grams, axis=1).max()
+    with pytest.warns(UserWarning, match=f"{method}: regularization .* at or above lambda_max"):
+        found = getattr(design, method)(grams, bound, absolute=True)
+    assert int(found.num_active) == 0
+    assert float(jnp.max(found.scores)) == 0.0
+    assert bool(found.converged)
+    errors = np.diagonal(grams, axis1=1, axis2=2)
+    errors = errors.sum(axis=1, keepdims=True) if method == "gmkal" else errors
+    np.testing.assert_allclose(history(found), [np.sum(1 / np.sum(1 / errors, axis=0))])
+    wanted = (1 / errors) / np.sum(1 / errors, axis=0)
+    weights = found.kernel_weights.reshape(-1, len(grams)).T
+    np.testing.assert_allclose(weights, wanted, atol=2e-3)
+
+
 def test_lambda_max_is_where_the_conditions_of_none_begin_to_hold(gram: np.ndarray) -> None:
     zero = np.zeros_like(gram)
     largest = oracle.largest_penalty(gram)

@@ -237,8 +237,8 @@ def penalty_of(
     if vanish and not traced(penalty, largest) and float(penalty) >= float(largest):
         warnings.warn(
             f"{owner}: regularization {float(given):.4g} makes a penalty of {float(penalty):.4g}, "
-            f"which is at or above lambda_max = {float(largest):.4g}: all coefficients vanish and "
-            "the ranking means nothing",
+            f"which is at or above lambda_max = {float(largest):.4g}: all coefficients vanish (of "
+            "several kernels: while their weights are equal) and the ranking means nothing",
             UserWarning,
             stacklevel=3,
         )
@@ -263,7 +263,7 @@ def unless_zero(found: Design, zero: jax.Array, value: jax.Array) -> Design:
 
     Args:
       found: the design.
-      zero: whether the penalty is at or above lambda_max, where no coefficients are better.
+      zero: whether no coefficients are better, as they are from lambda_max on.
       value: the objective of none.
     """
     n = len(found.scores)
@@ -276,6 +276,22 @@ def unless_zero(found: Design, zero: jax.Array, value: jax.Array) -> Design:
         converged=jnp.ones_like(found.converged),
     )
     return jax.tree.map(lambda a, b: jnp.where(zero, a, b), nothing, found)
+
+
+def without_smoothing(
+    objective: jax.Array, sizes: jax.Array, penalty: jax.Array, eps: Any
+) -> jax.Array:
+    """The last value of an ``objective`` (T,) with |a^i| for sqrt(|a^i|² + eps) - sqrt(eps).
+
+    Args:
+      objective: the history, NaN behind its end.
+      sizes: sqrt(|a^i|² + eps) of the rows (n,).
+      penalty: lambda, a number.
+      eps: the smoothing.
+    """
+    last = objective[jnp.sum(jnp.isfinite(objective)) - 1]
+    norms = jnp.sqrt(jnp.maximum(sizes**2 - eps, 0))
+    return last + penalty * jnp.sum(norms - (sizes - jnp.sqrt(eps)))
 
 
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:

@@ -147,7 +147,9 @@ def descend(
         near = (fall <= tolerance * jnp.abs(move.objective)) & accepted
         converged = near & (move.violation <= jnp.sqrt(tolerance))
         stuck = ~accepted & state.plain
-        converged |= stuck & (state.move.violation <= jnp.sqrt(tolerance))
+        # a point beyond a plain step may violate where that step does not
+        violation = jnp.minimum(state.move.violation, move.violation)
+        converged |= stuck & (violation <= jnp.sqrt(tolerance))
 
         def kept(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)

@@ -37,6 +37,7 @@ from jaxmkl.design.common import (
     traced,
     unless_zero,
     warn_of_few,
+    without_smoothing,
 )
 from jaxmkl.design.descent import Descent, Move, descend
 from jaxmkl.design.reconstruction import (
@@ -150,10 +151,14 @@ def solve(
         objective=objective,
         converged=converged,
     )
-    if P > 1:
-        return found
-    zero = penalty >= largest_penalty(pool, weights)
-    return unless_zero(found, zero, jnp.sum(diagonals_of(pool)))
+    # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t as 1 / e_t
+    none = 1 / jnp.sum(1 / jnp.sum(diagonals_of(pool), axis=1))
+    if P == 1:
+        zero = penalty >= largest_penalty(pool, weights)
+    else:
+        eps = jnp.asarray(smoothing, pool.dtype)
+        zero = none <= without_smoothing(objective, sizes, penalty, eps)
+    return unless_zero(found, zero, none)
 
 
 def checked_weights(owner: str, weights: Any, num_kernels: int, dtype: Any) -> jax.Array:

@@ -43,7 +43,9 @@ from jaxmkl.design.common import (
     pool_of,
     ranked,
     traced,
+    unless_zero,
     warn_of_few,
+    without_smoothing,
 )
 from jaxmkl.design.descent import Descent, Move, descend
 from jaxmkl.design.gmkal import solve
@@ -254,7 +256,7 @@ def _solve(
     num_active = count_active(end.move.point[:n], smoothing)
     one = jnp.ones((1,), pool.dtype)
     scores = row_sums(localized(pool, before), one, 2 * sizes, penalty)
-    return Design(
+    found = Design(
         scores=scores,
         ranking=ranked(scores, num_points),
         num_active=num_active,
@@ -262,6 +264,14 @@ def _solve(
         objective=end.objective,
         converged=end.converged,
     )
+    # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it as 1 / K_t(i, i)
+    diagonals = diagonals_of(pool)
+    smallest = jnp.min(diagonals, axis=0, keepdims=True)
+    shares = jnp.where(diagonals > 0, smallest / diagonals, 1)
+    none = jnp.sum(smallest / jnp.sum(shares, axis=0, keepdims=True))
+    eps = jnp.asarray(smoothing, pool.dtype)
+    zero = none <= without_smoothing(end.objective, end.move.point[:n], penalty, eps)
+    return unless_zero(found, zero, none)
 
 
 def _start(weights: Any, pool: Pool) -> jax.Array:
