@@ -30,8 +30,12 @@ from jaxmkl.kernels import Linear as Linear
 from jaxmkl.kernels import Polynomial as Polynomial
 from jaxmkl.kernels import WeightedSum as WeightedSum
 from jaxmkl.kernels import kernel_alignment as kernel_alignment
+from jaxmkl.kernels import median_distance as median_distance
 from jaxmkl.labelling import Always as Always
+from jaxmkl.labelling import Chance as Chance
 from jaxmkl.labelling import Confidence as Confidence
+from jaxmkl.labelling import Margin as Margin
+from jaxmkl.labelling import Unsure as Unsure
 from jaxmkl.learner import Learner as Learner
 from jaxmkl.learner import Output as Output
 from jaxmkl.learner import Prediction as Prediction
@@ -41,6 +45,8 @@ from jaxmkl.learners.feature_mkl import amkl_aks as amkl_aks
 from jaxmkl.learners.feature_mkl import expert_mkl as expert_mkl
 from jaxmkl.learners.feature_mkl import omkl_aks as omkl_aks
 from jaxmkl.learners.feature_mkl import raker as raker
+from jaxmkl.learners.multitask import MultiTask as MultiTask
+from jaxmkl.learners.multitask import multitask as multitask
 from jaxmkl.learners.okl_gd import OwnKernels as OwnKernels
 from jaxmkl.learners.okl_gd import okl_gd as okl_gd
 from jaxmkl.learners.oks_sil import HypothesisSketch as HypothesisSketch
@@ -68,6 +74,7 @@ from jaxmkl.learners.wrappers import label_budget as label_budget
 from jaxmkl.learners.wrappers import scaled as scaled
 from jaxmkl.local_rules import OGD as OGD
 from jaxmkl.local_rules import RLS as RLS
+from jaxmkl.nystroem import SampledDictionary as SampledDictionary
 from jaxmkl.random_features import FourierFeatures as FourierFeatures
 from jaxmkl.registry import LEARNERS as LEARNERS
 from jaxmkl.scaling import RunningMoments as RunningMoments

@@ -40,6 +40,7 @@ __all__ = [
     "ShiftInvariantKernel",
     "WeightedSum",
     "kernel_alignment",
+    "median_distance",
     "pairwise_products",
 ]
 
@@ -557,3 +558,30 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     zero = jnp.zeros((kernels.num_kernels,), X.dtype)
     (along, squares), _ = jax.lax.scan(add, (zero, zero), (rows, labels, there))
     return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))
+
+
+def median_distance(X: Any, most: int = 1000) -> float:
+    """Median Euclidean distance of the rows of ``X`` (n, D), a bandwidth to start from.
+
+    Args:
+      X: at least two rows, finite.
+      most: of more rows than these, so many at even distances are taken.
+
+    Raises:
+      ValueError: for a shape that does not fit, or rows that are all the same.
+
+    >>> import numpy as np
+    >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    5.0
+    """
+    X = np.asarray(X)
+    if X.ndim != 2 or len(X) < 2:
+        raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
+    rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
+    squares = np.asarray(pairwise_products(jnp.asarray(rows), jnp.asarray(rows)).squared_distance)
+    above = squares[np.triu_indices(len(rows), 1)]
+    # where more than half are 0, of the others
+    median = np.median(above) or np.median(above[above > 0] if (above > 0).any() else above)
+    if not (np.isfinite(median) and median > 0):
+        raise ValueError("median_distance: X must have finite rows that are not all the same")
+    return float(np.sqrt(median))

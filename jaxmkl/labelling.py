@@ -1,6 +1,8 @@
-"""When to ask for a label: rules that look at the experts before the label is seen.
+"""When to ask for a label: rules that look at what is known before the label is seen.
 
-A rule's state is a pytree of its own inside the learner's state.
+Rules of learners with experts look at these (``query``), and their state is a pytree of its own
+inside the learner's state. Rules of classifiers that know how sure they are look at the margin and
+its variance (``ask``), and have no state.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -10,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxmkl import pytree
 
-__all__ = ["Always", "Confidence", "Labelling"]
+__all__ = ["Always", "Chance", "Confidence", "Labelling", "Margin", "Sureness", "Unsure"]
 
 
 class Experts(NamedTuple):
@@ -43,6 +45,10 @@ class Always:
         return ()
 
     def query(self, state: tuple, experts: Experts) -> jax.Array:
+        """True."""
+        return jnp.asarray(True)
+
+    def ask(self, sureness: "Sureness") -> jax.Array:
         """True."""
         return jnp.asarray(True)
 
@@ -121,3 +127,123 @@ class Confidence:
     def update(self, state: ConfidenceState, asked: jax.Array) -> ConfidenceState:
         """Count the skips in a row."""
         return ConfidenceState(jnp.where(asked, 0, state.skips + 1))
+
+
+class Sureness(NamedTuple):
+    """What a rule of ``ask`` looks at, each a number.
+
+    Attributes:
+      margin: |f|, the distance of the prediction from 0.
+      surety: Θ, the margin less what the variance allows for; not above 0 where a learner is
+        unsure.
+      uniform: a uniform number in [0, 1).
+    """
+
+    margin: jax.Array
+    surety: jax.Array
+    uniform: jax.Array
+
+
+def _drawn(h: Any, above: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Whether a uniform number is below h / (h + above), for any h from 0 to infinity."""
+    h = jnp.asarray(h, above.dtype)
+    positive = above > 0
+    share = jnp.where(positive, h / (h + jnp.where(positive, above, 1.0)), 1.0)
+    return uniform < jnp.where(jnp.isinf(h), 1.0, share)
+
+
+def _check_h(rule: Any) -> None:
+    h = pytree.as_leaf(
+        rule, "h", rule.h, minimum=0.0, finite=False, wanted="a number of at least 0"
+    )
+    object.__setattr__(rule, "h", h)
+
+
+@pytree.dataclass
+class Unsure:
+    """Ask where unsure, and else by a chance that falls with how sure one is.
+
+        Θ <= 0:    ask
+        else:      ask with probability h / (h + Θ)
+
+    Args:
+      h: at least 0: the larger, the more is asked for. With 0 only where unsure; infinite, always.
+
+    Raises:
+      ValueError: for a negative h.
+
+    References:
+      Kernel sampling for online multi-task classification, Theorem 2.
+
+    >>> import jax.numpy as jnp
+    >>> rule = Unsure(h=0.1)
+    >>> [bool(rule.ask(Sureness(jnp.array(0.5), jnp.array(s), 0.4))) for s in (-0.1, 0.1, 0.3)]
+    [True, True, False]
+    """
+
+    h: Any = 0.1
+
+    def __post_init__(self) -> None:
+        _check_h(self)
+
+    def ask(self, sureness: Sureness) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return _drawn(self.h, sureness.surety, sureness.uniform)
+
+
+@pytree.dataclass
+class Margin:
+    """Ask with probability h / (h + |f|), whatever the variance.
+
+    Args:
+      h: at least 0; infinite, every label is asked for.
+
+    Raises:
+      ValueError: for a negative h.
+
+    References:
+      Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective sampling for
+      linear classification.
+
+    >>> import jax.numpy as jnp
+    >>> rule = Margin(h=0.1)
+    >>> [bool(rule.ask(Sureness(jnp.array(m), jnp.array(0.0), 0.4))) for m in (0.0, 0.1, 0.3)]
+    [True, True, False]
+    """
+
+    h: Any = 0.1
+
+    def __post_init__(self) -> None:
+        _check_h(self)
+
+    def ask(self, sureness: Sureness) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return _drawn(self.h, sureness.margin, sureness.uniform)
+
+
+@pytree.dataclass
+class Chance:
+    """Ask by chance alone.
+
+    Args:
+      rate: the share of labels asked for, in [0, 1].
+
+    Raises:
+      ValueError: for a rate outside.
+
+    >>> import jax.numpy as jnp
+    >>> bool(Chance(0.5).ask(Sureness(jnp.array(1.0), jnp.array(1.0), 0.4)))
+    True
+    """
+
+    rate: Any = 0.5
+
+    def __post_init__(self) -> None:
+        rate = pytree.as_leaf(
+            self, "rate", self.rate, minimum=0.0, maximum=1.0, wanted="a number in [0, 1]"
+        )
+        object.__setattr__(self, "rate", rate)
+
+    def ask(self, sureness: Sureness) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return jnp.asarray(sureness.uniform < jnp.asarray(self.rate, sureness.margin.dtype))

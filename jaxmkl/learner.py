@@ -102,6 +102,14 @@ class Learner:
         """Examples per block that are fastest on a CPU."""
         return 256
 
+    @property
+    def leading_columns(self) -> int:
+        """Columns of X before the inputs that say something else, as the task of an example.
+
+        They are not scaled.
+        """
+        return 0
+
     def fit_block_size(self, block_size: int) -> int:
         """The largest block size of at most ``block_size`` that the learner can do."""
         return block_size

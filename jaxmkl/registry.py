@@ -7,7 +7,7 @@ learner must pass, the command line and the benchmarks go through this table.
 from collections.abc import Callable
 
 from jaxmkl.learner import Learner
-from jaxmkl.learners import feature_mkl, okl_gd, oks_sil, proj_ka, support_mkl
+from jaxmkl.learners import feature_mkl, multitask, okl_gd, oks_sil, proj_ka, support_mkl
 
 __all__ = ["LEARNERS"]
 
@@ -34,4 +34,5 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "okl_gd": okl_gd.okl_gd,
     "oks": support_mkl.oks,
     "proj_ka": proj_ka.proj_ka,
+    "multitask": multitask.multitask,
 }

@@ -35,6 +35,11 @@ class Wrapper(Learner):
         """That of the learner inside."""
         return self.learner.preferred_block_size
 
+    @property
+    def leading_columns(self) -> int:
+        """Those of the learner inside."""
+        return self.learner.leading_columns
+
     def fit_block_size(self, block_size: int) -> int:
         """As the learner inside."""
         return self.learner.fit_block_size(block_size)
@@ -134,6 +139,8 @@ class Scaled(Wrapper):
 
         filled = jnp.where(usable[:, None], X, 0.0)
         _, (changes, Z) = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
+        n = self.leading_columns
+        Z = jnp.concatenate([filled[:, :n], Z[:, n:]], axis=1) if n else Z
         # what the learner gets for an unusable row must be refused there too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
         return ScaledCode(self.learner.encode(state.inner, Z), changes, usable)

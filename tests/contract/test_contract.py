@@ -125,7 +125,32 @@ SELECTION_LEARNERS = {
     "oks": lambda: small_support("oks", num_rounds=NUM_EXAMPLES),
     "proj_ka": lambda: small_support("proj_ka", budget=6, num_aligned=20),
 }
-KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS | SELECTION_LEARNERS
+
+
+def multitask_of(num_tasks, **arguments):
+    return jaxmkl.multitask(num_tasks, size=12, **arguments)
+
+
+def budgeted_and_scaled_tasks():
+    """Tasks pass the scaler as they are."""
+    inner = jaxmkl.scaled(multitask_of(2, h=0.5), jaxmkl.RunningMoments())
+    return jaxmkl.label_budget(inner, 15)
+
+
+MULTITASK_LEARNERS = {
+    "multitask: 3 tasks": lambda: multitask_of(3),
+    "multitask: 2 tasks, asking, squared, restarting": lambda: multitask_of(
+        2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried"
+    ),
+    "multitask: local, by margin": lambda: multitask_of(
+        2, labelling=jaxmkl.Margin(0.5), components="local", update_on="margin"
+    ),
+    "multitask: global, by chance": lambda: multitask_of(
+        2, labelling=jaxmkl.Chance(0.7), components="global", covariance="always"
+    ),
+    "label_budget of scaled multitask": budgeted_and_scaled_tasks,
+}
+KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS | SELECTION_LEARNERS | MULTITASK_LEARNERS
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in KNOWN}
 LEARNERS = KNOWN | OTHERS
 
@@ -150,6 +175,14 @@ def everything(output):
     return output
 
 
+def with_tasks(learner, X):
+    """X (T, D); in column 0 the tasks in turn, where a learner has tasks."""
+    while isinstance(learner, jaxmkl.LabelBudget | jaxmkl.Scaled):
+        learner = learner.learner
+    K = getattr(learner, "num_tasks", None)
+    return X if K is None else jaxmkl.data.with_tasks(np.arange(len(X)) % K, X[:, 1:])
+
+
 def stream(learner, dtype=np.float32):
     """X (T, D) and y (T,), of both signs for classifiers."""
     rng = np.random.default_rng(0)
@@ -157,7 +190,7 @@ def stream(learner, dtype=np.float32):
     y = np.sin(X @ [1.5, -0.7, 0.4]) + 0.1 * rng.normal(size=NUM_EXAMPLES)
     if learner.task == "classification":
         y = np.where(y > 0.1, 1.0, -1.0)
-    return X.astype(dtype), y.astype(dtype)
+    return with_tasks(learner, X).astype(dtype), y.astype(dtype)
 
 
 def begin(name, dtype=np.float32, seed=0):
@@ -185,8 +218,8 @@ def values_at(learner, state, points):
 
 def later_values(learner, state, dtype=np.float32):
     """What a state predicts: states may hold the same knowledge in different forms."""
-    points = np.random.default_rng(1).normal(size=(5, NUM_INPUTS)).astype(dtype)
-    return values_at(learner, state, points)
+    points = np.random.default_rng(1).normal(size=(5, NUM_INPUTS))
+    return values_at(learner, state, with_tasks(learner, points).astype(dtype))
 
 
 def is_key(leaf):
@@ -223,9 +256,8 @@ def assert_close(one, other, tolerance=2e-5):
 
 def test_registry_is_covered():
     published = "raker omkl_aks amkl amkl_aks expert_mkl kernel_ogd omkl omkl_b perceptron omkc_u "
-    published += (
-        "omkc_dd omkc_sd spa rbp forgetron bogd bpas projectron oks_sil okl_gd oks proj_ka"
-    )
+    published += "omkc_dd omkc_sd spa rbp forgetron bogd bpas projectron oks_sil okl_gd oks "
+    published += "proj_ka multitask"
     assert set(published.split()) <= set(jaxmkl.LEARNERS)
     for name, factory in jaxmkl.LEARNERS.items():
         assert factory is getattr(jaxmkl, name)

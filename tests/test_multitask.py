@@ -1,0 +1,716 @@
+"""Many tasks on one dictionary: against the oracle, and each part by its definition."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import jaxmkl
+from tests.oracles.multitask import Dictionary
+from tests.oracles.multitask import MultiTask as Oracle
+from tests.oracles.support_mkl import gaussian
+
+BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
+
+
+def make(num_tasks=3, **arguments):
+    kernel = jaxmkl.Gaussian(BANDWIDTH)
+    return jaxmkl.multitask(num_tasks, kernel, **({"size": SIZE} | arguments))
+
+
+def examples(num_rounds, num_tasks, seed=0):
+    """task (T,), X (T, d) and y (T,): tasks that differ by their threshold, with some noise."""
+    rng = np.random.default_rng(seed)
+    task = rng.integers(num_tasks, size=num_rounds)
+    X = rng.normal(size=(num_rounds, NUM_INPUTS))
+    f = np.sin(1.5 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * (task - (num_tasks - 1) / 2)
+    return task, X, np.where(f + 0.3 * rng.normal(size=num_rounds) > 0, 1.0, -1.0)
+
+
+def rounds(num_rounds, num_tasks, share=0.6, seed=0):
+    """X (T, K, d), y (T, K), present (T, K)."""
+    task = np.tile(np.arange(num_tasks), num_rounds)
+    _, X, y = examples(num_rounds * num_tasks, num_tasks, seed)
+    y = np.where(task % 2 == 0, y, -y)
+    present = np.random.default_rng(seed + 1).random((num_rounds, num_tasks)) < share
+    shape = num_rounds, num_tasks
+    return X.reshape(*shape, -1), y.reshape(shape), present
+
+
+def begin(learner, dtype=np.float64, seed=1):
+    num_inputs = NUM_INPUTS + (learner.num_tasks is not None)
+    return learner.init(jax.random.key(seed), num_inputs, dtype)
+
+
+def assert_same(one, other):
+    """Two states, bit for bit."""
+    leaves = (jax.tree.leaves(state._replace(key=0)) for state in (one, other))
+    for a, b in zip(*leaves, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@jax.jit
+def scanned(learner, state, X, y):
+    """The state at the end, the outputs, and the states before each round."""
+
+    def one(state, example):
+        after, output = learner.step(state, example)
+        return after, (output, state)
+
+    return jax.lax.scan(one, state, (X, y))
+
+
+@jax.jit
+def scanned_rounds(learner, state, X, y, present):
+    return jax.lax.scan(learner.round, state, (X, y, present))
+
+
+def draws(state, round, task):
+    """The two uniform numbers of an example."""
+    key = jax.random.fold_in(jax.random.fold_in(state.key, round), task)
+    return jax.random.uniform(key, (2,), jnp.float32)
+
+
+@jax.jit
+def all_draws(state, rounds, tasks):
+    return jax.vmap(draws, in_axes=(None, 0, 0))(state, rounds, tasks)
+
+
+def oracle_of(learner, num_tasks):
+    """The oracle with a learner's parameters."""
+    rule = learner.labelling
+    names = {"Always": "all", "Unsure": "unsure", "Margin": "margin", "Chance": "chance"}
+    sampler = learner.dictionary
+    dictionary = Dictionary(
+        gaussian(BANDWIDTH),
+        sampler.size,
+        sampler.ridge,
+        sampler.density,
+        sampler.accuracy,
+        1e-8 if sampler.tolerance is None else sampler.tolerance,
+    )
+    return Oracle(
+        num_tasks,
+        dictionary,
+        learner.noise,
+        learner.inertia,
+        names[type(rule).__name__],
+        getattr(rule, "h", getattr(rule, "rate", 0.0)),
+        learner.loss,
+        learner.components,
+        learner.update_on,
+        learner.covariance,
+        learner.growth,
+    )
+
+
+def used(learner, array):
+    """Of the oracle's K + 1 Gaussians, those the learner keeps."""
+    first, last = learner.components == "local", 1 if learner.components == "global" else None
+    return np.asarray(array)[int(first) : last]
+
+
+# --- the oracle ----------------------------------------------------------------------------------
+
+MODES = {
+    "full": {},
+    "full, squared": {"loss": "squared_hinge", "noise": 0.5, "inertia": 2.0},
+    "full, local": {"components": "local"},
+    "full, global, squared": {"components": "global", "loss": "squared_hinge"},
+    "full, margin": {"update_on": "margin", "inertia": 3.0},
+    "full, restart": {"growth": "restart", "size": 40},
+    "full, queried": {"covariance": "queried"},
+    "active": {"h": 0.1},
+    "active, squared": {"h": 0.2, "loss": "squared_hinge"},
+    "active, local, queried": {"h": 0.1, "components": "local", "covariance": "queried"},
+    "active, global": {"h": 0.1, "components": "global", "noise": 2.0},
+    "active, always": {"h": 0.5, "covariance": "always"},
+    "active, restart, squared": {
+        "h": 0.1, "growth": "restart", "loss": "squared_hinge", "size": 40
+    },
+    "margin": {"labelling": jaxmkl.Margin(0.3), "update_on": "mistake"},
+    "chance": {"labelling": jaxmkl.Chance(0.4), "update_on": "margin", "covariance": "always"},
+    "other sampling": {"h": 0.3, "ridge": 0.3, "density": 0.7, "accuracy": 0.1, "tolerance": 0.2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_thousand_rounds_of_the_oracle(mode, x64):
+    """One example a round, in blocks; every value to 1e-8."""
+    learner = make(**MODES[mode])
+    task, X, y = examples(1000, 3)
+    start = begin(learner)
+    state, outputs = jaxmkl.run(learner, start, jaxmkl.data.with_tasks(task, X), y)
+    uniform = np.asarray(all_draws(start, np.arange(1000), task), np.float64)
+    oracle = oracle_of(learner, 3)
+    value, asked = np.zeros(1000), np.zeros(1000, bool)
+    for t in range(1000):
+        k = int(task[t])
+        said = oracle.step({k: (X[t], y[t])}, {k: tuple(uniform[t])})[k]
+        value[t], asked[t] = said.value, said.asked
+    np.testing.assert_allclose(outputs.prediction, value, atol=1e-8)
+    np.testing.assert_array_equal(outputs.queried, asked)
+    assert asked.all() == mode.startswith("full")
+    assert_state_is_the_oracles(learner, state, oracle)
+    np.testing.assert_array_equal(state.round, 1000)
+
+
+def assert_state_is_the_oracles(learner, state, oracle):
+    assert int(state.dictionary.number) == len(oracle.dictionary.points)
+    assert int(state.dictionary.refused) == oracle.dictionary.refused
+    np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
+    sigma = np.linalg.inv(used(learner, oracle.precisions))
+    np.testing.assert_allclose(learner.covariances(state), sigma, atol=1e-8)
+    assert np.abs(used(learner, oracle.means)).max() > 0.1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_oracle_in_rounds(mode, x64):
+    """Some tasks a round, and rounds without any."""
+    T, K = 350, 3
+    learner = make(K, **MODES[mode])
+    X, y, present = rounds(T, K)
+    present[::9] = False
+    start = begin(learner)
+    state, outputs = scanned_rounds(learner, start, X, y, present)
+    number = np.cumsum(present.any(axis=1)) - present.any(axis=1)
+    assert int(state.round) == present.any(axis=1).sum() < T
+    flat = np.repeat(number, K), np.tile(np.arange(K), T)
+    uniform = np.asarray(all_draws(start, *flat), np.float64).reshape(T, K, 2)
+    oracle = oracle_of(learner, K)
+    for t in range(T):
+        there = np.flatnonzero(present[t])
+        said = oracle.step(
+            {k: (X[t, k], y[t, k]) for k in there}, {k: tuple(uniform[t, k]) for k in there}
+        )
+        for k in range(K):
+            if k not in said:
+                assert np.isnan(outputs.prediction[t, k])
+                assert np.isnan(outputs.loss[t, k])
+                assert not outputs.queried[t, k]
+                continue
+            assert abs(float(outputs.prediction[t, k]) - said[k].value) < 1e-8
+            assert bool(outputs.queried[t, k]) == said[k].asked
+    assert_state_is_the_oracles(learner, state, oracle)
+
+
+# --- rounds and streams --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stream_is_rounds_with_one_task(mode, x64):
+    """What stands in the rows of absent tasks is not looked at."""
+    learner, (task, X, y) = make(**MODES[mode]), examples(150, 3)
+    state, outputs = jaxmkl.run(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    present = np.eye(3, dtype=bool)[task]
+    all_X, all_y = np.full((150, 3, NUM_INPUTS), np.nan), np.full((150, 3), np.nan)
+    all_X[present], all_y[present] = X, y
+    of_rounds, masked = scanned_rounds(learner, begin(learner), all_X, all_y, present)
+    np.testing.assert_allclose(masked.prediction[present], outputs.prediction, atol=1e-10)
+    np.testing.assert_allclose(masked.loss[present], outputs.loss, atol=1e-10)
+    np.testing.assert_array_equal(masked.queried[present], outputs.queried)
+    np.testing.assert_allclose(of_rounds.means, state.means, atol=1e-10)
+    np.testing.assert_allclose(
+        learner.covariances(of_rounds), learner.covariances(state), atol=1e-10
+    )
+    assert int(of_rounds.invalid) == 0
+
+
+def test_rounds_and_examples_may_alternate(x64):
+    learner, (task, X, y) = make(h=0.3), examples(90, 3)
+    stream = jaxmkl.data.with_tasks(task, X)
+    present = np.eye(3, dtype=bool)[task]
+    all_X, all_y = np.zeros((90, 3, NUM_INPUTS)), np.ones((90, 3))
+    all_X[present], all_y[present] = X, y
+    whole, outputs = jaxmkl.run(learner, begin(learner), stream, y)
+    state, parts = begin(learner), []
+    for i, (a, b) in enumerate(itertools.pairwise([0, 17, 41, 66, 90])):
+        if i % 2:
+            state, one = scanned_rounds(learner, state, all_X[a:b], all_y[a:b], present[a:b])
+            parts.append(np.asarray(one.prediction)[present[a:b]])
+        else:
+            state, one = jaxmkl.run(learner, state, stream[a:b], y[a:b])
+            parts.append(np.asarray(one.prediction))
+    np.testing.assert_allclose(np.concatenate(parts), outputs.prediction, atol=1e-10)
+    np.testing.assert_allclose(state.means, whole.means, atol=1e-10)
+
+
+@pytest.mark.parametrize("growth", ["extend", "restart"])
+def test_a_round_without_examples_leaves_no_trace(growth):
+    learner = make(growth=growth)
+    X, y, present = (np.asarray(v, np.float32) for v in rounds(20, 3))
+    state, _ = scanned_rounds(learner, begin(learner, np.float32), X, y, present)
+    after, output = jax.jit(learner.round)(state, (X[0], y[0], np.zeros(3, bool)))
+    assert not output.queried.any()
+    stale = np.asarray(state.stale)
+    assert not stale.any()
+    assert_same(after, state)
+
+
+def test_shapes_of_a_round_are_checked():
+    learner = make()
+    state = begin(learner, np.float32)
+    good = np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)
+    for i, (name, bad) in enumerate([("X", np.zeros((3, 4))), ("y", np.ones(2)), ("present", 1)]):
+        given = [bad if j == i else part for j, part in enumerate(good)]
+        with pytest.raises(ValueError, match=f"MultiTask: {name} of a round must be of shape"):
+            learner.round(state, tuple(given))
+
+
+# --- one round by definition ---------------------------------------------------------------------
+
+
+def amid(learner, num_rounds=40, seed=0):
+    """A state amid a stream, and the Gaussians' means and covariances."""
+    X, y, present = rounds(num_rounds, learner.num_tasks, seed=seed)
+    state, _ = scanned_rounds(learner, begin(learner), X, y, present)
+    # a full dictionary does not change any more
+    assert int(state.dictionary.number) == SIZE
+    return state, np.asarray(state.means), np.asarray(learner.covariances(state))
+
+
+def coordinates(learner, state, X):
+    """φ (n, D) of rows, from the definition."""
+    kernel = np.asarray(learner.kernel.gram(state.dictionary.rows, X)[0])
+    gram = np.asarray(learner.kernel.gram(state.dictionary.rows)[0])
+    return np.linalg.solve(np.linalg.cholesky(gram), kernel).T
+
+
+def test_a_covariance_is_the_inverse_of_the_sum(x64):
+    """Equation (2)."""
+    learner = make(covariance="queried", noise=0.4)
+    state, _, sigma = amid(learner)
+    x = np.array([0.3, -0.5, 0.8])
+    after = learner.update(state, np.append(1.0, x), 1.0)
+    (phi,) = coordinates(learner, state, x[None])
+    wanted = sigma.copy()
+    for g in (0, 2):
+        wanted[g] = np.linalg.inv(np.linalg.inv(sigma[g]) + np.outer(phi, phi) / 0.4)
+    np.testing.assert_allclose(learner.covariances(after), wanted, atol=1e-10)
+
+
+def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x64):
+    """Equation (4), by Woodbury, and by rank-one updates in another order."""
+    learner = make(covariance="queried", noise=0.4)
+    state, _, sigma = amid(learner)
+    X, y, _ = rounds(1, 3, seed=8)
+    after, _ = learner.round(state, (X[0], y[0], np.ones(3, bool)))
+    F = coordinates(learner, state, X[0]).T
+    C = 0.4 * np.eye(3) + F.T @ sigma[0] @ F
+    woodbury = sigma[0] - sigma[0] @ F @ np.linalg.solve(C, F.T @ sigma[0])
+    one = sigma[0]
+    for phi in F.T[::-1]:
+        s = one @ phi
+        one = one - np.outer(s, s) / (0.4 + phi @ s)
+    np.testing.assert_allclose(woodbury, one, atol=1e-12)
+    np.testing.assert_allclose(learner.covariances(after)[0], woodbury, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("inertia", [0.3, 3.0])
+def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
+    """Equation (3): |μ - old|² by the new covariance's inverse + loss/ε, as others were."""
+    learner = make(loss=loss, inertia=inertia, update_on="margin")
+    state, means, _ = amid(learner)
+    for i, x in enumerate(np.random.default_rng(3).normal(size=(4, NUM_INPUTS))):
+        (phi,) = coordinates(learner, state, x[None])
+        y = -np.sign(phi @ (means[0] + means[1]))
+        after = learner.update(state, np.append(0.0, x), y)
+        inverse = np.linalg.inv(np.asarray(learner.covariances(after))[1])
+        # in the coordinates of the root the distance is round, which a search likes better
+        root = np.linalg.cholesky(np.linalg.inv(inverse))
+
+        def objective(z, phi=phi, y=y, root=root):
+            hinge = max(0.0, 1.0 - y * float(phi @ (means[0] + means[1] + root @ z)))
+            return z @ z + hinge ** (2 if loss == "squared_hinge" else 1) / inertia
+
+        ours = np.linalg.solve(root, np.asarray(after.means)[1] - means[1])
+        rng = np.random.default_rng(i)
+        for size in (1e-1, 1e-3, 1e-5):
+            for z in rng.normal(size=(50, SIZE)):
+                assert objective(ours + size * z) > objective(ours)
+        along = root.T @ phi
+        found = minimize(
+            lambda c, along=along: objective(c[0] * along), [0.0], method="Nelder-Mead",
+            options={"xatol": 1e-10, "fatol": 1e-16},
+        )  # fmt: skip
+        np.testing.assert_allclose(ours, found.x[0] * along, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_mean_of_all_in_a_round(loss, x64):
+    """Equation (5); for squared hinges the minimizer by the new covariance."""
+    learner = make(loss=loss, inertia=0.7, update_on="margin")
+    state, means, _ = amid(learner)
+    X, _, _ = rounds(1, 3, seed=8)
+    F = coordinates(learner, state, X[0])
+    value = np.sum(F * (means[0] + means[1:]), axis=1)
+    y = np.where(value > 0, -1.0, 1.0)
+    after, output = learner.round(state, (X[0], y, np.ones(3, bool)))
+    np.testing.assert_allclose(output.prediction, value, atol=1e-10)
+    inverse = np.linalg.inv(np.asarray(learner.covariances(after))[0])
+    change = np.asarray(after.means)[0] - means[0]
+    left = 1 - y * (value + F @ change) if loss == "squared_hinge" else np.full(3, 0.5)
+    np.testing.assert_allclose(inverse @ change, (left * y) @ F / 0.7, atol=1e-9)
+
+
+def test_predictions_are_those_of_the_definition(x64):
+    learner = make(h=0.05)
+    state, means, sigma = amid(learner)
+    X = np.random.default_rng(5).normal(size=(30, NUM_INPUTS))
+    F = coordinates(learner, state, X)
+    for k in range(3):
+        prediction = jax.vmap(learner.predict, in_axes=(None, 0))(
+            state, jaxmkl.data.with_tasks(np.full(30, k), X)
+        )
+        value = F @ (means[0] + means[1 + k])
+        np.testing.assert_allclose(prediction.value, value, atol=1e-9)
+        theta = np.abs(value) - np.einsum("nd,de,ne->n", F, sigma[0] + sigma[1 + k], F) / 4
+        u = float(draws(state, state.round, k)[1])
+        chance = np.where(theta <= 0, 1.0, 0.05 / (0.05 + np.maximum(theta, 0)))
+        np.testing.assert_array_equal(prediction.query, u < chance)
+        assert 0 < (theta <= 0).sum() < 30
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+
+def played(learner, num_examples=400, dtype=np.float32, seed=0, **arguments):
+    task, X, y = examples(num_examples, learner.num_tasks or 1, seed)
+    X = X if learner.num_tasks is None else jaxmkl.data.with_tasks(task, X)
+    state = begin(learner, dtype)
+    return jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype), **arguments)
+
+
+@pytest.mark.parametrize("rule", [jaxmkl.Unsure(0.0), jaxmkl.Unsure(1e-3), jaxmkl.Margin(1e-9)])
+def test_the_first_question_is_certain(rule):
+    """Of each seed, whether the first example comes into the dictionary or not."""
+    learner = make(labelling=rule)
+    task, X, y = examples(5, 3)
+    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    keys = jax.random.split(jax.random.key(0), 64)
+    states, outputs = jaxmkl.run_many(learner, keys, X[:1], y[:1])
+    assert outputs.queried.all()
+    assert 0 < int(states.dictionary.number.sum()) < 64
+
+
+@pytest.mark.parametrize("rule", [jaxmkl.Unsure, jaxmkl.Margin])
+def test_more_is_asked_for_with_a_larger_h(rule):
+    shares = [
+        float(played(make(labelling=rule(h), update_on="unsure"))[1].queried.mean())
+        for h in (0.0, 0.1, 1.0, 1e9, np.inf)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[1] < shares[2] < 0.95
+    assert shares[3:] == [1, 1]
+    full = played(make(update_on="unsure"))[1].prediction
+    everything = played(make(labelling=rule(np.inf), update_on="unsure"))[1].prediction
+    np.testing.assert_array_equal(full, everything)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+def test_chance_asks_at_its_rate(rate):
+    share = float(played(make(labelling=jaxmkl.Chance(rate)), 2000)[1].queried.mean())
+    assert abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / 2000)
+
+
+@pytest.mark.parametrize("margin", [0.2, 2.0])
+@pytest.mark.parametrize("rule", [jaxmkl.Unsure(0.5), jaxmkl.Margin(0.5), jaxmkl.Chance(0.5)])
+def test_rules_ask_with_their_probability(rule, margin):
+    """Of 10000 draws, within four standard errors."""
+    from jaxmkl.labelling import Sureness
+
+    uniform = jax.random.uniform(jax.random.key(0), (10_000,))
+    surety = margin - 0.1
+    asked = jax.vmap(lambda u: rule.ask(Sureness(jnp.array(margin), jnp.array(surety), u)))(
+        uniform
+    )
+    seen = {"Unsure": surety, "Margin": margin, "Chance": 0.5}[type(rule).__name__]
+    p = 0.5 / (0.5 + seen)
+    assert abs(float(asked.mean()) - p) < 4 * np.sqrt(p * (1 - p) / 10_000)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 60])
+def test_a_budget_is_hard(budget):
+    learner = jaxmkl.label_budget(make(h=0.3), budget)
+    task, X, y = examples(400, 3)
+    state = learner.init(jax.random.key(0), 1 + NUM_INPUTS)
+    state, outputs = jaxmkl.run(learner, state, jaxmkl.data.with_tasks(task, X), y)
+    assert int(outputs.queried.sum()) == budget
+    assert int(state.remaining) == 0
+    assert np.isfinite(outputs.prediction).all()
+
+
+def test_only_seen_labels_count():
+    """Other labels where none was asked for change nothing, bit for bit."""
+    learner = make(h=0.1)
+    task, X, y = examples(300, 3)
+    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    state, outputs = jaxmkl.run(learner, begin(learner, np.float32), X, y)
+    asked = np.asarray(outputs.queried)
+    assert 20 < asked.sum() < 280
+    again, others = jaxmkl.run(learner, begin(learner, np.float32), X, np.where(asked, y, -y))
+    np.testing.assert_array_equal(outputs.prediction, others.prediction)
+    np.testing.assert_array_equal(state.roots, again.roots)
+
+
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("h", [None, 0.2])
+def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
+    """In NumPy: one Gaussian, kept as the inverse of its covariance."""
+    learner = make(None, components="local", loss=loss, h=h)
+    _, X, y = examples(250, 1)
+    start = begin(learner)
+    _, outputs, states = jax.tree.map(np.asarray, scanned_values(learner, start, X, y))
+    mean, precision = np.zeros(SIZE), np.eye(SIZE)
+    uniform = np.asarray(all_draws(start, np.arange(250), np.zeros(250, np.int32)))
+    for t in range(250):
+        phi = states[t]
+        f, v = mean @ phi, phi @ np.linalg.solve(precision, phi)
+        theta = abs(f) - v / 4
+        asked = h is None or theta <= 0 or uniform[t, 1] < h / (h + theta)
+        assert abs(f - outputs.prediction[t]) < 1e-8
+        assert asked == outputs.queried[t]
+        loss_value = max(0.0, 1 - y[t] * f)
+        if asked and (y[t] * f <= 0 or (h is not None and theta <= 0 and loss_value > 0)):
+            precision += np.outer(phi, phi)
+            s = np.linalg.solve(precision, phi)
+            v = phi @ s
+            g = loss_value / (1 + v) if loss == "squared_hinge" else min(0.5, loss_value / v)
+            mean = mean + g * y[t] * s
+    with_a_column = make(1, components="local", loss=loss, h=h)
+    _, same = jaxmkl.run(
+        with_a_column, begin(with_a_column), jaxmkl.data.with_tasks(np.zeros(250, int), X), y
+    )
+    np.testing.assert_allclose(same.prediction, outputs.prediction, atol=1e-12)
+
+
+def scanned_values(learner, start, X, y):
+    """The end, the outputs, and the coordinates (T, D) of all examples in their rounds."""
+    state, (outputs, states) = scanned(learner, start, X, y)
+
+    @jax.jit
+    def phi(learner, state, x):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
+        _, offer = learner.dictionary.offer(
+            state.dictionary, code.dictionary, code.uniform[0], True
+        )
+        return offer.coordinates
+
+    return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
+
+
+def test_tasks_alone_do_not_hear_of_each_other():
+    """Local only: another task's labels change nothing; with both they do."""
+    task, X, y = examples(300, 2)
+    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    flipped = np.where(task == 1, -y, y)
+    for components, same in (("local", True), ("both", False), ("global", False)):
+        learner = make(2, components=components)
+        predictions = [
+            np.asarray(jaxmkl.run(learner, begin(learner, np.float32), X, labels)[1].prediction)
+            for labels in (y, flipped)
+        ]
+        assert np.array_equal(*(p[task == 0] for p in predictions)) == same
+
+
+def test_what_all_tasks_share_and_what_they_do_not():
+    """Tasks that agree are learned faster together; tasks that contradict, apart."""
+    rng = np.random.default_rng(0)
+    task, X = rng.integers(5, size=1500), rng.normal(size=(1500, NUM_INPUTS))
+    agree = np.sign(np.sin(2 * X[:, 0]) + X[:, 1])
+    contradict = np.where(task % 2 == 0, agree, -agree)
+    stream = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+
+    def mistakes(components, y):
+        learner = make(5, components=components, size=60)
+        _, outputs = jaxmkl.run(learner, begin(learner, np.float32), stream, y)
+        return float((y * np.asarray(outputs.prediction) <= 0).mean())
+
+    assert mistakes("global", agree) < mistakes("local", agree) - 0.02
+    assert mistakes("both", agree) < mistakes("local", agree) - 0.02
+    assert mistakes("local", contradict) < mistakes("global", contradict) - 0.1
+    assert mistakes("both", contradict) < mistakes("global", contradict) - 0.1
+
+
+@pytest.mark.parametrize("bad", [-1.0, 3.0, 0.5, 1e9, np.nan, np.inf])
+def test_a_task_that_is_none_is_refused(bad, x64):
+    """Counted, predicted as NaN, and the rest as if it had not been there."""
+    learner, (task, X, y) = make(3, h=0.4), examples(60, 3)
+    good = jaxmkl.data.with_tasks(task, X)
+    mixed = good.copy()
+    mixed[30, 0] = bad
+    state, (outputs, states) = scanned(learner, begin(learner), mixed, y)
+    assert int(state.invalid) == 1
+    assert np.isnan(outputs.prediction[30])
+    assert np.isnan(outputs.loss[30])
+    assert not outputs.queried[30]
+    before, after = (jax.tree.map(lambda v, t=t: v[t], states) for t in (30, 31))
+    counted = before._replace(round=before.round + 1, invalid=before.invalid + 1)
+    assert_same(after, counted)
+
+
+def test_an_example_without_a_usable_label_teaches_nothing(x64):
+    """Its input may come into the dictionary, which knows no labels."""
+    learner, (task, X, y) = make(3, size=100), examples(40, 3)
+    y[10:20] = np.nan
+    state, (outputs, states) = scanned(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    assert int(state.invalid) == 10
+    assert np.isnan(outputs.loss[10:20]).all()
+    np.testing.assert_array_equal(states.means[20], states.means[10])
+    np.testing.assert_array_equal(states.roots[20], states.roots[10])
+    X, y, present = rounds(4, 3, share=2.0)
+    y[2, 1] = np.inf
+    state, _ = scanned_rounds(learner, begin(learner), X, y, present)
+    assert int(state.invalid) == 1
+
+
+# --- precision, memory, growth -------------------------------------------------------------------
+
+
+@functools.cache
+def long_run(noise):
+    """A state after 10^5 rounds in float32 that mostly shrink the covariances."""
+    learner = make(2, covariance="queried", noise=noise, size=40)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, NUM_INPUTS)) * [1.0, 0.3, 0.1]  # directions of every size
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    X = jaxmkl.data.with_tasks(rng.integers(2, size=100_000), X)
+    state = begin(learner, np.float32)
+    return learner, jaxmkl.run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.01])
+def test_covariances_stay_positive_in_single_precision(noise):
+    learner, state = long_run(noise)
+    given = np.asarray(learner.covariances(state))
+    np.testing.assert_array_equal(given, given.swapaxes(1, 2))
+    roots = np.asarray(state.roots, np.float64)
+    exact = np.linalg.eigvalsh(roots @ roots.swapaxes(1, 2))
+    assert exact.min() > 0
+    assert exact.max() / exact.min() > 1e4  # which is what rounding has to be held against
+    assert np.linalg.eigvalsh(given).min() > 0
+
+
+def test_memory_is_that_of_the_covariances():
+    learner = make(29, size=100)
+    state = begin(learner, np.float32)
+    assert state.roots.shape == (30, 100, 100)
+    leaves = jax.tree.leaves(state._replace(key=state.round))
+    # beside the covariances the dictionary's three factors, and vectors
+    assert sum(leaf.nbytes for leaf in leaves) < (30 + 3.5) * 100**2 * 4
+    for components, number in (("local", 29), ("global", 1)):
+        assert len(begin(make(29, components=components), np.float32).roots) == number
+
+
+@pytest.mark.parametrize("growth", ["extend", "restart"])
+def test_growth(growth, x64):
+    learner = make(2, growth=growth, size=100)
+    task, X, y = examples(60, 2)
+    _, (outputs, states) = scanned(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    number = np.asarray(states.dictionary.number)
+    grew = np.flatnonzero(np.diff(number))
+    assert 5 < len(grew) < 50
+    for t in grew:
+        value = float(outputs.prediction[t])
+        assert (value == 0) == (growth == "restart" or not np.any(states.means[t]))
+    t = 40
+    means, stale = np.asarray(states.means[t]), np.asarray(states.stale[t])
+    assert not np.any(means[:, number[t] :])
+    assert stale.any() == (growth == "restart")
+
+
+def test_resumed_is_uninterrupted(tmp_path):
+    """Through a file, cut amid a block, after a restart that no task has met yet."""
+    learner = make(5, growth="restart", h=0.2, size=60)
+    task, X, y = examples(200, 5)
+    X, y = jaxmkl.data.with_tasks(task, X).astype(np.float32), y.astype(np.float32)
+    end, whole = jaxmkl.run(learner, begin(learner, np.float32), X, y)
+    state, first = jaxmkl.run(learner, begin(learner, np.float32), X[:75], y[:75])
+    jaxmkl.save(tmp_path / "state.npz", learner, state)
+    learner, state = jaxmkl.load(tmp_path / "state.npz")
+    after, second = jaxmkl.run(learner, state, X[75:], y[75:])
+    both = np.concatenate([first.prediction, second.prediction])
+    np.testing.assert_array_equal(both, whole.prediction)
+    assert_same(after, end)
+
+
+def test_sparse_rows_are_the_dense_ones(x64):
+    import scipy.sparse
+
+    learner = make(2)
+    task, X, y = examples(80, 2)
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    dense = jaxmkl.data.with_tasks(task, X)
+    sparse = jaxmkl.data.with_tasks(task, jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X)))
+    np.testing.assert_array_equal(sparse[np.arange(80)], dense)
+    _, one = jaxmkl.run(learner, begin(learner), dense, y)
+    _, other = jaxmkl.run(learner, begin(learner), sparse, y)
+    np.testing.assert_allclose(one.prediction, other.prediction, atol=1e-12)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, or None; got 0"),
+        ({"num_tasks": 2.0}, "num_tasks must be an integer"),
+        ({"kernel": jaxmkl.Gaussian((1.0, 2.0))}, "kernel must be one kernel"),
+        ({"noise": 0.0}, "noise must be a positive finite number"),
+        ({"inertia": -1.0}, "inertia must be a positive finite number"),
+        ({"h": -0.1}, "Unsure: h must be a number of at least 0"),
+        ({"h": 0.1, "labelling": jaxmkl.Margin()}, "labelling must be None where h is given"),
+        ({"labelling": jaxmkl.Confidence()}, "labelling must be a rule that looks at margins"),
+        ({"labelling": jaxmkl.Unsure}, "labelling must be a rule that looks at margins"),
+        ({"loss": "logistic"}, "loss must be one of 'hinge', 'squared_hinge'"),
+        ({"components": "all"}, "components must be one of 'both', 'local', 'global'"),
+        ({"update_on": "always"}, "update_on must be one of"),
+        ({"covariance": "never"}, "covariance must be one of"),
+        ({"growth": "shrink"}, "growth must be one of"),
+        ({"size": 0}, "size must be an integer of at least 1"),
+    ],
+)
+def test_what_is_no_parameter_is_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        jaxmkl.multitask(**arguments)
+
+
+def test_an_input_is_wanted_beside_the_task():
+    with pytest.raises(ValueError, match="num_inputs must be at least 2"):
+        make(3).init(jax.random.key(0), 1)
+
+
+@pytest.mark.parametrize(
+    ("task", "X", "said"),
+    [
+        ([0.5, 1.0], np.zeros((2, 1)), "whole numbers from 0"),
+        ([-1, 1], np.zeros((2, 1)), "whole numbers from 0"),
+        (["a", "b"], np.zeros((2, 1)), "whole numbers from 0"),
+        ([np.nan, 1], np.zeros((2, 1)), "whole numbers from 0"),
+        ([0, 1, 2], np.zeros((2, 1)), r"shapes \(3,\) and \(2, 1\)"),
+        ([0, 1], np.zeros(2), r"shapes \(2,\) and \(2,\)"),
+    ],
+)
+def test_tasks_are_checked(task, X, said):
+    with pytest.raises(ValueError, match=said):
+        jaxmkl.data.with_tasks(task, X)
+
+
+def test_the_median_distance():
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    apart = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(200, 1)]
+    np.testing.assert_allclose(jaxmkl.median_distance(X), np.median(apart), rtol=1e-5)
+    some = jaxmkl.median_distance(np.repeat(X, 10, axis=0), most=100)
+    assert abs(some - np.median(apart)) < 0.2
+    for bad in (np.zeros((5, 2)), np.zeros(3), np.zeros((1, 2)), np.full((3, 2), np.nan)):
+        with pytest.raises(ValueError, match="median_distance: X must"):
+            jaxmkl.median_distance(bad)

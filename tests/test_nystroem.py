@@ -1,0 +1,222 @@
+"""The sampled dictionary against its definition, and blocks against examples one by one."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from tests.oracles.multitask import Dictionary
+from tests.oracles.support_mkl import gaussian
+
+KERNEL = jaxmkl.Gaussian(1.5)
+
+
+def data(num_examples=60, num_inputs=3, seed=0, dtype=np.float64):
+    """X (T, d) and uniform numbers (T,)."""
+    rng = np.random.default_rng(seed)
+    X, uniform = rng.normal(size=(num_examples, num_inputs)), rng.random(num_examples)
+    return X.astype(dtype), uniform.astype(dtype)
+
+
+@functools.partial(jax.jit, static_argnames="block_size")
+def sampled(dictionary, X, uniform, present=None, block_size=1):
+    """The dictionary after all blocks, the offers (T,), and all dictionaries before an offer."""
+
+    def offer(state, example):
+        after, offer = dictionary.offer(state, *example)
+        return after, (offer, state)
+
+    def block(state, examples):
+        X, uniform, present, first = examples
+        codes = dictionary.encode(state, KERNEL, X, first)
+        return jax.lax.scan(offer, state, (codes, uniform, present))
+
+    present = jnp.ones(len(X), bool) if present is None else present
+    blocks = [array.reshape(-1, block_size, *array.shape[1:]) for array in (X, uniform, present)]
+    state = dictionary.init(X.shape[1], X.dtype)
+    first = jnp.arange(0, len(X), block_size, dtype=jnp.int32)
+    state, (offers, before) = jax.lax.scan(block, state, (*blocks, first))
+    return state, *jax.tree.map(lambda v: v.reshape(-1, *v.shape[2:]), (offers, before))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"ridge": 0.2, "density": 0.6, "accuracy": 0.1}])
+@pytest.mark.parametrize("size", [100, 12])
+def test_the_oracle_samples_the_same(arguments, size, x64):
+    X, uniform = data()
+    state, offers, _ = sampled(jaxmkl.SampledDictionary(size, **arguments), X, uniform)
+    renamed = {{"ridge": "alpha", "density": "beta"}.get(k, k): v for k, v in arguments.items()}
+    oracle = Dictionary(gaussian(1.5), size=size, **renamed)
+    for t, (x, u) in enumerate(zip(X, uniform, strict=True)):
+        np.testing.assert_allclose(offers.probability[t], oracle.probability(x), rtol=1e-9)
+        assert bool(offers.added[t]) == oracle.offer(x, u)
+        np.testing.assert_allclose(offers.coordinates[t], oracle.embed(x), atol=1e-8)
+    n = int(state.number)
+    assert n == len(oracle.points)
+    assert int(state.refused) == oracle.refused
+    assert (n == size) == (oracle.refused > 0) == (size == 12)
+    np.testing.assert_array_equal(state.rows[:n], oracle.rows())
+
+
+def test_a_leverage_is_that_of_the_dictionary_with_the_example_in_it(x64):
+    """(1 + ε)/α times what the ridge leaves of k(x, x), x itself in the dictionary, weight 1."""
+    dictionary = jaxmkl.SampledDictionary(30, ridge=0.4, density=0.5)
+    X, uniform = data()
+    state, _, _ = sampled(dictionary, X, uniform)
+    n = int(state.number)
+    codes = dictionary.encode(state, KERNEL, X[:5] + 0.1, 100)
+    for i, x in enumerate(X[:5] + 0.1):
+        rows = np.vstack([state.rows[:n], x])
+        gram = np.asarray(KERNEL.gram(rows)[0])
+        s = np.append(np.asarray(state.probabilities[:n]) ** -0.5, 1.0)
+        k = s * gram[-1]
+        left = gram[-1, -1] - k @ np.linalg.solve(s[:, None] * gram * s + 0.4 * np.eye(n + 1), k)
+        p = dictionary.probability(state, jax.tree.map(lambda leaf, i=i: leaf[i], codes))
+        np.testing.assert_allclose(p, min(1, 0.5 * 1.5 / 0.4 * left), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)])
+def test_factors_are_those_made_anew(dtype, tolerance):
+    """And the coordinates of the points are a root of their Gram matrix."""
+    with jax.enable_x64(dtype == np.float64):
+        X, uniform = data(400, dtype=dtype)
+        state, _, _ = sampled(jaxmkl.SampledDictionary(50), X, uniform)
+        n = int(state.number)
+        assert n > 20
+        rows = np.asarray(state.rows[:n], np.float64)
+        gram = np.exp(-((rows[:, None] - rows[None]) ** 2).sum(-1) / (2 * 1.5**2))
+        s = np.asarray(state.probabilities[:n], np.float64) ** -0.5
+        L = np.asarray(state.factor)
+        np.testing.assert_array_equal(L, np.tril(L))
+        np.testing.assert_allclose(L[:n, :n], np.linalg.cholesky(gram), atol=20 * tolerance)
+        np.testing.assert_allclose(L[:n, :n] @ L[:n, :n].T, gram, atol=tolerance)
+        ridge = s[:, None] * gram * s + np.eye(n)
+        M = np.asarray(state.ridge_inverse)[:n, :n]
+        np.testing.assert_allclose(M, np.linalg.inv(np.linalg.cholesky(ridge)), atol=tolerance)
+        W = np.asarray(state.inverse)[:n, :n]
+        np.testing.assert_allclose(W @ L[:n, :n], np.eye(n), atol=20 * tolerance)
+        np.testing.assert_array_equal(L[n:], np.eye(50)[n:])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_coordinates_are_no_longer_than_the_example(dtype):
+    """|φ|² <= k(x, x) = 1, and is 1 for an example that has come in."""
+    with jax.enable_x64(dtype == np.float64):
+        X, uniform = data(500, dtype=dtype)
+        state, offers, _ = sampled(jaxmkl.SampledDictionary(40), X, uniform)
+        phi, added = np.asarray(offers.coordinates, np.float64), np.asarray(offers.added)
+        lengths = (phi**2).sum(axis=1)
+        assert lengths.max() <= 1 + 20 * np.finfo(dtype).eps
+        np.testing.assert_allclose(lengths[added], 1, atol=20 * np.finfo(dtype).eps)
+        assert lengths[~added].min() < 0.99
+        assert int(state.number) == added.sum() == 40
+
+
+def test_earlier_coordinates_stay_as_they_were(x64):
+    dictionary = jaxmkl.SampledDictionary(30)
+    X, uniform = data()
+    _, _, before = sampled(dictionary, X, uniform)
+    last = np.zeros(30)
+    for t in (5, 20, 59):
+        state = dictionary.settled(jax.tree.map(lambda leaf, t=t: leaf[t], before))
+        code = jax.tree.map(
+            lambda leaf: leaf[0], dictionary.encode(state, KERNEL, X[:1] + 0.3, 1000)
+        )
+        phi, n = np.asarray(dictionary.embed(state, code)), int(state.number)
+        known = np.flatnonzero(last)
+        np.testing.assert_allclose(phi[known], last[known], rtol=1e-12)
+        assert np.count_nonzero(phi) == n > len(known)
+        last = phi
+
+
+@pytest.mark.parametrize("block_size", [2, 12, 60])
+def test_blocks_change_nothing(block_size, x64):
+    dictionary = jaxmkl.SampledDictionary(25)
+    X, uniform = data()
+    one, offers, _ = sampled(dictionary, X, uniform)
+    other, of_blocks, _ = sampled(dictionary, X, uniform, block_size=block_size)
+    assert int(one.number) > 12
+    for a, b in zip(
+        jax.tree.leaves((one, offers)), jax.tree.leaves((other, of_blocks)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+def test_amid_a_block_examples_of_the_past_are_not_looked_at():
+    """Bit for bit, with anything in their place."""
+    dictionary = jaxmkl.SampledDictionary(25)
+    X, uniform = data(16, dtype=np.float32)
+    whole, offers, before = sampled(dictionary, X, uniform, block_size=16)
+    assert 3 < int(before.number[9]) < int(whole.number)
+    middle = jax.tree.map(lambda leaf: leaf[9], before)
+    rest = X.copy()
+    rest[:9] = 7.0
+
+    @jax.jit
+    def go_on(state, X, uniform):
+        codes = dictionary.encode(state, KERNEL, X, 0)
+        present = jnp.arange(16) >= 9
+
+        def one(state, example):
+            return dictionary.offer(state, *example)
+
+        return jax.lax.scan(one, state, (codes, uniform, present))
+
+    end, again = go_on(middle, rest, uniform)
+    for a, b in zip(jax.tree.leaves(end), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(again.coordinates[9:], offers.coordinates[9:])
+
+
+def test_absent_examples_do_not_come_in():
+    X, uniform = data(dtype=np.float32)
+    present = np.arange(60) % 3 == 0
+    dictionary = jaxmkl.SampledDictionary(40)
+    some, offers, _ = sampled(dictionary, X, uniform, present, block_size=6)
+    only, _, _ = sampled(dictionary, X[present], uniform[present])
+    assert not np.any(np.asarray(offers.added) & ~present)
+    assert int(some.number) == int(only.number) > 5
+    np.testing.assert_allclose(some.factor, only.factor, atol=1e-5)
+
+
+def test_what_comes_in_has_its_probability():
+    """Over many draws: the second of two examples, within four standard errors."""
+    X, draws = data(2, dtype=np.float32)[0], 4000
+    dictionary = jaxmkl.SampledDictionary(4, density=0.7)
+    uniform = jax.random.uniform(jax.random.key(0), (draws, 2)).at[:, 0].set(0.0)
+    _, offers, _ = jax.vmap(lambda u: sampled(dictionary, X, u))(uniform)
+    p = float(offers.probability[0, 1])
+    assert 0.1 < p < 0.9
+    share = np.asarray(offers.added[:, 1]).mean()
+    assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / draws)
+
+
+def test_more_density_and_less_ridge_take_more():
+    X, uniform = data(300, dtype=np.float32)
+    uniform = np.sqrt(uniform)  # few are certain
+
+    def number(**arguments):
+        return int(sampled(jaxmkl.SampledDictionary(200, **arguments), X, uniform)[0].number)
+
+    assert number(density=0.2) < number(density=0.5) < number(density=1.0) < number(density=5.0)
+    assert number(ridge=5.0) < number(ridge=1.0) < number(ridge=0.1)
+    assert number(tolerance=0.5) < number()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "wanted"),
+    [
+        ("size", 0, "an integer of at least 1"),
+        ("size", 2.0, "an integer of at least 1"),
+        ("ridge", 0.0, "a positive finite number"),
+        ("density", -1, "a positive finite number"),
+        ("accuracy", -0.1, "a finite number of at least 0"),
+        ("tolerance", 0.0, "above 0 and at most 1"),
+        ("tolerance", 1.5, "above 0 and at most 1"),
+    ],
+)
+def test_what_is_no_parameter_is_refused(argument, value, wanted):
+    with pytest.raises(ValueError, match=f"SampledDictionary: {argument} must be {wanted}"):
+        jaxmkl.SampledDictionary(**{argument: value})
