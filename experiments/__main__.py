@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import amkl, bench, bomkl, oks, own, tour
+from . import amkl, bench, bomkl, multitask, oks, own, tour
 from .options import Options, UsageError
 from .paper import run_paper
 from .report import Report
 
 __all__ = ["main"]
 
-PAPERS = {paper.name: paper for paper in (amkl.PAPER, bomkl.PAPER, oks.PAPER)}
+PAPERS = {paper.name: paper for paper in (amkl.PAPER, bomkl.PAPER, oks.PAPER, multitask.PAPER)}
 
 
 class Parser(argparse.ArgumentParser):

@@ -161,9 +161,10 @@ def candidate(
     """
     signature = inspect.signature(jaxmkl.LEARNERS[factory])
     if task == "classification":
-        for_task = {"task": task} if "task" in signature.parameters else {"loss": "logistic"}
-        accepted = {k: v for k, v in for_task.items() if k in signature.parameters}
-        arguments = {**accepted, **arguments}
+        if "task" in signature.parameters:
+            arguments = {"task": task, **arguments}
+        elif "loss" in signature.parameters and signature.parameters["loss"].default == "squared":
+            arguments = {"loss": "logistic", **arguments}
     arguments |= {k: v for k, v in settings.items() if k in signature.parameters}
     try:
         learner = jaxmkl.LEARNERS[factory](**arguments)

@@ -60,15 +60,23 @@ class Job:
     def read(self, name: str) -> Any:
         """Read one of the papers' data sets."""
         with refused():
-            return jaxmkl.data.read(data_folder(self.options) / f"{name}.npz")
+            return jaxmkl.data.read(self.path(name))
 
-    def number(self, name: str, key: str) -> int:
-        """Read a whole number that stands beside a data set, as how many rows are for training."""
-        path = data_folder(self.options) / f"{name}.npz"
+    def path(self, name: str) -> Path:
+        """Return where one of the papers' data sets lies."""
+        return data_folder(self.options) / f"{name}.npz"
+
+    def array(self, name: str, key: str) -> np.ndarray:
+        """Read an array that stands beside a data set, as the tasks of its examples."""
+        path = self.path(name)
         with refused(), np.load(path, allow_pickle=False) as archive:
             if key not in archive:
                 raise UsageError(f"{path}: has no {key!r}")
-            return int(archive[key])
+            return archive[key]
+
+    def number(self, name: str, key: str) -> int:
+        """Read a whole number that stands beside a data set, as how many rows are for training."""
+        return int(self.array(name, key))
 
 
 def data_folder(options: Options) -> Path:

@@ -1,0 +1,417 @@
+"""Online multi-task classification: what tasks gain from each other, and what asking gains.
+
+The paper's tables are not to be had, so nothing is printed beside ours. The parts:
+
+    components    a model of all tasks and one of each, against either alone
+    asking        labels asked for where unsure, by the margin, or by chance, at the same rates
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import ttest_rel
+from sklearn.metrics import roc_auc_score
+
+import jaxmkl
+
+from .evaluate import Candidate, candidate, compiled, keys_of, timed
+from .options import refused
+from .paper import Job, Paper
+from .report import Panel, Row, row
+
+__all__ = ["PAPER"]
+
+DATASETS = ("landmine", "sentiment")
+COMPONENTS = ("both", "local", "global")
+RULES = ("unsure", "margin", "chance")
+ALGORITHMS = dict.fromkeys((*COMPONENTS, *RULES), "multitask")
+
+TERMS = 400  # of sentiment, the first ones
+PERCENT = dict.fromkeys(("mistake_rate", "balanced_error", "auc", "label_rate"), (1e-2, "%"))
+# Better is larger.
+GAINS = ("auc",)
+
+
+class Tasks(NamedTuple):
+    """A stream of examples of many tasks."""
+
+    name: str
+    X: np.ndarray  # (T, 1 + d), the task in column 0
+    y: np.ndarray  # (T,)
+
+    @property
+    def task(self) -> np.ndarray:
+        """The task of each example (T,)."""
+        return self.X[:, 0].astype(int)
+
+
+class Played(NamedTuple):
+    """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
+
+    metrics: Mapping[str, np.ndarray]
+    seconds_per_run: float
+
+    def rows(self, dataset: str, made: Candidate) -> list[Row]:
+        """Return a row for each metric."""
+        return [
+            row(
+                ("multitask", dataset, made.name, metric),
+                values,
+                parameters=made.parameters,
+                seconds_per_run=self.seconds_per_run,
+            )
+            for metric, values in self.metrics.items()
+        ]
+
+
+# --- data ----------------------------------------------------------------------------------------
+
+
+def first_terms(rows: Any, number: int) -> np.ndarray:
+    """Return the first columns of sparse rows, dense.
+
+    >>> rows = jaxmkl.SparseRows(np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]]), 4)
+    >>> first_terms(rows, 3)
+    array([[0., 5., 0.],
+           [0., 0., 7.]])
+    """
+    row, place = np.nonzero(rows.indices < number)
+    dense = np.zeros((len(rows), number), rows.values.dtype)
+    dense[row, rows.indices[row, place]] = rows.values[row, place]
+    return dense
+
+
+def unit_rows(counts: np.ndarray) -> np.ndarray:
+    """Return rows of log(1 + count) at length 1; a row without any count stays 0.
+
+    >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]))
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    rows = np.log1p(counts)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1.0)
+
+
+def stream_of(job: Job, name: str) -> Tasks:
+    """Read a data set: landmine standardized, of sentiment the first terms at length 1."""
+    if name == "sentiment":
+        with refused():
+            data = jaxmkl.data.read(job.path(name), sparse=True)
+        X = unit_rows(first_terms(data.X, min(TERMS, data.X.shape[1])))
+    else:
+        data = job.read(name)
+        X = jaxmkl.data.scale(data.X, "moments")
+    X = jaxmkl.data.with_tasks(job.array(name, "task"), X.astype(np.float32))
+    return Tasks(name, X, data.y.astype(np.float32))
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+def built(job: Job, stream: Tasks, name: str, **arguments: Any) -> Candidate:
+    """Build a learner, by default with the median distance as its bandwidth."""
+    arguments = {
+        "num_tasks": int(stream.task.max()) + 1,
+        "kernel": jaxmkl.Gaussian(jaxmkl.median_distance(stream.X[:, 1:])),
+        **arguments,
+    }
+    return candidate(name, "multitask", "classification", job.options.settings, **arguments)
+
+
+@jax.jit
+def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+    states, outputs = jaxmkl.run_many(learner, keys, X, y)
+    return outputs.prediction, outputs.queried, jax.vmap(learner.info)(states).support
+
+
+@jax.jit
+def _label_rates(learners: Any, keys: Any, X: Any, y: Any) -> jax.Array:
+    """Shares of labels (N,) that stacked learners ask for."""
+
+    def one(learner: Any) -> jax.Array:
+        _, outputs = jaxmkl.run_many(learner, keys, X, y)
+        return jnp.mean(outputs.queried.astype(X.dtype))
+
+    return jax.lax.map(one, learners)
+
+
+def play(learner: Any, stream: Tasks, seeds: int) -> Played:
+    """Run a learner over a stream, each seed in an order of its own."""
+    keys = keys_of(seeds)
+    arguments = learner, keys, stream.X, stream.y
+    function, _ = compiled(_run_many, *arguments)
+    (prediction, queried, support), seconds = timed(function, *arguments)
+    order = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+    prediction = np.asarray(prediction, np.float64)
+    each = [scores(f, stream.y[o], stream.task[o]) for f, o in zip(prediction, order, strict=True)]
+    metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
+    metrics["label_rate"] = np.asarray(queried).mean(axis=1)
+    metrics["support"] = np.asarray(support)
+    return Played(metrics, seconds / seeds)
+
+
+def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str, float]:
+    """Return what the predictions (T,) of one run, each made before its label, are worth.
+
+    A prediction of 0 is a mistake. The balanced error is the mean of both classes' shares of
+    mistakes; the area under the curve is the mean over the tasks that have both classes.
+
+    >>> task = np.array([0, 0, 1, 1])
+    >>> scores(np.array([2.0, 1.0, -1.0, 0.0]), np.array([1, -1, -1, 1]), task)
+    {'mistake_rate': 0.5, 'balanced_error': 0.5, 'auc': 1.0}
+    """
+    wrong = y * prediction <= 0
+    classes = [wrong[y == sign].mean() for sign in (-1, 1) if (y == sign).any()]
+    areas = [
+        roc_auc_score(y[task == k], prediction[task == k])
+        for k in np.unique(task)
+        if np.ptp(y[task == k]) > 0
+    ]
+    return {
+        "mistake_rate": float(wrong.mean()),
+        "balanced_error": float(np.mean(classes)),
+        "auc": float(np.mean(areas)) if areas else float("nan"),
+    }
+
+
+class Difference(NamedTuple):
+    """The paired difference of two learners over the same orders.
+
+    ``p`` is that of a t-test, two-sided; NaN for a single order.
+    """
+
+    mean: float
+    error: float
+    p: float
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> Difference:
+    """Compare figures (S,) of the same orders.
+
+    >>> difference(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
+    Difference(mean=1.333..., error=0.333..., p=0.057...)
+    """
+    apart = one - other
+    if len(apart) < 2:
+        return Difference(float(apart.mean()), float("nan"), float("nan"))
+    error = float(apart.std(ddof=1)) / np.sqrt(len(apart))
+    p = float(ttest_rel(one, other).pvalue) if np.ptp(apart) > 0 else float("nan")
+    return Difference(float(apart.mean()), float(error), p)
+
+
+def told(what: str, metric: str, found: Difference) -> str:
+    """Write a difference of rates as a line, in points of a percent."""
+    words = metric.replace("_", " ")
+    test = "" if np.isnan(found.p) else f", p = {found.p:.2g}"
+    return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+H = 0.1
+# What each learner is played with; the second is its name in the table.
+MODES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "{}"),
+    ({"h": H}, f"{{}} (h = {H})"),
+    ({"loss": "squared_hinge", "update_on": "margin"}, "{} (squared hinge, every loss)"),
+)
+
+
+def components(job: Job) -> None:
+    """A model of all tasks and one of each, and either alone: full information, and asking."""
+    datasets, names = job.among("components", DATASETS, COMPONENTS)
+    rows: list[Row] = []
+    lines: list[str] = []
+    with job.report.progress("components", len(datasets) * len(names) * len(MODES)) as step:
+        for dataset in datasets:
+            stream = stream_of(job, dataset)
+            for arguments, label in MODES:
+                found: dict[str, Played] = {}
+                for name in names:
+                    made = built(job, stream, label.format(name), components=name, **arguments)
+                    step(f"{dataset} {made.name}")
+                    found[name] = play(made.learner, stream, job.seeds)
+                    rows += found[name].rows(dataset, made)
+                if set(found) == set(COMPONENTS):
+                    lines += against_the_better(dataset, label, found)
+    if rows:
+        job.report.table(
+            "A model of all tasks, one of each, or both",
+            job.report.add(rows),
+            units=PERCENT,
+            notes=[
+                *NOTES,
+                "both less the better of local and global, ± the standard error:",
+                *lines,
+            ],
+        )
+
+
+NOTES = (
+    "an order of the examples for each seed; every example predicted before its label is seen",
+    "auc: the area under the curve, a mean over the tasks; landmine has 6 % positives, so that "
+    "saying no to all errs in 6 %",
+    f"sentiment: the first {TERMS} terms, log(1 + count) at length 1; landmine standardized; a "
+    "Gaussian of the median distance",
+)
+
+
+def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) -> list[str]:
+    """Compare both components with the better one alone."""
+    lines = []
+    for metric in ("mistake_rate", "auc"):
+        of = {name: played.metrics[metric] for name, played in found.items()}
+        sign = -1 if metric in GAINS else 1
+        worth = {name: sign * of[name].mean() for name in ("local", "global")}
+        better = min(worth, key=lambda name, worth=worth: worth[name])  # type: ignore[misc]
+        what = f"{dataset}, {label.format('both')} less {better}"
+        lines.append(told(what, metric, difference(of["both"], of[better])))
+    return lines
+
+
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85)
+HALF = 0.5
+GRID = 10.0 ** np.arange(-5, 2.01, 0.5)
+TRIAL_SEEDS = 2
+
+
+def asking(job: Job) -> None:
+    """The same learner and updates, by who gets a label, at several shares of labels."""
+    datasets, names = job.among("asking", DATASETS, RULES)
+    steps = len(datasets) * (len(SHARES) * len(names) + 1)
+    rows: list[Row] = []
+    lines: list[str] = []
+    panels: list[Panel] = []
+    with job.report.progress("asking", steps) as step:
+        for dataset in datasets:
+            stream = stream_of(job, dataset)
+            found: dict[tuple[str, float], Played] = {}
+            hs = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
+            for share in SHARES:
+                for name in names:
+                    h = None if name == "chance" else hs[name](share)
+                    label = f"{name} ({share:.0%})"
+                    step(f"{dataset} {label}")
+                    if name != "chance" and h is None:
+                        lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
+                        continue
+                    made = asked_by(job, stream, name, share if h is None else h, label)
+                    found[name, share] = play(made.learner, stream, job.seeds)
+                    rows += found[name, share].rows(dataset, made)
+            made = built(job, stream, "all labels", update_on="unsure")
+            step(f"{dataset} {made.name}")
+            everything = play(made.learner, stream, job.seeds)
+            rows += everything.rows(dataset, made)
+            lines += against_chance(dataset, found)
+            panels += curves(dataset, found, everything)
+    if rows:
+        job.report.table(
+            "Who gets a label: the unsure, those of small margin, or any",
+            job.report.add(rows),
+            units=PERCENT,
+            notes=[
+                *NOTES,
+                "the same updates in all rows: on mistakes, and on losses where unsure",
+                f"h by a trial of {TRIAL_SEEDS} orders; differences over the same orders:",
+                *lines,
+            ],
+        )
+        job.report.plot("multitask_asking", panels)
+
+
+def rule(name: str, value: Any) -> Any:
+    """Return a rule by its name; the value is h, or the share asked for by chance.
+
+    >>> rule("chance", 0.5)
+    Chance(rate=0.5)
+    """
+    rules: dict[str, Callable[[Any], Any]] = {
+        "unsure": jaxmkl.Unsure,
+        "margin": jaxmkl.Margin,
+        "chance": jaxmkl.Chance,
+    }
+    return rules[name](value)
+
+
+def asked_by(job: Job, stream: Tasks, name: str, value: Any, label: str) -> Candidate:
+    """Build the learner that asks by a rule."""
+    return built(job, stream, label, labelling=rule(name, value), update_on="unsure")
+
+
+def h_by_share(job: Job, stream: Tasks, name: str) -> Callable[[float], float | None]:
+    """Return the function that finds the h with which a rule asks for a share of the labels."""
+    learner = asked_by(job, stream, name, GRID[0], name).learner
+    learners = [dataclasses.replace(learner, labelling=rule(name, float(h))) for h in GRID]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(v) for v in leaves]), *learners)
+    keys = jax.random.split(jax.random.key(1), TRIAL_SEEDS)
+    arguments = stacked, keys, stream.X, stream.y
+    function, _ = compiled(_label_rates, *arguments)
+    return interpolated(GRID, np.asarray(function(*arguments), np.float64))
+
+
+def interpolated(grid: np.ndarray, rates: np.ndarray) -> Callable[[float], float | None]:
+    """Return the inverse of a growing function of log h; None outside of what it reaches.
+
+    >>> h = interpolated(np.array([0.01, 0.1, 1.0]), np.array([0.2, 0.4, 0.8]))
+    >>> round(h(0.3), 4), h(0.1), h(0.9)
+    (0.0316, None, None)
+    """
+    rates = np.maximum.accumulate(rates)
+
+    def h(share: float) -> float | None:
+        if not rates[0] <= share <= rates[-1]:
+            return None
+        return float(10.0 ** np.interp(share, rates, np.log10(grid)))
+
+    return h
+
+
+def against_chance(dataset: str, found: Mapping[tuple[str, float], Played]) -> list[str]:
+    """Compare the rules at half of the labels, order by order."""
+    lines = []
+    for other in ("chance", "margin"):
+        if ("unsure", HALF) not in found or (other, HALF) not in found:
+            continue
+        one, two = found["unsure", HALF].metrics, found[other, HALF].metrics
+        rates = f"{one['label_rate'].mean():.1%} and {two['label_rate'].mean():.1%} of the labels"
+        what = f"{dataset}, unsure less {other}, with {rates}"
+        lines += [
+            told(what, metric, difference(one[metric], two[metric]))
+            for metric in ("mistake_rate", "auc")
+        ]
+    return lines
+
+
+def curves(
+    dataset: str, found: Mapping[tuple[str, float], Played], everything: Played
+) -> list[Panel]:
+    """Draw errors against the share of labels."""
+    panels = []
+    names: Sequence[str] = list(dict.fromkeys(name for name, _ in found))
+    for metric in ("mistake_rate", "auc"):
+        lines = {}
+        for name in names:
+            of_name = [played for (rule, _), played in found.items() if rule == name]
+            of_name.append(everything)
+            x = np.array([played.metrics["label_rate"].mean() for played in of_name])
+            lines[name] = x, np.array([played.metrics[metric] for played in of_name]).T
+        words = metric.replace("_", " ")
+        panels.append(Panel(dataset, "share of labels", words, lines, marks=True))
+    return panels
+
+
+PAPER = Paper(
+    name="multitask",
+    title="Kernel sampling for online multi-task classification",
+    datasets=DATASETS,
+    algorithms=ALGORITHMS,
+    parts={"components": components, "asking": asking},
+    default_parts=("components", "asking"),
+    seeds=10,
+    task="classification",
+)
