@@ -1,7 +1,8 @@
 """Speed: time an example, beside scikit-learn one example at a time, and a very long stream.
 
 And learners with support vectors: seconds a pass over data sets of the papers, and memory; and
-whether the last tenth of a stream takes as long as the first where the support is bounded.
+whether the last tenth of a stream takes as long as the first where the support is bounded;
+and passes over many tasks, and the memory of their models.
 """
 
 import dataclasses
@@ -24,10 +25,10 @@ from sklearn.linear_model import SGDRegressor
 
 import jaxmkl
 
-from . import generate
+from . import generate, multitask
 from .evaluate import compiled, keys_of, num_supports, timed, without_info
 from .options import Options, UsageError
-from .paper import data_folder
+from .paper import Job, data_folder
 from .report import Report, Row
 
 __all__ = ["in_turn", "long_stream", "memory", "run", "support_vectors", "tenths"]
@@ -440,6 +441,60 @@ def tenths(options: Options, report: Report) -> None:
     )
 
 
+LANDMINE = (14_820, 9, 29)  # examples, inputs and tasks
+TASK_ORDERS = 10
+
+
+def stream_of_tasks(options: Options) -> multitask.Tasks:
+    """Return landmine where the data are, else generated examples of its shape."""
+    T, D, K = LANDMINE
+    try:
+        job = Job(multitask.PAPER, options, Report("bench"), ("landmine",), (), 1)
+        return multitask.stream_of(job, "landmine")
+    except UsageError:
+        draws = np.random.default_rng(0)
+        X = draws.normal(size=(T, D)).astype(np.float32)
+        task = draws.integers(K, size=T)
+        y = np.where(X[:, 0] * X[:, 1] + 0.1 * task > 3, 1.0, -1.0).astype(np.float32)
+        return multitask.Tasks("generated, as landmine", jaxmkl.data.with_tasks(task, X), y)
+
+
+def many_tasks(options: Options, report: Report) -> None:
+    """Time passes over many tasks, several orders at once, and tell the memory of one."""
+    stream = stream_of_tasks(options)
+    num_tasks = int(stream.task.max()) + 1
+    X, y = jax.device_put(stream.X), jax.device_put(stream.y)
+    functions: dict[str, Callable[[], Any]] = {}
+    ready: list[tuple[str, float, float]] = []
+    for name, h in (("multitask", None), ("multitask, h = 0.1", 0.1)):
+        learner = jaxmkl.multitask(num_tasks, jaxmkl.Gaussian(3.0), h=h)
+        state = learner.init(jax.random.key(0), X.shape[1])
+        leaves = jax.tree.leaves(state._replace(key=state.round))
+        held = sum(leaf.nbytes for leaf in leaves) / 2**20
+        arguments = learner, keys_of(TASK_ORDERS), X, y
+        function, compiling = compiled(_orders, *arguments)
+        functions[name] = functools.partial(function, *arguments)
+        ready.append((name, compiling, held))
+    report.say(f"timing {len(functions)} things in turn, {SUPPORT_REPEATS} times")
+    later = in_turn(functions, SUPPORT_REPEATS, twice=False)
+    rows: list[Row] = []
+    for name, compiling, held in ready:
+        row = functools.partial(figures, stream.name, name, seeds=TASK_ORDERS, size=100)
+        rows += [
+            row("seconds_per_pass", [s / TASK_ORDERS for s in later[name]]),
+            row("compile_seconds", [compiling]),
+            row("state_mib", [held]),
+        ]
+    report.table(
+        f"Many tasks: medians of {SUPPORT_REPEATS} rounds, in turn",
+        report.add(rows),
+        notes=(
+            f"{num_tasks} tasks, a dictionary of 100 points; the time of one pass of one order, "
+            f"{TASK_ORDERS} at once",
+        ),
+    )
+
+
 def _peak_of(case: Case, options: Options) -> tuple[str, float, float, float, float]:
     """Play a case; return its data set, memory before and at most, seconds and supports."""
     dataset, arguments = call_of(case, options)
@@ -482,3 +537,4 @@ def run(options: Options, report: Report) -> None:
         short(options, report)
         support_vectors(options, report)
         tenths(options, report)
+        many_tasks(options, report)

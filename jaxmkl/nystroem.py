@@ -18,8 +18,7 @@ that is full stays as it is, and counts the examples it would have taken.
 
 **No solves.** L⁻¹ and the inverse factor of S K S + α I grow by a row with each point, so that a
 round is some products of a matrix and a vector; one step of refinement with L makes up for what
-rounding did to L⁻¹. LAPACK's triangular solves of a batch may wait for each other without end in
-XLA's CPU client, as seen with jaxlib 0.10.2.
+rounding did to L⁻¹.
 
 References:
   Calandriello, Lazaric and Valko (2017), Efficient second-order online kernel learning with

@@ -14,6 +14,7 @@ from tests.oracles.multitask import Dictionary
 from tests.oracles.multitask import MultiTask as Oracle
 from tests.oracles.support_mkl import gaussian
 
+SMALL_PROGRAMS = True
 BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 
 
@@ -137,8 +138,25 @@ MODES = {
     "other sampling": {"h": 0.3, "ridge": 0.3, "density": 0.7, "accuracy": 0.1, "tolerance": 0.2},
 }  # fmt: skip
 
+# Each mode takes seconds to compile: all of them are for `pytest -m slow`.
+QUICK = {
+    "full",
+    "full, global, squared",
+    "full, margin",
+    "active",
+    "active, local, queried",
+    "active, restart, squared",
+    "chance",
+}
 
-@pytest.mark.parametrize("mode", MODES)
+
+def modes(quick):
+    return [
+        mode if mode in quick else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES
+    ]
+
+
+@pytest.mark.parametrize("mode", modes(QUICK))
 def test_a_thousand_rounds_of_the_oracle(mode, x64):
     """One example a round, in blocks; every value to 1e-8."""
     learner = make(**MODES[mode])
@@ -168,7 +186,7 @@ def assert_state_is_the_oracles(learner, state, oracle):
     assert np.abs(used(learner, oracle.means)).max() > 0.1
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", modes(QUICK))
 def test_the_oracle_in_rounds(mode, x64):
     """Some tasks a round, and rounds without any."""
     T, K = 350, 3
@@ -201,7 +219,7 @@ def test_the_oracle_in_rounds(mode, x64):
 # --- rounds and streams --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", modes({"full", "active, restart, squared"}))
 def test_a_stream_is_rounds_with_one_task(mode, x64):
     """What stands in the rows of absent tasks is not looked at."""
     learner, (task, X, y) = make(**MODES[mode]), examples(150, 3)
@@ -445,6 +463,42 @@ def test_a_budget_is_hard(budget):
     assert np.isfinite(outputs.prediction).all()
 
 
+@pytest.mark.parametrize("budget", [0, 1, 25])
+def test_a_budget_is_hard_in_rounds(budget):
+    """The same until it is spent; where more is wanted than is left, the first tasks get it."""
+    bare, learner = make(h=0.3), jaxmkl.label_budget(make(h=0.3), budget)
+    X, y, present = (np.asarray(v, np.float32) for v in rounds(60, 3))
+    _, free = scanned_rounds(bare, begin(bare, np.float32), X, y, present)
+    start = learner.init(jax.random.key(1), 1 + NUM_INPUTS)
+    state, outputs = scanned_rounds(learner, start, X, y, present)
+    assert int(state.remaining) == 0
+    wanted = np.flatnonzero(free.queried)
+    assert len(wanted) > budget
+    last = wanted[budget - 1] if budget else -1
+    asked = np.flatnonzero(outputs.queried)
+    np.testing.assert_array_equal(asked, wanted[:budget])
+    upto = last // 3 + 1  # its round's predictions come before its labels
+    np.testing.assert_array_equal(outputs.prediction[:upto], free.prediction[:upto])
+    assert np.isfinite(np.asarray(outputs.prediction)[present > 0]).all()
+
+
+def test_the_smallest_of_budgets_counts():
+    within = jaxmkl.label_budget(jaxmkl.label_budget(make(), 4), 9)
+    X, y, present = (np.asarray(v, np.float32) for v in rounds(10, 3, share=2.0))
+    state, outputs = scanned_rounds(within, within.init(jax.random.key(0), 4), X, y, present)
+    asked = np.asarray(outputs.queried)
+    np.testing.assert_array_equal(np.flatnonzero(asked), np.arange(4))
+    assert (int(state.remaining), int(state.inner.remaining)) == (5, 0)
+
+
+def test_a_learner_without_rounds_says_so():
+    for inner in (jaxmkl.raker(num_features=2), jaxmkl.scaled(make(), jaxmkl.RunningMoments())):
+        learner = jaxmkl.label_budget(inner, 5)
+        state = learner.init(jax.random.key(0), 1 + NUM_INPUTS)
+        with pytest.raises(ValueError, match="LabelBudget: learner must be a learner with rounds"):
+            learner.round(state, (np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)))
+
+
 def test_only_seen_labels_count():
     """Other labels where none was asked for change nothing, bit for bit."""
     learner = make(h=0.1)
@@ -576,20 +630,23 @@ def test_an_example_without_a_usable_label_teaches_nothing(x64):
 
 
 @functools.cache
-def long_run(noise):
-    """A state after 10^5 rounds in float32 that mostly shrink the covariances."""
+def long_run(noise, num_rounds):
+    """A state after many rounds in float32 that mostly shrink the covariances."""
     learner = make(2, covariance="queried", noise=noise, size=40)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100_000, NUM_INPUTS)) * [1.0, 0.3, 0.1]  # directions of every size
+    X = rng.normal(size=(num_rounds, NUM_INPUTS)) * [1.0, 0.3, 0.1]  # directions of every size
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    X = jaxmkl.data.with_tasks(rng.integers(2, size=100_000), X)
+    X = jaxmkl.data.with_tasks(rng.integers(2, size=num_rounds), X)
     state = begin(learner, np.float32)
     return learner, jaxmkl.run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
 
 
-@pytest.mark.parametrize("noise", [1.0, 0.01])
-def test_covariances_stay_positive_in_single_precision(noise):
-    learner, state = long_run(noise)
+LONG = pytest.param(0.01, 100_000, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("noise", "num_rounds"), [(0.01, 10_000), (1.0, 10_000), LONG])
+def test_covariances_stay_positive_in_single_precision(noise, num_rounds):
+    learner, state = long_run(noise, num_rounds)
     given = np.asarray(learner.covariances(state))
     np.testing.assert_array_equal(given, given.swapaxes(1, 2))
     roots = np.asarray(state.roots, np.float64)
@@ -608,6 +665,23 @@ def test_memory_is_that_of_the_covariances():
     assert sum(leaf.nbytes for leaf in leaves) < (30 + 3.5) * 100**2 * 4
     for components, number in (("local", 29), ("global", 1)):
         assert len(begin(make(29, components=components), np.float32).roots) == number
+
+
+def test_covariances_are_changed_where_they_are():
+    """The compiled pass holds them once more, in its result, and copies them in no round."""
+    learner = make(29, size=100, h=0.1)
+    task, X, y = examples(256, 29)
+    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    keys = jax.random.split(jax.random.key(0), 2)
+
+    def play(keys, X, y):
+        return jaxmkl.run_many(learner, keys, X, y)
+
+    program = jax.jit(play).lower(keys, X, y.astype(np.float32)).compile()
+    covariances = 2 * 30 * 100**2 * 4  # bytes, of two runs
+    memory = program.memory_analysis()
+    assert covariances < memory.output_size_in_bytes < 1.2 * covariances
+    assert memory.temp_size_in_bytes < 1.2 * covariances
 
 
 @pytest.mark.parametrize("growth", ["extend", "restart"])

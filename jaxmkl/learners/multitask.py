@@ -139,10 +139,7 @@ def _shrink(noise: jax.Array, variance: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _solved(matrix: jax.Array, values: jax.Array) -> jax.Array:
-    """The solution (K,) for a positive definite matrix (K, K), by Gauss and Jordan.
-
-    Without LAPACK, for the reason given in :mod:`jaxmkl.nystroem`.
-    """
+    """The solution (K,) for a positive definite matrix (K, K), by Gauss and Jordan."""
 
     def eliminate(table: jax.Array, i: jax.Array) -> tuple[jax.Array, None]:
         row = table[i] / table[i, i]
@@ -418,7 +415,10 @@ class MultiTask(Learner):
         return jnp.stack(parts)
 
     def round(
-        self, state: MultiTaskState, examples: tuple[jax.Array, jax.Array, jax.Array]
+        self,
+        state: MultiTaskState,
+        examples: tuple[jax.Array, jax.Array, jax.Array],
+        most: Any = None,
     ) -> tuple[MultiTaskState, Output]:
         """One round on one example of each task, to be scanned over rounds.
 
@@ -430,6 +430,8 @@ class MultiTask(Learner):
           state: the state.
           examples: X (K, d) without the column of the task, y (K,) of -1 and +1, and present (K,):
             which tasks have an example. What stands in the rows of the others is not looked at.
+          most: how many labels may be asked for, those of the first tasks that want one; None for
+            any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
 
         Returns:
           The state, and an :class:`~jaxmkl.Output` with leading axis K; NaN for tasks without an
@@ -489,6 +491,8 @@ class MultiTask(Learner):
             variance += jnp.sum(along**2, axis=1)
         surety = self._surety(value, variance)
         asked = jax.vmap(self._asks)(value, surety, uniform[:, 1]) & usable
+        if most is not None:
+            asked = asked & (jnp.cumsum(asked) <= most)
         loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
         output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import pytree
-from jaxmkl.learner import Learner, Prediction, usable_rows
+from jaxmkl.learner import Learner, Output, Prediction, usable_rows
 from jaxmkl.scaling import Scaler
 
 __all__ = ["LabelBudget", "Scaled", "Wrapper", "label_budget", "scaled"]
@@ -220,6 +220,29 @@ class LabelBudget(Wrapper):
         return LabelBudgetState(
             self.learner.learn(state.inner, code, y, asked, present), state.remaining - spent
         )
+
+    def round(
+        self, state: LabelBudgetState, examples: Any, most: Any = None
+    ) -> tuple[LabelBudgetState, Output]:
+        """One round of a learner that has rounds of many examples, :meth:`jaxmkl.MultiTask.round`.
+
+        Where more labels are wanted than are left, the first tasks get them.
+
+        Args:
+          state: the state.
+          examples: as the learner inside takes them.
+          most: how many labels may be asked for in this round; None for all that are left.
+
+        Raises:
+          ValueError: for a learner inside without such rounds.
+        """
+        play = getattr(self.learner, "round", None)
+        wanted = "a learner with rounds, as jaxmkl.multitask(...)"
+        pytree.require(callable(play), self, "learner", self.learner, wanted)
+        most = state.remaining if most is None else jnp.minimum(most, state.remaining)
+        inner, output = play(state.inner, examples, most)  # type: ignore[misc]
+        spent = jnp.sum(output.queried, dtype=jnp.int32)
+        return LabelBudgetState(inner, state.remaining - spent), output
 
 
 def scaled(learner: Learner, scaler: Scaler) -> Scaled:

@@ -138,15 +138,9 @@ def budgeted_and_scaled_tasks():
 
 
 MULTITASK_LEARNERS = {
-    "multitask: 3 tasks": lambda: multitask_of(3),
+    "multitask": lambda: multitask_of(None),
     "multitask: 2 tasks, asking, squared, restarting": lambda: multitask_of(
         2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried"
-    ),
-    "multitask: local, by margin": lambda: multitask_of(
-        2, labelling=jaxmkl.Margin(0.5), components="local", update_on="margin"
-    ),
-    "multitask: global, by chance": lambda: multitask_of(
-        2, labelling=jaxmkl.Chance(0.7), components="global", covariance="always"
     ),
     "label_budget of scaled multitask": budgeted_and_scaled_tasks,
 }

@@ -1,0 +1,226 @@
+"""The experiment of many tasks, by real small runs, and its parts by their definitions."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+from sklearn.metrics import roc_auc_score
+
+import jaxmkl
+from experiments import bench, evaluate, multitask, report
+from experiments.__main__ import main
+from experiments.options import Options, UsageError
+from experiments.paper import Job
+from tests.test_experiments import pictures, rows_of, value
+
+SMALL_PROGRAMS = True
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Small stand-ins: landmine of 3 tasks, few positives; sentiment of 2, sparse counts."""
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    draws = np.random.default_rng(0)
+    task = np.sort(draws.integers(3, size=240)).astype(np.int16)
+    X = draws.normal(size=(240, 4)).astype(np.float32)
+    y = np.where(X[:, 0] + 0.3 * task > 0.9, 1, -1).astype(np.int8)
+    np.savez(folder / "landmine.npz", X=X, y=y, task=task)
+    task = np.repeat([0, 1], 120).astype(np.int16)
+    counts = draws.poisson(0.8, size=(240, 12)).astype(np.float32)
+    counts[3] = 0
+    y = np.where(counts[:, 0] + task > counts[:, 1], 1, -1).astype(np.int8)
+    row, column = np.nonzero(counts)
+    np.savez(
+        folder / "sentiment.npz",
+        data=counts[row, column],
+        indices=column.astype(np.int32),
+        indptr=np.searchsorted(row, np.arange(241)).astype(np.int32),
+        shape=np.array([240, 12]),
+        y=y,
+        task=task,
+    )
+    return folder
+
+
+def job_of(folder, seeds=2, settings=None):
+    options = Options(command="multitask", data=folder, settings=settings or {"size": 12})
+    shown = report.Report("python -m experiments multitask")
+    names = tuple(multitask.ALGORITHMS)
+    return Job(multitask.PAPER, options, shown, multitask.DATASETS, names, seeds)
+
+
+def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(multitask, "MODES", (({}, "{}"), ({"h": 0.2}, "{} (h = 0.2)")))
+    out = tmp_path / "multitask.json"
+    arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]
+    arguments += ["--parts", "components", "--set", "size=12", "--json", str(out)]
+    assert main(arguments) == 0
+    rows = rows_of(out)
+    names = {f"{name}{h}" for name in multitask.COMPONENTS for h in ("", " (h = 0.2)")}
+    assert {r["algorithm"] for r in rows} == names
+    metrics = {"mistake_rate", "balanced_error", "auc", "label_rate", "support"}
+    assert {r["metric"] for r in rows} == metrics
+    assert {r["seeds"] for r in rows} == {3}
+    for name in multitask.COMPONENTS:
+        assert value(rows, name, "label_rate") == 1
+        assert 0 < value(rows, f"{name} (h = 0.2)", "label_rate") < 1
+        assert value(rows, name, "support") == 12
+        assert value(rows, name, "auc") > 0.6
+    parameters = {r["algorithm"]: r["parameters"]["components"] for r in rows}
+    assert parameters["local (h = 0.2)"] == "local"
+    shown = capsys.readouterr().out
+    assert shown.count("landmine, both less ") == 3
+    assert shown.count("landmine, both (h = 0.2) less ") == 3
+
+
+def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(multitask, "SHARES", (0.5, 0.7))
+    out, plots = tmp_path / "multitask.json", tmp_path / "plots"
+    arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
+    arguments += ["--parts", "asking", "--set", "size=12", "--json", str(out)]
+    assert main([*arguments, "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    names = {f"{name} ({share})" for name in multitask.RULES for share in ("50%", "70%")}
+    assert {r["algorithm"] for r in rows} == {*names, "all labels"}
+    assert value(rows, "all labels", "label_rate") == 1
+    for share in (50, 70):
+        rates = [value(rows, f"{n} ({share}%)", "label_rate") for n in multitask.RULES]
+        np.testing.assert_allclose(rates, share / 100, atol=0.08)
+    # chance asks as often as the unsure learner did
+    (chance,) = {r["parameters"]["labelling"] for r in rows if r["algorithm"] == "chance (50%)"}
+    rate = value(rows, "unsure (50%)", "label_rate")
+    assert float(chance.removeprefix("Chance(rate=").rstrip(")")) == pytest.approx(rate)
+    assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}
+    assert pictures(plots) == {"multitask_asking_sentiment.png"}
+    shown = capsys.readouterr().out
+    assert shown.count("sentiment, unsure less chance") == 3
+    assert shown.count("sentiment, unsure less margin") == 3
+
+
+def test_a_share_out_of_reach_is_told(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
+    arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "1"]
+    arguments += ["--parts", "asking", "--algorithms", "unsure", "--set", "size=12"]
+    assert main(arguments) == 0
+    assert "landmine, unsure: no h asks for 0% of the labels" in capsys.readouterr().out
+
+
+def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
+    monkeypatch.setattr(multitask, "TERMS", 5)
+    stream = multitask.stream_of(job_of(folder), "sentiment")
+    archive = np.load(folder / "sentiment.npz")
+    dense = np.zeros((240, 12))
+    row = np.repeat(np.arange(240), np.diff(archive["indptr"]))
+    dense[row, archive["indices"]] = archive["data"]
+    some = np.log(1 + dense[:, :5])
+    lengths = np.sqrt((some**2).sum(1))
+    assert (lengths == 0).any()
+    wanted = some / np.where(lengths == 0, 1, lengths)[:, None]
+    np.testing.assert_allclose(stream.X[:, 1:], wanted, rtol=1e-6)
+    np.testing.assert_array_equal(stream.X[:, 0], archive["task"])
+    np.testing.assert_array_equal(stream.task, archive["task"])
+    np.savez(folder / "sentiment.npz", **{k: v for k, v in archive.items() if k != "task"})
+    with pytest.raises(UsageError, match=r"sentiment\.npz: has no 'task'"):
+        multitask.stream_of(job_of(folder), "sentiment")
+
+
+def test_every_order_is_a_run_of_its_own(folder):
+    """All at once are the runs one by one, each scored against the labels it met."""
+    job = job_of(folder)
+    stream = multitask.stream_of(job, "landmine")
+    made = multitask.built(job, stream, "both", h=0.3)
+    together = multitask.play(job, made.learner, stream)
+    keys = evaluate.keys_of(2)
+    for s, order in enumerate(np.asarray(jaxmkl.permutations(keys, 240))):
+        _, outputs = jaxmkl.run_many(
+            made.learner, keys[s : s + 1], stream.X, stream.y, permute=True
+        )
+        f, y, task = np.asarray(outputs.prediction[0]), stream.y[order], stream.task[order]
+        wrong = y * f <= 0
+        areas = [roc_auc_score(y[task == k], f[task == k]) for k in range(3)]
+        rates = wrong[y > 0].mean(), wrong[y < 0].mean()
+        assert together.metrics["mistake_rate"][s] == pytest.approx(wrong.mean())
+        assert together.metrics["balanced_error"][s] == pytest.approx(np.mean(rates))
+        assert together.metrics["auc"][s] == pytest.approx(np.mean(areas), abs=1e-3)
+        assert together.metrics["label_rate"][s] == np.asarray(outputs.queried).mean()
+    # another h is the same program, another loss another
+    for h, loss, programs in ((0.7, "hinge", 1), (0.7, "squared_hinge", 2)):
+        again = multitask.built(job, stream, "both", h=h, loss=loss)
+        multitask.play(job, again.learner, stream)
+        assert len(job.results) == programs
+
+
+@pytest.mark.parametrize("rule", ["unsure", "margin"])
+def test_the_h_of_a_share_asks_for_that_share(rule, folder):
+    job = job_of(folder, seeds=8)
+    stream = multitask.stream_of(job, "landmine")
+    h = multitask.h_by_share(job, stream, rule)(0.6)
+    made = multitask.asked_by(job, stream, rule, h, rule)
+    rates = multitask.play(job, made.learner, stream).metrics["label_rate"]
+    assert abs(rates.mean() - 0.6) < 0.06
+
+
+def test_differences_are_paired():
+    draws = np.random.default_rng(3)
+    one = draws.normal(size=10)
+    other = one + 0.1 + 0.1 * draws.normal(size=10)
+    found = multitask.difference(one, other)
+    apart = one - other
+    assert found.mean == pytest.approx(apart.mean())
+    assert found.error == pytest.approx(apart.std(ddof=1) / np.sqrt(10))
+    assert found.p == pytest.approx(ttest_rel(one, other).pvalue, rel=1e-4)
+    assert np.isnan(multitask.difference(one, one).p)
+    assert np.isnan(multitask.difference(one[:1], other[:1]).p)
+    # 2.262 is the border of 5 % with nine degrees of freedom
+    level = np.array([1.0, -1.0] * 5)
+    step = 2.262 * level.std(ddof=1) / np.sqrt(10)
+    assert multitask.difference(level + step, np.zeros(10)).p == pytest.approx(0.05, abs=1e-4)
+
+
+def test_both_are_held_against_the_better_alone():
+    def played(mistakes, area):
+        metrics = {"mistake_rate": mistakes, "balanced_error": mistakes, "auc": area}
+        return multitask.Played({k: np.array(v) for k, v in metrics.items()}, 1.0)
+
+    found = {
+        "both": played([0.1, 0.2, 0.3], [0.8, 0.8, 0.7]),
+        "local": played([0.2, 0.3, 0.5], [0.5, 0.6, 0.6]),
+        "global": played([0.2, 0.3, 0.6], [0.8, 0.9, 0.9]),
+    }
+    mistakes, balanced, area = multitask.against_the_better("landmine", "{}", found)
+    assert mistakes.startswith("landmine, both less local: mistake rate -13.33 ± 3.33 points")
+    assert mistakes.endswith("; as good")
+    assert balanced.endswith("; as good")
+    assert area.startswith("landmine, both less global: auc -10.00 ± 5.77 points")
+    assert area.endswith("; worse")
+
+
+def test_the_loss_of_a_classifier_is_its_own():
+    """Only squared losses, which are for regression, give way to logistic ones."""
+    assert evaluate.candidate("m", "multitask", "classification", {}).learner.loss == "hinge"
+    squared = {"loss": "squared_hinge"}
+    made = evaluate.candidate("m", "multitask", "classification", squared)
+    assert made.learner.loss == made.parameters["loss"] == "squared_hinge"
+    raker = evaluate.candidate("raker", "raker", "classification", {"num_features": 4})
+    assert raker.parameters["loss"] == "logistic"
+    with pytest.raises(UsageError, match="size must be an integer"):
+        evaluate.candidate("m", "multitask", "classification", {"size": 0})
+
+
+def test_many_tasks_are_timed(monkeypatch, folder, capsys):
+    monkeypatch.setattr(bench, "LANDMINE", (150, 4, 5))
+    monkeypatch.setattr(bench, "TASK_ORDERS", 2)
+    monkeypatch.setattr(bench, "SUPPORT_REPEATS", 2)
+    shown = report.Report("python -m experiments bench")
+    bench.many_tasks(Options(command="bench"), shown)
+    rows = {(r.algorithm, r.metric): r for r in shown.rows}
+    assert {r.dataset for r in shown.rows} == {"generated, as landmine"}
+    assert rows["multitask", "seconds_per_pass"].mean > 0
+    assert rows["multitask", "seconds_per_pass"].seeds == 2
+    held = rows["multitask, h = 0.1", "state_mib"].mean * 2**20
+    assert 6 * 100**2 * 4 < held < (6 + 3.5) * 100**2 * 4
+    assert "5 tasks" in capsys.readouterr().out
+    real = bench.stream_of_tasks(Options(command="bench", data=folder))
+    assert real.name == "landmine"
+    assert len(real.y) == 240
