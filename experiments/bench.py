@@ -443,6 +443,7 @@ def tenths(options: Options, report: Report) -> None:
 
 LANDMINE = (14_820, 9, 29)  # examples, inputs and tasks
 TASK_ORDERS = 10
+TASK_RUNS = {"multitask": None, "multitask, h = 0.1": 0.1}  # h by name
 
 
 def stream_of_tasks(options: Options) -> multitask.Tasks:
@@ -466,7 +467,7 @@ def many_tasks(options: Options, report: Report) -> None:
     X, y = jax.device_put(stream.X), jax.device_put(stream.y)
     functions: dict[str, Callable[[], Any]] = {}
     ready: list[tuple[str, float, float]] = []
-    for name, h in (("multitask", None), ("multitask, h = 0.1", 0.1)):
+    for name, h in TASK_RUNS.items():
         learner = jaxmkl.multitask(num_tasks, jaxmkl.Gaussian(3.0), h=h)
         state = learner.init(jax.random.key(0), X.shape[1])
         leaves = jax.tree.leaves(state._replace(key=state.round))

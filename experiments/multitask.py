@@ -129,14 +129,15 @@ def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
 
 
 @jax.jit
-def _label_rates(learners: Any, key: Any, X: Any, y: Any) -> jax.Array:
-    """Shares of labels (N,) that stacked learners ask for, in one order."""
+def _label_rates(learners: Any, keys: Any, X: Any, y: Any) -> jax.Array:
+    """Shares of labels (N,) that stacked learners ask for, over some orders."""
 
-    def one(learner: Any) -> jax.Array:
+    def one(learner: Any, key: Any) -> jax.Array:
         _, outputs = jaxmkl.run_many(learner, key[None], X, y)
         return jnp.mean(outputs.queried.astype(X.dtype))
 
-    return jax.vmap(one)(learners)
+    all_of = jax.vmap(one, in_axes=(0, None))
+    return jnp.mean(jax.lax.map(lambda key: all_of(learners, key), keys), axis=0)
 
 
 def program(job: Job, arguments: tuple) -> Callable:
@@ -229,6 +230,7 @@ HS = (0.01, 0.1, 1.0)
 MODES: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "{}"),
     *(({"h": h}, f"{{}} (h = {h:g})") for h in HS),
+    ({"h": 0.1, "update_on": "mistake"}, "{} (h = 0.1, mistakes alone)"),
     ({"loss": "squared_hinge", "update_on": "margin"}, "{} (squared hinge, every loss)"),
 )
 
@@ -290,6 +292,7 @@ def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) ->
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85)
 HALF = 0.5
 GRID = 10.0 ** np.arange(-4, 1.51, 0.5)
+TRIAL_ORDERS = 4
 
 
 def asking(job: Job) -> None:
@@ -329,8 +332,8 @@ def asking(job: Job) -> None:
             notes=[
                 *NOTES,
                 "the same updates in all rows: on mistakes, and on losses where unsure",
-                "h by the share of labels in an order of its own; chance asks as often as the "
-                "unsure did; differences over the same orders:",
+                f"h by the share of labels in {TRIAL_ORDERS} other orders; chance asks as often "
+                "as the unsure did; differences over the same orders:",
                 *lines,
             ],
         )
@@ -370,8 +373,9 @@ def h_by_share(job: Job, stream: Tasks, name: str) -> Callable[[float], float | 
     learner = asked_by(job, stream, name, GRID[0], name).learner
     learners = [dataclasses.replace(learner, labelling=rule(name, float(h))) for h in GRID]
     stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(v) for v in leaves]), *learners)
-    # an order that no row of the table has
-    rates = _label_rates(stacked, jax.random.key(1), stream.X, stream.y)
+    # orders that no row of the table has
+    keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
+    rates = _label_rates(stacked, keys, stream.X, stream.y)
     return interpolated(GRID, np.asarray(rates, np.float64))
 
 

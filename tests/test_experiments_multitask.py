@@ -51,42 +51,39 @@ def job_of(folder, seeds=2, settings=None):
 
 
 def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(multitask, "MODES", (({}, "{}"), ({"h": 0.2}, "{} (h = 0.2)")))
+    monkeypatch.setattr(multitask, "MODES", (({"h": 0.2}, "{} (h = 0.2)"),))
     out = tmp_path / "multitask.json"
     arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]
     arguments += ["--parts", "components", "--set", "size=12", "--json", str(out)]
     assert main(arguments) == 0
     rows = rows_of(out)
-    names = {f"{name}{h}" for name in multitask.COMPONENTS for h in ("", " (h = 0.2)")}
+    names = {f"{name} (h = 0.2)" for name in multitask.COMPONENTS}
     assert {r["algorithm"] for r in rows} == names
     metrics = {"mistake_rate", "balanced_error", "auc", "label_rate", "support"}
     assert {r["metric"] for r in rows} == metrics
     assert {r["seeds"] for r in rows} == {3}
-    for name in multitask.COMPONENTS:
-        assert value(rows, name, "label_rate") == 1
-        assert 0 < value(rows, f"{name} (h = 0.2)", "label_rate") < 1
+    for name in names:
+        assert 0 < value(rows, name, "label_rate") < 1
         assert value(rows, name, "support") == 12
         assert value(rows, name, "auc") > 0.6
     parameters = {r["algorithm"]: r["parameters"]["components"] for r in rows}
     assert parameters["local (h = 0.2)"] == "local"
     shown = capsys.readouterr().out
-    assert shown.count("landmine, both less ") == 3
     assert shown.count("landmine, both (h = 0.2) less ") == 3
 
 
 def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(multitask, "SHARES", (0.5, 0.7))
+    monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
     out, plots = tmp_path / "multitask.json", tmp_path / "plots"
     arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
     arguments += ["--parts", "asking", "--set", "size=12", "--json", str(out)]
     assert main([*arguments, "--plots", str(plots)]) == 0
     rows = rows_of(out)
-    names = {f"{name} ({share})" for name in multitask.RULES for share in ("50%", "70%")}
-    assert {r["algorithm"] for r in rows} == {*names, "all labels"}
+    names = {f"{name} (50%)" for name in multitask.RULES}
+    assert {r["algorithm"] for r in rows} == {*names, "all labels", "chance (0%)"}
     assert value(rows, "all labels", "label_rate") == 1
-    for share in (50, 70):
-        rates = [value(rows, f"{n} ({share}%)", "label_rate") for n in multitask.RULES]
-        np.testing.assert_allclose(rates, share / 100, atol=0.08)
+    rates = [value(rows, name, "label_rate") for name in names]
+    np.testing.assert_allclose(rates, 0.5, atol=0.08)
     # chance asks as often as the unsure learner did
     (chance,) = {r["parameters"]["labelling"] for r in rows if r["algorithm"] == "chance (50%)"}
     rate = value(rows, "unsure (50%)", "label_rate")
@@ -96,14 +93,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     shown = capsys.readouterr().out
     assert shown.count("sentiment, unsure less chance") == 3
     assert shown.count("sentiment, unsure less margin") == 3
-
-
-def test_a_share_out_of_reach_is_told(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
-    arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "1"]
-    arguments += ["--parts", "asking", "--algorithms", "unsure", "--set", "size=12"]
-    assert main(arguments) == 0
-    assert "landmine, unsure: no h asks for 0% of the labels" in capsys.readouterr().out
+    assert "sentiment, unsure: no h asks for 0% of the labels" in shown
 
 
 def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
@@ -144,21 +134,10 @@ def test_every_order_is_a_run_of_its_own(folder):
         assert together.metrics["balanced_error"][s] == pytest.approx(np.mean(rates))
         assert together.metrics["auc"][s] == pytest.approx(np.mean(areas), abs=1e-3)
         assert together.metrics["label_rate"][s] == np.asarray(outputs.queried).mean()
-    # another h is the same program, another loss another
-    for h, loss, programs in ((0.7, "hinge", 1), (0.7, "squared_hinge", 2)):
-        again = multitask.built(job, stream, "both", h=h, loss=loss)
-        multitask.play(job, again.learner, stream)
-        assert len(job.results) == programs
-
-
-@pytest.mark.parametrize("rule", ["unsure", "margin"])
-def test_the_h_of_a_share_asks_for_that_share(rule, folder):
-    job = job_of(folder, seeds=8)
-    stream = multitask.stream_of(job, "landmine")
-    h = multitask.h_by_share(job, stream, rule)(0.6)
-    made = multitask.asked_by(job, stream, rule, h, rule)
-    rates = multitask.play(job, made.learner, stream).metrics["label_rate"]
-    assert abs(rates.mean() - 0.6) < 0.06
+    # another h is the same program
+    again = multitask.built(job, stream, "both", h=0.7)
+    multitask.play(job, again.learner, stream)
+    assert len(job.results) == 1
 
 
 def test_differences_are_paired():
@@ -211,13 +190,14 @@ def test_the_loss_of_a_classifier_is_its_own():
 def test_many_tasks_are_timed(monkeypatch, folder, capsys):
     monkeypatch.setattr(bench, "LANDMINE", (150, 4, 5))
     monkeypatch.setattr(bench, "TASK_ORDERS", 2)
+    monkeypatch.setattr(bench, "TASK_RUNS", {"multitask, h = 0.1": 0.1})
     monkeypatch.setattr(bench, "SUPPORT_REPEATS", 2)
     shown = report.Report("python -m experiments bench")
     bench.many_tasks(Options(command="bench"), shown)
     rows = {(r.algorithm, r.metric): r for r in shown.rows}
     assert {r.dataset for r in shown.rows} == {"generated, as landmine"}
-    assert rows["multitask", "seconds_per_pass"].mean > 0
-    assert rows["multitask", "seconds_per_pass"].seeds == 2
+    assert rows["multitask, h = 0.1", "seconds_per_pass"].mean > 0
+    assert rows["multitask, h = 0.1", "seconds_per_pass"].seeds == 2
     held = rows["multitask, h = 0.1", "state_mib"].mean * 2**20
     assert 6 * 100**2 * 4 < held < (6 + 3.5) * 100**2 * 4
     assert "5 tasks" in capsys.readouterr().out

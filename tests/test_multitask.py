@@ -66,6 +66,26 @@ def scanned(learner, state, X, y):
 
 
 @jax.jit
+def updated(learner, state, x, y):
+    return learner.update(state, x, y)
+
+
+@jax.jit
+def predicted(learner, state, X):
+    return jax.vmap(learner.predict, in_axes=(None, 0))(state, X)
+
+
+@jax.jit
+def one_round(learner, state, examples):
+    return learner.round(state, examples)
+
+
+@jax.jit
+def covariances(learner, state):
+    return learner.covariances(state)
+
+
+@jax.jit
 def scanned_rounds(learner, state, X, y, present):
     return jax.lax.scan(learner.round, state, (X, y, present))
 
@@ -142,8 +162,6 @@ MODES = {
 QUICK = {
     "full",
     "full, global, squared",
-    "full, margin",
-    "active",
     "active, local, queried",
     "active, restart, squared",
     "chance",
@@ -182,7 +200,7 @@ def assert_state_is_the_oracles(learner, state, oracle):
     assert int(state.dictionary.refused) == oracle.dictionary.refused
     np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
     sigma = np.linalg.inv(used(learner, oracle.precisions))
-    np.testing.assert_allclose(learner.covariances(state), sigma, atol=1e-8)
+    np.testing.assert_allclose(covariances(learner, state), sigma, atol=1e-8)
     assert np.abs(used(learner, oracle.means)).max() > 0.1
 
 
@@ -219,22 +237,19 @@ def test_the_oracle_in_rounds(mode, x64):
 # --- rounds and streams --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", modes({"full", "active, restart, squared"}))
+@pytest.mark.parametrize("mode", modes({"active, restart, squared"}))
 def test_a_stream_is_rounds_with_one_task(mode, x64):
     """What stands in the rows of absent tasks is not looked at."""
-    learner, (task, X, y) = make(**MODES[mode]), examples(150, 3)
-    state, outputs = jaxmkl.run(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
-    present = np.eye(3, dtype=bool)[task]
-    all_X, all_y = np.full((150, 3, NUM_INPUTS), np.nan), np.full((150, 3), np.nan)
-    all_X[present], all_y[present] = X, y
+    learner, (task, X, y), T = make(**MODES[mode]), examples(1000, 3), 350
+    _, outputs = jaxmkl.run(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    present = np.eye(3, dtype=bool)[task[:T]]
+    all_X, all_y = np.full((T, 3, NUM_INPUTS), np.nan), np.full((T, 3), np.nan)
+    all_X[present], all_y[present] = X[:T], y[:T]
     of_rounds, masked = scanned_rounds(learner, begin(learner), all_X, all_y, present)
-    np.testing.assert_allclose(masked.prediction[present], outputs.prediction, atol=1e-10)
-    np.testing.assert_allclose(masked.loss[present], outputs.loss, atol=1e-10)
-    np.testing.assert_array_equal(masked.queried[present], outputs.queried)
-    np.testing.assert_allclose(of_rounds.means, state.means, atol=1e-10)
-    np.testing.assert_allclose(
-        learner.covariances(of_rounds), learner.covariances(state), atol=1e-10
-    )
+    np.testing.assert_allclose(masked.prediction[present], outputs.prediction[:T], atol=1e-10)
+    np.testing.assert_allclose(masked.loss[present], outputs.loss[:T], atol=1e-10)
+    np.testing.assert_array_equal(masked.queried[present], outputs.queried[:T])
+    assert int(of_rounds.round) == T
     assert int(of_rounds.invalid) == 0
 
 
@@ -246,7 +261,7 @@ def test_rounds_and_examples_may_alternate(x64):
     all_X[present], all_y[present] = X, y
     whole, outputs = jaxmkl.run(learner, begin(learner), stream, y)
     state, parts = begin(learner), []
-    for i, (a, b) in enumerate(itertools.pairwise([0, 17, 41, 66, 90])):
+    for i, (a, b) in enumerate(itertools.pairwise([0, 30, 60, 90])):
         if i % 2:
             state, one = scanned_rounds(learner, state, all_X[a:b], all_y[a:b], present[a:b])
             parts.append(np.asarray(one.prediction)[present[a:b]])
@@ -255,6 +270,9 @@ def test_rounds_and_examples_may_alternate(x64):
             parts.append(np.asarray(one.prediction))
     np.testing.assert_allclose(np.concatenate(parts), outputs.prediction, atol=1e-10)
     np.testing.assert_allclose(state.means, whole.means, atol=1e-10)
+    np.testing.assert_allclose(
+        covariances(learner, state), covariances(learner, whole), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("growth", ["extend", "restart"])
@@ -288,7 +306,7 @@ def amid(learner, num_rounds=40, seed=0):
     state, _ = scanned_rounds(learner, begin(learner), X, y, present)
     # a full dictionary does not change any more
     assert int(state.dictionary.number) == SIZE
-    return state, np.asarray(state.means), np.asarray(learner.covariances(state))
+    return state, np.asarray(state.means), np.asarray(covariances(learner, state))
 
 
 def coordinates(learner, state, X):
@@ -303,12 +321,12 @@ def test_a_covariance_is_the_inverse_of_the_sum(x64):
     learner = make(covariance="queried", noise=0.4)
     state, _, sigma = amid(learner)
     x = np.array([0.3, -0.5, 0.8])
-    after = learner.update(state, np.append(1.0, x), 1.0)
+    after = updated(learner, state, np.append(1.0, x), 1.0)
     (phi,) = coordinates(learner, state, x[None])
     wanted = sigma.copy()
     for g in (0, 2):
         wanted[g] = np.linalg.inv(np.linalg.inv(sigma[g]) + np.outer(phi, phi) / 0.4)
-    np.testing.assert_allclose(learner.covariances(after), wanted, atol=1e-10)
+    np.testing.assert_allclose(covariances(learner, after), wanted, atol=1e-10)
 
 
 def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x64):
@@ -316,7 +334,7 @@ def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x6
     learner = make(covariance="queried", noise=0.4)
     state, _, sigma = amid(learner)
     X, y, _ = rounds(1, 3, seed=8)
-    after, _ = learner.round(state, (X[0], y[0], np.ones(3, bool)))
+    after, _ = one_round(learner, state, (X[0], y[0], np.ones(3, bool)))
     F = coordinates(learner, state, X[0]).T
     C = 0.4 * np.eye(3) + F.T @ sigma[0] @ F
     woodbury = sigma[0] - sigma[0] @ F @ np.linalg.solve(C, F.T @ sigma[0])
@@ -325,7 +343,7 @@ def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x6
         s = one @ phi
         one = one - np.outer(s, s) / (0.4 + phi @ s)
     np.testing.assert_allclose(woodbury, one, atol=1e-12)
-    np.testing.assert_allclose(learner.covariances(after)[0], woodbury, atol=1e-12)
+    np.testing.assert_allclose(covariances(learner, after)[0], woodbury, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -337,8 +355,8 @@ def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
     for i, x in enumerate(np.random.default_rng(3).normal(size=(4, NUM_INPUTS))):
         (phi,) = coordinates(learner, state, x[None])
         y = -np.sign(phi @ (means[0] + means[1]))
-        after = learner.update(state, np.append(0.0, x), y)
-        inverse = np.linalg.inv(np.asarray(learner.covariances(after))[1])
+        after = updated(learner, state, np.append(0.0, x), y)
+        inverse = np.linalg.inv(np.asarray(covariances(learner, after))[1])
         # in the coordinates of the root the distance is round, which a search likes better
         root = np.linalg.cholesky(np.linalg.inv(inverse))
 
@@ -368,9 +386,9 @@ def test_the_mean_of_all_in_a_round(loss, x64):
     F = coordinates(learner, state, X[0])
     value = np.sum(F * (means[0] + means[1:]), axis=1)
     y = np.where(value > 0, -1.0, 1.0)
-    after, output = learner.round(state, (X[0], y, np.ones(3, bool)))
+    after, output = one_round(learner, state, (X[0], y, np.ones(3, bool)))
     np.testing.assert_allclose(output.prediction, value, atol=1e-10)
-    inverse = np.linalg.inv(np.asarray(learner.covariances(after))[0])
+    inverse = np.linalg.inv(np.asarray(covariances(learner, after))[0])
     change = np.asarray(after.means)[0] - means[0]
     left = 1 - y * (value + F @ change) if loss == "squared_hinge" else np.full(3, 0.5)
     np.testing.assert_allclose(inverse @ change, (left * y) @ F / 0.7, atol=1e-9)
@@ -382,9 +400,7 @@ def test_predictions_are_those_of_the_definition(x64):
     X = np.random.default_rng(5).normal(size=(30, NUM_INPUTS))
     F = coordinates(learner, state, X)
     for k in range(3):
-        prediction = jax.vmap(learner.predict, in_axes=(None, 0))(
-            state, jaxmkl.data.with_tasks(np.full(30, k), X)
-        )
+        prediction = predicted(learner, state, jaxmkl.data.with_tasks(np.full(30, k), X))
         value = F @ (means[0] + means[1 + k])
         np.testing.assert_allclose(prediction.value, value, atol=1e-9)
         theta = np.abs(value) - np.einsum("nd,de,ne->n", F, sigma[0] + sigma[1 + k], F) / 4
@@ -404,10 +420,9 @@ def played(learner, num_examples=400, dtype=np.float32, seed=0, **arguments):
     return jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype), **arguments)
 
 
-@pytest.mark.parametrize("rule", [jaxmkl.Unsure(0.0), jaxmkl.Unsure(1e-3), jaxmkl.Margin(1e-9)])
-def test_the_first_question_is_certain(rule):
+def test_the_first_question_is_certain():
     """Of each seed, whether the first example comes into the dictionary or not."""
-    learner = make(labelling=rule)
+    learner = make(h=0.0)
     task, X, y = examples(5, 3)
     X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
     keys = jax.random.split(jax.random.key(0), 64)
@@ -502,11 +517,12 @@ def test_a_learner_without_rounds_says_so():
 def test_only_seen_labels_count():
     """Other labels where none was asked for change nothing, bit for bit."""
     learner = make(h=0.1)
-    task, X, y = examples(300, 3)
+    task, X, y = examples(400, 3)
     X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    y = y.astype(np.float32)
     state, outputs = jaxmkl.run(learner, begin(learner, np.float32), X, y)
     asked = np.asarray(outputs.queried)
-    assert 20 < asked.sum() < 280
+    assert 20 < asked.sum() < 380
     again, others = jaxmkl.run(learner, begin(learner, np.float32), X, np.where(asked, y, -y))
     np.testing.assert_array_equal(outputs.prediction, others.prediction)
     np.testing.assert_array_equal(state.roots, again.roots)
@@ -515,8 +531,7 @@ def test_only_seen_labels_count():
 # --- tasks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("h", [None, 0.2])
+@pytest.mark.parametrize(("loss", "h"), [("squared_hinge", None), ("hinge", 0.2)])
 def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
     """In NumPy: one Gaussian, kept as the inverse of its covariance."""
     learner = make(None, components="local", loss=loss, h=h)
@@ -566,7 +581,7 @@ def test_tasks_alone_do_not_hear_of_each_other():
     task, X, y = examples(300, 2)
     X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
     flipped = np.where(task == 1, -y, y)
-    for components, same in (("local", True), ("both", False), ("global", False)):
+    for components, same in (("local", True), ("both", False)):
         learner = make(2, components=components)
         predictions = [
             np.asarray(jaxmkl.run(learner, begin(learner, np.float32), X, labels)[1].prediction)
@@ -641,13 +656,13 @@ def long_run(noise, num_rounds):
     return learner, jaxmkl.run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
 
 
-LONG = pytest.param(0.01, 100_000, marks=pytest.mark.slow)
+LONG = [pytest.param(noise, 100_000, marks=pytest.mark.slow) for noise in (1.0, 0.01)]
 
 
-@pytest.mark.parametrize(("noise", "num_rounds"), [(0.01, 10_000), (1.0, 10_000), LONG])
+@pytest.mark.parametrize(("noise", "num_rounds"), [(0.01, 10_000), *LONG])
 def test_covariances_stay_positive_in_single_precision(noise, num_rounds):
     learner, state = long_run(noise, num_rounds)
-    given = np.asarray(learner.covariances(state))
+    given = np.asarray(covariances(learner, state))
     np.testing.assert_array_equal(given, given.swapaxes(1, 2))
     roots = np.asarray(state.roots, np.float64)
     exact = np.linalg.eigvalsh(roots @ roots.swapaxes(1, 2))
@@ -707,10 +722,10 @@ def test_resumed_is_uninterrupted(tmp_path):
     task, X, y = examples(200, 5)
     X, y = jaxmkl.data.with_tasks(task, X).astype(np.float32), y.astype(np.float32)
     end, whole = jaxmkl.run(learner, begin(learner, np.float32), X, y)
-    state, first = jaxmkl.run(learner, begin(learner, np.float32), X[:75], y[:75])
+    state, first = jaxmkl.run(learner, begin(learner, np.float32), X[:100], y[:100])
     jaxmkl.save(tmp_path / "state.npz", learner, state)
     learner, state = jaxmkl.load(tmp_path / "state.npz")
-    after, second = jaxmkl.run(learner, state, X[75:], y[75:])
+    after, second = jaxmkl.run(learner, state, X[100:], y[100:])
     both = np.concatenate([first.prediction, second.prediction])
     np.testing.assert_array_equal(both, whole.prediction)
     assert_same(after, end)
