@@ -576,6 +576,28 @@ def scanned_values(learner, start, X, y):
     return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
 
 
+def test_the_column_of_the_task_is_not_scaled():
+    """And the inputs are, as they are without that column."""
+    task, X, _ = examples(20, 3)
+    X = (100 * X + 7).astype(np.float32)
+
+    @jax.jit
+    def codes(learner, X):
+        state = learner.init(jax.random.key(0), X.shape[1])
+        return learner.encode(state, X).inner
+
+    bare = jaxmkl.scaled(make(None), jaxmkl.RunningMoments())
+    learner = jaxmkl.scaled(make(3), jaxmkl.RunningMoments())
+    of_tasks, of_inputs = codes(learner, jaxmkl.data.with_tasks(task, X)), codes(bare, X)
+    np.testing.assert_array_equal(of_tasks.task, task)
+    assert of_tasks.usable.all()
+    np.testing.assert_array_equal(of_tasks.dictionary.x, of_inputs.dictionary.x)
+    assert np.abs(of_inputs.dictionary.x).max() < 10
+    wrapped = jaxmkl.label_budget(learner, 5)
+    assert [one.leading_columns for one in (make(3), learner, wrapped)] == [1, 1, 1]
+    assert [one.leading_columns for one in (make(None), bare, jaxmkl.raker())] == [0, 0, 0]
+
+
 def test_tasks_alone_do_not_hear_of_each_other():
     """Local only: another task's labels change nothing; with both they do."""
     task, X, y = examples(300, 2)

@@ -138,8 +138,7 @@ def budgeted_and_scaled_tasks():
 
 
 MULTITASK_LEARNERS = {
-    "multitask": lambda: multitask_of(None),
-    "multitask: 2 tasks, asking, squared, restarting": lambda: multitask_of(
+    "multitask": lambda: multitask_of(
         2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried"
     ),
     "label_budget of scaled multitask": budgeted_and_scaled_tasks,
