@@ -125,23 +125,10 @@ SELECTION_LEARNERS = {
     "oks": lambda: small_support("oks", num_rounds=NUM_EXAMPLES),
     "proj_ka": lambda: small_support("proj_ka", budget=6, num_aligned=20),
 }
-
-
-def multitask_of(num_tasks, **arguments):
-    return jaxmkl.multitask(num_tasks, size=12, **arguments)
-
-
-def budgeted_and_scaled_tasks():
-    """Tasks pass the scaler as they are."""
-    inner = jaxmkl.scaled(multitask_of(2, h=0.5), jaxmkl.RunningMoments())
-    return jaxmkl.label_budget(inner, 15)
-
-
 MULTITASK_LEARNERS = {
-    "multitask": lambda: multitask_of(
-        2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried"
+    "multitask": lambda: jaxmkl.multitask(
+        2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried", size=12
     ),
-    "label_budget of scaled multitask": budgeted_and_scaled_tasks,
 }
 KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS | SELECTION_LEARNERS | MULTITASK_LEARNERS
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in KNOWN}
@@ -170,8 +157,6 @@ def everything(output):
 
 def with_tasks(learner, X):
     """X (T, D); in column 0 the tasks in turn, where a learner has tasks."""
-    while isinstance(learner, jaxmkl.LabelBudget | jaxmkl.Scaled):
-        learner = learner.learner
     K = getattr(learner, "num_tasks", None)
     return X if K is None else jaxmkl.data.with_tasks(np.arange(len(X)) % K, X[:, 1:])
 
