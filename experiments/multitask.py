@@ -229,6 +229,7 @@ HS = (0.01, 0.1, 1.0)
 # What each learner is played with; the second is its name in the table.
 MODES: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "{}"),
+    ({"update_on": "unsure"}, "{} (also where unsure)"),
     *(({"h": h}, f"{{}} (h = {h:g})") for h in HS),
     ({"h": 0.1, "update_on": "mistake"}, "{} (h = 0.1, mistakes alone)"),
     ({"loss": "squared_hinge", "update_on": "margin"}, "{} (squared hinge, every loss)"),

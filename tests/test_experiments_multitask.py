@@ -1,5 +1,7 @@
 """The experiment of many tasks, by real small runs, and its parts by their definitions."""
 
+import doctest
+
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
@@ -204,3 +206,9 @@ def test_many_tasks_are_timed(monkeypatch, folder, capsys):
     real = bench.stream_of_tasks(Options(command="bench", data=folder))
     assert real.name == "landmine"
     assert len(real.y) == 240
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(multitask)
+    assert result.attempted > 4
+    assert result.failed == 0
