@@ -738,6 +738,9 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.setattr(bench, "CASES", cases)
     monkeypatch.setattr(bench, "SHAPES", {**bench.SHAPES, "cod_rna": (1005, 8)})
+    monkeypatch.setattr(bench, "LANDMINE", (150, 4, 5))
+    monkeypatch.setattr(bench, "TASK_ORDERS", 2)
+    monkeypatch.setattr(bench, "TASK_RUNS", {"multitask": 0.1})
     out = tmp_path / "bench.json"
     assert main(["bench", "--json", str(out)]) == 0
     rows = rows_of(out)
@@ -748,7 +751,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     each = [value(rows, name, "microseconds_per_example") for name in ("scikit-learn", "raker")]
     assert faster == pytest.approx(each[0] / each[1], rel=0.9)
     assert value(rows, "raker", "encoding_share") < 2
-    for name in ("spa, 2 orders", "rbp"):
+    for name in ("spa, 2 orders", "rbp", "multitask"):
         assert value(rows, name, "seconds_per_pass") < value(rows, name, "compile_seconds")
     assert value(rows, "rbp", "support") == 16 * 5
     assert {r["dataset"] for r in rows} == {
@@ -756,7 +759,10 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
         "generated, as a9a",
         "generated, as magic04",
         "generated, as cod_rna",
+        "generated, as landmine",
     }
+    covariances = (5 + 1) * 100**2 * 4  # bytes
+    assert 1 < value(rows, "multitask", "state_mib") * 2**20 / covariances < 1.6
     (tenths,) = (r for r in rows if r["metric"] == "last_over_first")
     assert tenths["parameters"]["examples"] == 1000
     first, last = (value(rows, "oks_sil", f"seconds_{end}_tenth") for end in ("first", "last"))

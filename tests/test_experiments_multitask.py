@@ -189,20 +189,7 @@ def test_the_loss_of_a_classifier_is_its_own():
         evaluate.candidate("m", "multitask", "classification", {"size": 0})
 
 
-def test_many_tasks_are_timed(monkeypatch, folder, capsys):
-    monkeypatch.setattr(bench, "LANDMINE", (150, 4, 5))
-    monkeypatch.setattr(bench, "TASK_ORDERS", 2)
-    monkeypatch.setattr(bench, "TASK_RUNS", {"multitask, h = 0.1": 0.1})
-    monkeypatch.setattr(bench, "SUPPORT_REPEATS", 2)
-    shown = report.Report("python -m experiments bench")
-    bench.many_tasks(Options(command="bench"), shown)
-    rows = {(r.algorithm, r.metric): r for r in shown.rows}
-    assert {r.dataset for r in shown.rows} == {"generated, as landmine"}
-    assert rows["multitask, h = 0.1", "seconds_per_pass"].mean > 0
-    assert rows["multitask, h = 0.1", "seconds_per_pass"].seeds == 2
-    held = rows["multitask, h = 0.1", "state_mib"].mean * 2**20
-    assert 6 * 100**2 * 4 < held < (6 + 3.5) * 100**2 * 4
-    assert "5 tasks" in capsys.readouterr().out
+def test_the_benchmark_plays_landmine_where_it_is(folder):
     real = bench.stream_of_tasks(Options(command="bench", data=folder))
     assert real.name == "landmine"
     assert len(real.y) == 240
