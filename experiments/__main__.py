@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import amkl, bench, bomkl, multitask, oks, own, tour
+from . import amkl, bench, bomkl, design, multitask, oks, own, pools, tour
 from .options import Options, UsageError
 from .paper import run_paper
 from .report import Report
 
 __all__ = ["main"]
 
-PAPERS = {paper.name: paper for paper in (amkl.PAPER, bomkl.PAPER, oks.PAPER, multitask.PAPER)}
+PAPERS = {
+    paper.name: paper
+    for paper in (amkl.PAPER, bomkl.PAPER, oks.PAPER, design.PAPER, multitask.PAPER)
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,6 +106,12 @@ def parser() -> argparse.ArgumentParser:
     instead.add_argument(
         "--memory", action="store_true", help="the memory of many support vectors instead"
     )
+    instead.add_argument("--pools", action="store_true", help="choosing points of pools instead")
+    instead.add_argument(
+        "--large-pools",
+        action="store_true",
+        help="choosing points of pools of 100,000 and of 1,000,000 instead: some minutes",
+    )
     return result
 
 
@@ -128,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jobs: dict[str, Callable[[Options, Report], None]] = {
             "tour": tour.run,
             "run": own.run,
-            "bench": bench.run,
+            "bench": pools.run if options.pools or options.large_pools else bench.run,
         }
         if options.command in PAPERS:
             run_paper(PAPERS[options.command], options, report)

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -111,12 +111,17 @@ def accepts(factory: str) -> tuple[str, ...]:
     return tuple(inspect.signature(jaxmkl.LEARNERS[factory]).parameters)
 
 
-def check_settings(settings: Mapping[str, Any], factories: Mapping[str, str]) -> list[str]:
+def check_settings(
+    settings: Mapping[str, Any],
+    factories: Mapping[str, str],
+    accepts: Callable[[str], Collection[str]] = accepts,
+) -> list[str]:
     """Check that every setting is a parameter of one of the algorithms, at least.
 
     Args:
         settings: the values given with ``--set``.
         factories: the factory of every algorithm asked for.
+        accepts: tells the names of a factory's parameters.
 
     Returns:
         a line for each setting that some of the algorithms do not have.

@@ -32,6 +32,8 @@ class Options:
     scale: str = "moments"
     long: bool = False
     memory: bool = False
+    pools: bool = False
+    large_pools: bool = False
 
 
 @contextmanager

@@ -17,6 +17,28 @@ from .report import Report
 __all__ = ["Job", "Paper", "run_paper"]
 
 
+def check_learners(
+    paper: "Paper", settings: Mapping[str, Any], factories: Mapping[str, str]
+) -> list[str]:
+    """Build every learner once, so that a bad value is refused at once.
+
+    Args:
+        paper: the paper.
+        settings: the values given with ``--set``.
+        factories: the factory of every algorithm asked for.
+
+    Returns:
+        a line for each setting that some of the algorithms do not have.
+
+    Raises:
+        UsageError: a setting that none has, or a value that is refused.
+    """
+    lines = check_settings(settings, factories)
+    for name, factory in factories.items():
+        candidate(name, factory, paper.task, settings)
+    return lines
+
+
 @dataclasses.dataclass(frozen=True)
 class Paper:
     """A paper's experiments: what there is to choose from, and the parts that run it."""
@@ -31,6 +53,8 @@ class Paper:
     task: str
     generated: Sequence[str] = ()  # data sets that are made, not read
     parts_without_files: Sequence[str] = ()  # parts that play generated data sets alone
+    bundled: Sequence[str] = ()  # data sets of scikit-learn, for when no folder is named
+    check: "Callable[[Paper, Mapping[str, Any], Mapping[str, str]], list[str]]" = check_learners
 
 
 @dataclasses.dataclass
@@ -79,13 +103,18 @@ class Job:
         return int(self.array(name, key))
 
 
+def named_folder(options: Options) -> Path | str | None:
+    """Return the folder that ``--data`` or JAXMKL_DATA names, if one does."""
+    return options.data or os.environ.get("JAXMKL_DATA") or None
+
+
 def data_folder(options: Options) -> Path:
     """Return the folder of the papers' data sets.
 
     Raises:
         UsageError: no folder was named, or it is none.
     """
-    named = options.data or os.environ.get("JAXMKL_DATA")
+    named = named_folder(options)
     if not named:
         raise UsageError(
             f"{options.command} needs the papers' data sets: name their folder with --data DIR "
@@ -103,17 +132,22 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     Raises:
         UsageError: a name or value on the command line is not one there is.
     """
-    datasets = chosen("data set", options.datasets, paper.datasets, paper.datasets)
+    papers_own = [name for name in paper.datasets if name not in paper.bundled]
+    if paper.bundled and options.datasets is None and not named_folder(options):
+        report.say(
+            "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA): "
+            f"scikit-learn's {', '.join(paper.bundled)} are played instead"
+        )
+        papers_own = [*paper.bundled, *paper.generated]
+    datasets = chosen("data set", options.datasets, paper.datasets, papers_own)
     algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
     everything = options.parts == ("all",)
     wanted = tuple(paper.parts) if everything else options.parts
     parts = chosen("part", wanted, paper.parts, paper.default_parts)
     factories = {name: paper.algorithms[name] for name in algorithms}
-    for line in check_settings(options.settings, factories):
+    for line in paper.check(paper, options.settings, factories):
         report.say(line)
-    for name, factory in factories.items():
-        candidate(name, factory, paper.task, options.settings)  # a bad value is refused at once
-    files = [name for name in datasets if name not in paper.generated]
+    files = [name for name in datasets if name not in (*paper.generated, *paper.bundled)]
     if set(parts) <= set(paper.parts_without_files):
         files = []
     if files:

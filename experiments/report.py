@@ -19,6 +19,7 @@ from rich.table import Table
 __all__ = ["Panel", "Report", "Row", "row"]
 
 PLOT_POINTS = 400
+PLANES = 3  # panels of points in a line
 NARROWEST = 160  # columns of a table that no terminal shows
 
 
@@ -106,8 +107,9 @@ def thin(length: int, points: int = PLOT_POINTS, log: bool = False) -> np.ndarra
 class Panel:
     """One panel of a drawing: lines by label, or the weights of kernels over time.
 
-    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, or
-    with ``median`` the median and the middle half of the seeds.
+    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, with
+    ``median`` the median and the middle half of the seeds, with ``errors`` the mean and bars of a
+    standard error to either side. Points in a plane, the first ones in grey, stand for themselves.
     """
 
     title: str
@@ -119,6 +121,8 @@ class Panel:
     log_y: bool = False
     marks: bool = False
     median: bool = False
+    errors: bool = False
+    points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
 
 
 def spread(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -136,10 +140,21 @@ def spread(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def drawing(panels: Sequence[Panel]) -> Figure:
-    """Draw panels side by side."""
-    result = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")
-    for axes, panel in zip(np.atleast_1d(result.subplots(1, len(panels))), panels, strict=True):
+    """Draw panels side by side, planes in lines of at most three."""
+    columns = min(len(panels), PLANES) if panels[0].points else len(panels)
+    lines = -(-len(panels) // columns)
+    result = Figure(figsize=(5.2 * columns, 3.8 * lines), layout="constrained")
+    places = np.atleast_1d(result.subplots(lines, columns)).ravel()
+    for axes in places[len(panels) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(places, panels, strict=False):
         axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        if panel.points:
+            for i, (label, points) in enumerate(panel.points.items()):
+                looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}
+                axes.scatter(*points.T, label=label, **looks)
+            axes.set_aspect("equal")
+            continue
         if panel.weights is not None:
             times = thin(len(panel.weights))
             kernels = np.arange(1, panel.weights.shape[1] + 1)
@@ -151,6 +166,10 @@ def drawing(panels: Sequence[Panel]) -> Figure:
             points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
             x, y = np.asarray(x)[points], y[:, points]
             marker = "o" if panel.marks else None
+            if panel.errors and len(y) > 1:
+                means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
+                axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
+                continue
             middle, low, high = spread(y, panel.median)
             (line,) = axes.plot(x, middle, label=label, marker=marker, markersize=3)
             if len(y) > 1:

@@ -645,7 +645,10 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], "choose from 'tour', 'amkl', 'bomkl', 'oks', 'multitask', 'run', 'bench'"),
+        (
+            ["nonsense"],
+            "choose from 'tour', 'amkl', 'bomkl', 'oks', 'design', 'multitask', 'run', 'bench'",
+        ),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
         (["--seeds", "0"], "at least 1 is wanted; got '0'"),

@@ -1,0 +1,350 @@
+"""The experiments of pool selection: accuracies, wins, the command line, speed."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from test_experiments import pictures, rows_of, value
+
+import jaxmkl
+from experiments import design as experiment
+from experiments import pools, report
+from experiments.__main__ import main
+from experiments.evaluate import keys_of
+from experiments.options import Options
+from experiments.paper import Job
+from experiments.printed import DESIGN_DATASETS, DESIGN_WINS, printed
+
+SMALL_PROGRAMS = True
+
+
+def few_points() -> tuple[np.ndarray, np.ndarray]:
+    """Forty points of three classes."""
+    draws = np.random.default_rng(0)
+    y = np.arange(40) % 3
+    return draws.normal(size=(40, 4)) + 2 * np.eye(3, 4)[y], y
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder of data; a small set in the place of the wines."""
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(experiment, "BUNDLED", {**experiment.BUNDLED, "wine": few_points})
+    monkeypatch.setattr(experiment, "MOST_LABELS", {**experiment.MOST_LABELS, "wine": 15})
+    monkeypatch.setattr(experiment, "RESAMPLES", 200)
+
+
+def literal_accuracies(method: str, seeds: int) -> np.ndarray:
+    """Accuracies (seeds, 3) with 5, 10 and 15 labels, one split and pool after the other."""
+    X, y = few_points()
+    low, high = X.min(0), X.max(0)
+    X = 2 * (X - low) / (high - low) - 1
+    found = np.empty((seeds, 3))
+    for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(seeds), 40))):
+        pool, test = order[:28], order[28:]
+        with jax.enable_x64(True):
+            grams = jaxmkl.design.dictionary(X[pool])
+            gram = grams if method == "gmkal" else sum(grams) / 9
+            ranking = np.asarray(getattr(jaxmkl.design, method)(gram).ranking)
+        for i, k in enumerate((5, 10, 15)):
+            rows = pool[ranking[:k]]
+            model = SVC(C=experiment.SVC_C, kernel="rbf").fit(X[rows], y[rows])
+            found[s, i] = np.mean(model.predict(X[test]) == y[test])
+    return found
+
+
+def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
+    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    arguments = ["design", "--datasets", "wine", "--algorithms", "random,cted,gmkal"]
+    arguments += ["--seeds", "3", "--parts", "tables", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    literal = {name: literal_accuracies(name, 3) for name in ("cted", "gmkal")}
+    for name, accuracy in literal.items():
+        (found,) = (r for r in rows if (r["algorithm"], r["metric"]) == (name, "accuracy"))
+        assert found["mean"] == pytest.approx(accuracy.mean())
+        assert found["std"] == pytest.approx(accuracy.mean(1).std(ddof=1))
+        assert found["parameters"]["labels"] == [5, 10, 15]
+        assert found["parameters"]["accuracies"] == pytest.approx(accuracy.mean(0))
+        assert found["parameters"]["converged"] == 3
+        assert found["seconds_per_run"] > 0
+    gaps = literal["gmkal"].mean(0) - literal["cted"].mean(0)
+    won = sum(1.0 if gap > 1e-9 else 0.5 if gap > -1e-9 else 0.0 for gap in gaps) / 3
+    assert value(rows, "gmkal over cted", "win_rate") == pytest.approx(won)
+    difference = value(rows, "gmkal over cted", "difference")
+    assert difference == pytest.approx(gaps.mean(), abs=1e-12)
+    low, high = (value(rows, "gmkal over cted", f"win_{end}") for end in ("low", "high"))
+    assert 0 <= low <= won <= high <= 1
+    assert {r["algorithm"] for r in rows if " over " in r["algorithm"]} == {
+        "gmkal over random",
+        "gmkal over cted",
+    }
+    assert {r["metric"] for r in rows if r["algorithm"] == "random"} == {"accuracy"}
+    assert value(rows, "gmkal", "objective") > 0
+    assert not jax.config.jax_enable_x64
+    assert pictures(plots) == {"design_wine.png"}
+    shown = capsys.readouterr().out
+    assert f"{100 * literal['gmkal'].mean():.3f}" in shown
+    assert "Table I: how often gmkal wins" in shown
+    assert "Table II" not in shown
+
+
+def test_kernels_alone_are_not_mixed_up():
+    X, _ = few_points()
+    with jax.enable_x64(True):
+        grams = np.stack([jaxmkl.design.dictionary(X[:20]), jaxmkl.design.dictionary(X[20:])])
+        found = experiment.choices("cted*", grams, 20, {"regularization": 0.05})
+        assert list(found) == list(experiment.KERNELS)
+        for t, kernel in ((0, "Gaussian 1e0"), (6, "polynomial 2"), (8, "linear")):
+            for s in range(2):
+                alone = jaxmkl.design.cted(grams[s, t], 0.05)
+                np.testing.assert_array_equal(found[kernel].ranking[s], alone.ranking)
+                last = np.nanmin(np.asarray(alone.objective))
+                assert found[kernel].objective[s] == pytest.approx(last, rel=1e-9)
+                assert found[kernel].active[s] == alone.num_active
+
+
+def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
+    X, _ = few_points()
+    pool = [X[s : s + 10] @ X[s : s + 10].T for s in range(0, 40, 10)]
+    grams = np.stack(pool).astype(np.float32)
+    at_once = experiment.chosen_points("ted", grams, 10, {})
+    monkeypatch.setattr(experiment, "AT_ONCE", 2 * grams[0].nbytes)
+    in_groups = experiment.chosen_points("ted", grams, 10, {})
+    np.testing.assert_array_equal(in_groups.ranking, at_once.ranking)
+    for s in range(4):
+        np.testing.assert_array_equal(at_once.ranking[s], jaxmkl.design.ted(grams[s]).ranking)
+
+
+def test_the_best_kernels_and_the_median_one():
+    blank = np.zeros(1)
+    choice = experiment.Choice(blank, blank, blank, blank, blank, 0.0)
+    means = dict(zip(experiment.KERNELS, (3, 9, 1, 7, 5, 2, 8, 4, 6), strict=True))
+    found = {k: experiment.Scored(choice, np.full((2, 4), m / 10), k) for k, m in means.items()}
+    chosen = experiment.best_and_median(found, "rrss*")
+    assert {name: means[scored.kernel] for name, scored in chosen.items()} == {
+        "rrss_1": 9,
+        "rrss_2": 8,
+        "rrss_3": 7,
+        "rrss_m": 5,
+    }
+
+
+def test_wins_and_their_ranges():
+    draws = np.random.default_rng(1)
+    theirs = draws.uniform(0.5, 0.7, size=(10, 8))
+    made = experiment.compare(theirs + 0.01, theirs)
+    assert made.win_rate == 1
+    assert made.points == made.splits == (1, 1)
+    np.testing.assert_allclose(made.differences, 0.01)
+    assert experiment.compare(theirs, theirs).win_rate == 0.5
+    # four points of eight are won on every split: no split matters, but points do
+    gain = np.where(np.arange(8) < 4, 0.02, -0.02)
+    made = experiment.compare(theirs + gain, theirs)
+    assert made.win_rate == 1 / 2
+    assert made.splits == (1 / 2, 1 / 2)
+    assert made.points == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
+    # won on one split of ten by much, lost on the others by little: a matter of that split
+    gain = np.where(np.arange(10) == 0, 0.2, -0.01)[:, None]
+    made = experiment.compare(theirs + gain, theirs)
+    assert made.win_rate == 1
+    assert made.splits == (0, 1)
+    assert made.points == (1, 1)
+
+
+def test_labels_of_one_class_name_that_class():
+    X, y = few_points()
+    same = np.flatnonzero(y == 1)[:4]
+    test = np.arange(30, 40)
+    assert experiment.accuracy_of(X, y, same, test) == np.mean(y[test] == 1)
+    with_another = np.append(same, np.flatnonzero(y == 2)[:4])
+    right = SVC(C=experiment.SVC_C).fit(X[with_another], y[with_another]).predict(X[test])
+    found = experiment.accuracy_of(X, y, with_another, test)
+    assert found == np.mean(right == y[test]) != np.mean(y[test] == 1)
+
+
+def test_printed_wins_are_multiples_of_one_over_the_evaluation_points():
+    assert printed("design", "segmentation", "gmkal over cted_m", "win_rate") == 0.27
+    assert printed("design", "reuters_4class", "gmkal over rrss", "win_rate") == 0.9
+    assert printed("design", "heart", "lmkal over cted_1", "win_rate") == 0.4
+    assert printed("design", "australian", "lmkal over rrss_m", "win_rate") == 1.0
+    assert printed("design", "wine", "gmkal over cted", "win_rate") is None
+    for of_method in DESIGN_WINS.values():
+        for row in of_method.values():
+            for dataset, won in zip(DESIGN_DATASETS, row, strict=True):
+                points = experiment.MOST_LABELS[dataset] // experiment.EVERY
+                # they are cut or rounded to whole percent
+                assert min(abs(won - 100 * k / points) for k in range(points + 1)) < 0.6
+
+
+def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(experiment, "LARGE", 28)
+    monkeypatch.setattr(experiment, "SLOW", ("rrss", "lmkal", "cted*", "rrss*", "cted", "gmkal"))
+    out = tmp_path / "design.json"
+    arguments = ["design", "--datasets", "wine", "--parts", "tables", "--json", str(out)]
+    assert main(arguments) == 0
+    rows = rows_of(out)
+    assert {r["algorithm"] for r in rows} == {"random", "ted"}
+    assert {r["seeds"] for r in rows} == {3}
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "take long on 28 points and are played if asked for" in shown
+    assert "wine: 3 splits, unless --seeds asks for more" in shown
+    assert main([*arguments, "--algorithms", "random", "--seeds", "4"]) == 0
+    assert {r["seeds"] for r in rows_of(out)} == {4}
+
+
+def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch, capsys):
+    played = []
+    parts = {"tables": lambda job: played.append(job.datasets)}
+    monkeypatch.setitem(main.__globals__["PAPERS"], "design", paper_with(parts))
+    assert main(["design", "--parts", "tables"]) == 0
+    assert played == [("breast_cancer", "wine", "digits", "plane")]
+    assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
+
+
+def paper_with(parts):
+    return experiment.PAPER.__class__(**{**vars(experiment.PAPER), "parts": parts})
+
+
+def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
+    X, y = few_points()
+    np.savez(tmp_path / "sonar.npz", X=X.astype(np.float32), y=y.astype(np.int16))
+    options = Options(command="design", data=tmp_path, seeds=2)
+    shown = report.Report("python -m experiments design")
+    job = Job(experiment.PAPER, options, shown, ("sonar",), ("random",), 2)
+    splits = experiment.splits_of(job, "sonar")
+    said = "sonar: 40 points, 4 features, 3 classes; in the paper's Table III: 208 points, 60"
+    assert said in capsys.readouterr().out
+    assert splits.counts.tolist() == [5, 10, 15, 20, 25]
+    both = np.concatenate([splits.pools, splits.tests], axis=1)
+    assert (np.sort(both, axis=1) == np.arange(40)).all()
+    assert splits.X.min(0).tolist() == [-1] * 4
+    assert splits.X.max(0).tolist() == [1] * 4
+
+
+def test_texts_become_rows_of_length_1(tmp_path):
+    draws = np.random.default_rng(2)
+    counts = draws.poisson(0.5, size=(20, 30)).astype(np.float32)
+    counts[:, 0] = 1.0  # in every text
+    counts[:, 1] = np.arange(20) == 3  # in one
+    np.savez(tmp_path / "reuters_4class.npz", X=counts, y=np.arange(20) % 4)
+    options = Options(command="design", data=tmp_path)
+    shown = report.Report("python -m experiments design")
+    job = Job(experiment.PAPER, options, shown, ("reuters_4class",), ("random",), 1)
+    splits = experiment.splits_of(job, "reuters_4class")
+    rare = np.log(21 / (1 + (counts > 0).sum(0))) + 1
+    literal = counts * rare
+    literal /= np.linalg.norm(literal, axis=1, keepdims=True)
+    np.testing.assert_allclose(splits.X.toarray(), literal, rtol=1e-6)
+    np.testing.assert_allclose(splits.inner, literal @ literal.T, rtol=1e-6)
+
+
+def test_the_picture(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    arguments = ["design", "--parts", "picture", "--algorithms", "random,ted", "--seeds", "2"]
+    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    assert {r["algorithm"] for r in rows} == {"random", "ted"}
+    assert pictures(plots) == {"design_plane.png"}
+    found = []
+    for seed in range(2):
+        X = experiment.plane(seed)
+        with jax.enable_x64(True):
+            gram = jaxmkl.design.dictionary(X).mean(axis=0)
+            chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12).ranking)
+        found.append(np.mean([min(np.hypot(*(x - X[i])) for i in chosen) for x in X]))
+    assert value(rows, "ted", "distance") == pytest.approx(np.mean(found))
+
+
+def test_bars_are_standard_errors_and_points_are_drawn():
+    y = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]])
+    bars = report.Panel("", "", "", {"a": (np.array([5, 10]), y)}, errors=True, marks=True)
+    (drawn,) = report.drawing([bars]).axes[0].containers
+    (segments,) = drawn.lines[2]
+    ends = [segment[:, 1].tolist() for segment in segments.get_segments()]
+    error = 2 / 3**0.5
+    assert ends[0] == pytest.approx([2 - error, 2 + error])
+    assert ends[1] == [1, 1]
+    pool, chosen = np.arange(8.0).reshape(4, 2), np.array([[0.0, 1.0]])
+    plane = report.Panel("", "", "", points={"pool": pool, "chosen": chosen})
+    figure = report.drawing([plane] * 4)
+    assert len(figure.axes) == 6  # in lines of three
+    first, second = figure.axes[3].collections
+    assert first.get_offsets().tolist() == pool.tolist()
+    assert second.get_offsets().tolist() == chosen.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--algorithms", "spa"], "there are: random, ted, cted, rrss, gmkal, lmkal, cted*"),
+        (["--datasets", "iris"], "unknown data set 'iris'; there are: australian, sonar"),
+        (["--datasets", "sonar"], "name their folder with --data DIR or in JAXMKL_DATA"),
+        (["--set", "num_points=3"], "--set num_points: no parameter of random, ted"),
+        (["--set", "regularization=-1"], "ted: regularization must be positive and finite"),
+        (["--algorithms", "lmkal", "--set", "max_iterations=0.5"], "lmkal: max_iterations must"),
+        (["--algorithms", "ted", "--set", "tolerance=1"], "--set tolerance: no parameter of ted"),
+        (["--parts", "table1"], "there are: tables, picture"),
+    ],
+)
+def test_a_request_that_cannot_be_met(arguments, said, monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    assert main(["design", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+
+
+def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    case = pools.Case("cted, 300 points", "cted", 300, features=8, kernels=1, repeats=2)
+    monkeypatch.setattr(pools, "SMALL_CASES", (case,))
+    out = tmp_path / "bench.json"
+    assert main(["bench", "--pools", "--json", str(out)]) == 0
+    rows = rows_of(out)
+    (seconds,) = (r for r in rows if r["metric"] == "seconds")
+    assert seconds["parameters"]["repeats"] == 2
+    assert seconds["parameters"]["features"] == 8
+    assert 0 < seconds["mean"] < value(rows, case.name, "compile_seconds")
+    before, peak = (value(rows, case.name, m) for m in ("memory_before_mib", "peak_memory_mib"))
+    assert 10 < before < peak
+    assert value(rows, case.name, "iterations") > 1
+    assert value(rows, case.name, "converged_share") == 1
+    assert "Choosing points" in capsys.readouterr().out
+
+
+def test_pools_of_the_benchmark(monkeypatch):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    several = pools.Case("gmkal, 2 pools", "gmkal", 30, "sonar", pools=2)
+    with jax.enable_x64(True):
+        name, call = pools.call_of(several, Options(command="bench"))
+    assert name == "generated"
+    (grams,) = call.args
+    X = pools.generated(60).astype(np.float64)
+    order = np.asarray(jaxmkl.permutations(keys_of(2), 60))[1, :30]
+    np.testing.assert_allclose(grams[1], jaxmkl.design.dictionary(X[order]), atol=1e-12)
+    features = pools.fourier_features(pools.Case("x", "gmkal", 50, features=400, kernels=2))
+    X = pools.generated(50)
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    for F, width in zip(np.asarray(features), pools.WIDTHS[:2], strict=True):
+        np.testing.assert_allclose(F @ F.T, np.exp(-squares / (2 * width**2)), atol=0.35)
+
+
+def test_examples_in_docstrings():
+    result = doctest.testmod(importlib.import_module("experiments.design"))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.data
+def test_sizes_are_those_of_the_papers_table_3(data_dir: Path):
+    for name, size in experiment.SIZES.items():
+        with np.load(data_dir / f"{name}.npz", allow_pickle=False) as archive:
+            shape = archive["X"].shape if "X" in archive else tuple(archive["shape"])
+            classes = 7 if name == "segmentation" else size[2]
+            assert (*shape, len(np.unique(archive["y"]))) == (*size[:2], classes)
