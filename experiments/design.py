@@ -80,7 +80,7 @@ POOL_SHARE = 0.7
 LARGE = 1_000  # points of a pool from which on it is large
 LARGE_SEEDS = 3
 AT_ONCE = 2**28  # bytes of Gram matrices, at most, for splits to be worked on at once
-SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the largest penalty
+SHARES = (0.1, 0.01, 0.001)  # of the largest penalty
 SVC_C = 10.0
 RESAMPLES = 10_000
 
