@@ -24,6 +24,8 @@ from jaxmkl.design.reconstruction import reconstruct, row_sums
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import iterate as iterate_rrss
 
+SMALL_PROGRAMS = True
+
 pytestmark = pytest.mark.usefixtures("x64")
 
 EPS = 1e-16

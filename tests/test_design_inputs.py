@@ -11,6 +11,8 @@ import pytest
 
 from jaxmkl import design
 
+SMALL_PROGRAMS = True
+
 METHODS = ("cted", "rrss", "ted", "gmkal", "lmkal")
 
 
