@@ -96,7 +96,11 @@ def inner_products(case: Case, options: Options) -> tuple[str, np.ndarray]:
 
 
 def fourier_features(case: Case) -> jax.Array:
-    """Return features (P, n, r), float32, of Gaussians over generated points."""
+    """Return features (P, n, r), float32, of Gaussians over generated points.
+
+    They are centred, and scaled to a mean squared length of 1, for much the same reasons as the
+    paper's kernels: else the widest Gaussian is a constant.
+    """
     X = generated(case.points)
     draws = np.random.default_rng(1)
     half = case.features // 2
@@ -106,7 +110,8 @@ def fourier_features(case: Case) -> jax.Array:
         angles = X @ (draws.standard_normal((INPUTS, half), dtype=np.float32) / widths[t])
         np.cos(angles, out=result[t, :, :half])
         np.sin(angles, out=result[t, :, half:])
-    result *= np.float32(half**-0.5)
+        result[t] -= result[t].mean(axis=0)
+        result[t] *= np.float32((np.einsum("nr,nr->", result[t], result[t]) / len(X)) ** -0.5)
     return jax.block_until_ready(jnp.asarray(result))
 
 
