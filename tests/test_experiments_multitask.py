@@ -61,7 +61,7 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
     rows = rows_of(out)
     names = {f"{name} (h = 0.2)" for name in multitask.COMPONENTS}
     assert {r["algorithm"] for r in rows} == names
-    metrics = {"mistake_rate", "balanced_error", "auc", "label_rate", "support"}
+    metrics = {"mistake_rate", "balanced_error", "auc", "late_auc", "label_rate", "support"}
     assert {r["metric"] for r in rows} == metrics
     assert {r["seeds"] for r in rows} == {3}
     for name in names:
@@ -71,7 +71,7 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
     parameters = {r["algorithm"]: r["parameters"]["components"] for r in rows}
     assert parameters["local (h = 0.2)"] == "local"
     shown = capsys.readouterr().out
-    assert shown.count("landmine, both (h = 0.2) less ") == 3
+    assert shown.count("landmine, both (h = 0.2) less ") == 4
 
 
 def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsys):
@@ -94,7 +94,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}
     assert pictures(plots) == {"multitask_asking_sentiment.png"}
     shown = capsys.readouterr().out
-    assert shown.count("sentiment, unsure less chance") == 3
+    assert shown.count("sentiment, unsure less chance") == 4
     assert "sentiment, unsure: no h asks for 0% of the labels" in shown
 
 
@@ -130,11 +130,16 @@ def test_every_order_is_a_run_of_its_own(folder):
         )
         f, y, task = np.asarray(outputs.prediction[0]), stream.y[order], stream.task[order]
         wrong = y * f <= 0
-        areas = [roc_auc_score(y[task == k], f[task == k]) for k in range(3)]
+        areas, late_areas = (
+            [roc_auc_score(y[n:][task[n:] == k], f[n:][task[n:] == k]) for k in range(3)]
+            for n in (0, 120)
+        )
         rates = wrong[y > 0].mean(), wrong[y < 0].mean()
         assert together.metrics["mistake_rate"][s] == pytest.approx(wrong.mean())
         assert together.metrics["balanced_error"][s] == pytest.approx(np.mean(rates))
         assert together.metrics["auc"][s] == pytest.approx(np.mean(areas), abs=1e-3)
+        late = together.metrics["late_auc"][s]
+        assert late == pytest.approx(np.mean(late_areas), abs=1e-3)
         assert together.metrics["label_rate"][s] == np.asarray(outputs.queried).mean()
     # another h is the same program
     again = multitask.built(job, stream, "both", h=0.7)
@@ -161,7 +166,8 @@ def test_differences_are_paired():
 
 def test_both_are_held_against_the_better_alone():
     def played(mistakes, area):
-        metrics = {"mistake_rate": mistakes, "balanced_error": mistakes, "auc": area}
+        metrics = {"mistake_rate": mistakes, "balanced_error": mistakes}
+        metrics |= {"auc": area, "late_auc": area[::-1]}
         return multitask.Played({k: np.array(v) for k, v in metrics.items()}, 1.0)
 
     found = {
@@ -169,12 +175,13 @@ def test_both_are_held_against_the_better_alone():
         "local": played([0.2, 0.3, 0.5], [0.5, 0.6, 0.6]),
         "global": played([0.2, 0.3, 0.6], [0.8, 0.9, 0.9]),
     }
-    mistakes, balanced, area = multitask.against_the_better("landmine", "{}", found)
+    mistakes, balanced, area, late = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, both less local: mistake rate -13.33 ± 3.33 points")
     assert mistakes.endswith("; as good")
     assert balanced.endswith("; as good")
     assert area.startswith("landmine, both less global: auc -10.00 ± 5.77 points")
     assert area.endswith("; worse")
+    assert late.startswith("landmine, both less global: late auc -10.00 ± 5.77 points")
 
 
 def test_the_loss_of_a_classifier_is_its_own():
