@@ -250,7 +250,7 @@ def run(
     checked_settings(owner, tolerance, max_iterations, smoothing)
     weights = checked_weights(owner, initial_weights, pool.num_kernels, pool.dtype)
     equal = jnp.full((pool.num_kernels,), 1 / pool.num_kernels, pool.dtype)
-    largest = _largest_penalty(pool, equal)
+    largest = largest_penalty(pool, equal)
     penalty = penalty_of(owner, regularization, absolute, largest, pool.dtype)
     found = solve(
         pool,
@@ -263,6 +263,3 @@ def run(
     )
     warn_of_few(owner, num_points, found.num_active)
     return found
-
-
-_largest_penalty = jax.jit(largest_penalty)

@@ -335,7 +335,7 @@ def lmkal(
     checked_settings("lmkal", tolerance, max_iterations, smoothing)
     P = pool.num_kernels
     equal = jnp.full((P,), 1 / P, pool.dtype)
-    largest = _largest_penalty(pool, equal)
+    largest = largest_penalty(pool, equal)
     penalty = penalty_of("lmkal", regularization, absolute, largest, pool.dtype)
     smoothing = default_smoothing(smoothing, pool.dtype)
     if initial_weights is None:
@@ -353,6 +353,3 @@ def lmkal(
     )
     warn_of_few("lmkal", num_points, found.num_active)
     return found
-
-
-_largest_penalty = jax.jit(largest_penalty)

@@ -67,6 +67,7 @@ def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
     return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
 
 
+@jax.jit
 def largest_penalty(pool: Pool, weights: jax.Array) -> jax.Array:
     """lambda_max = 2 max_i |k_i|: from it on all coefficients vanish."""
     if pool.gram is not None:

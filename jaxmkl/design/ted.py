@@ -130,11 +130,8 @@ def ted(
     pool = pool_of("ted", "gram", gram, features, stacked=False)
     n = pool.num_points
     num_points = points_wanted("ted", num_points, n)
-    largest = _largest_penalty(pool, jnp.ones((1,), pool.dtype))
+    largest = largest_penalty(pool, jnp.ones((1,), pool.dtype))
     penalty = penalty_of("ted", regularization, absolute, largest, pool.dtype, vanish=False)
     steps = min(n, n if features is None else pool.features.shape[2])
     steps = num_points if num_points is not None else steps
     return _solve(pool, penalty, steps=steps, num_points=num_points)
-
-
-_largest_penalty = jax.jit(largest_penalty)
