@@ -78,7 +78,6 @@ GENERATED = "plane"
 
 POOL_SHARE = 0.7
 LARGE = 1_000  # points of a pool from which on it is large
-LARGE_SEEDS = 3
 AT_ONCE = 2**28  # bytes of Gram matrices, at most, for splits to be worked on at once
 SHARES = (0.1, 0.01, 0.001)  # of the largest penalty
 SVC_C = 10.0
@@ -162,10 +161,7 @@ def splits_of(job: Job, name: str) -> Splits:
     m = int(POOL_SHARE * n)
     inner = X @ X.T
     inner = inner.toarray() if scipy.sparse.issparse(inner) else inner
-    seeds = job.seeds
-    if m >= LARGE and job.options.seeds is None:
-        seeds = min(seeds, LARGE_SEEDS)
-    orders = np.asarray(jaxmkl.permutations(keys_of(seeds), n))
+    orders = np.asarray(jaxmkl.permutations(keys_of(job.seeds), n))
     most = min(MOST_LABELS[name], m)
     counts = np.arange(min(EVERY, most), most + 1, EVERY)
     return Splits(name, X, inner, np.asarray(y), orders[:, :m], orders[:, m:], counts)
@@ -596,10 +592,6 @@ def tables(job: Job) -> None:
                 notes.append(
                     f"{dataset}: {', '.join(SLOW)} take long on {splits.pools.shape[1]} points "
                     "and are played if asked for by --algorithms"
-                )
-            if len(splits.pools) < job.seeds:
-                notes.append(
-                    f"{dataset}: {len(splits.pools)} splits, unless --seeds asks for more"
                 )
             found = played(job, splits, some, step)
             notes += warnings_of(dataset, found, int(splits.counts[-1]))
