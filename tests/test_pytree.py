@@ -135,8 +135,8 @@ def test_replace_checks():
 
 
 def test_repr_says_all_there_is():
-    assert repr(line(inner=(1.0,))) == (
-        "Line(slope=2.0, offsets=array([0.5, 1.5]), inner=(1.0,), name='line', order=1)"
+    assert repr(line(inner=({},))) == (
+        "Line(slope=2.0, offsets=array([0.5, 1.5]), inner=({},), name='line', order=1)"
     )
 
 

@@ -1,0 +1,343 @@
+"""Values that JAX can see through: frozen dataclasses registered as pytrees, with declared fields.
+
+A class made with :func:`dataclass` is immutable. Its fields are children (leaves that are traced,
+vmapped and differentiated) unless they are declared static, which puts them into the tree's
+structure: changing a static field means another compilation, changing a leaf never does.
+
+What a field takes is said where it is declared, once for the class and all its subclasses:
+
+    number(minimum=..., ...)      a leaf: a number or, with ``ndim=1``, several (an array)
+    positive()  nonnegative()     the same, above 0, or at least 0
+    share()                       the same, in [0, 1]
+    count()  flag()  choice(...)  static: a whole number, a boolean, one of some names
+    part(Base)  parts(Base)       a value of a class, as a kernel or a rule; a tuple of such
+    static()                      static, taken as it is
+
+Rebuilding a value from leaves (inside ``jit``, ``vmap``, ``grad`` or ``jax.tree.map``) does not
+call ``__init__``. So a declaration, and ``__post_init__``, check what a person passes without ever
+meeting a tracer, a gradient or a placeholder in its place. ``__post_init__`` comes after the
+fields have been converted; it is for what concerns two of them at once.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+
+__all__ = [
+    "abstract",
+    "as_count",
+    "as_leaf",
+    "choice",
+    "count",
+    "dataclass",
+    "flag",
+    "from_fields",
+    "nonnegative",
+    "number",
+    "part",
+    "parts",
+    "positive",
+    "qualified_name",
+    "registered",
+    "require",
+    "share",
+    "static",
+]
+
+C = TypeVar("C", bound=type)
+Convert = Callable[[Any, str, Any], Any]
+MISSING: Any = dataclasses.MISSING
+
+# All classes made by dataclass(), by module and name: what a checkpoint can name. A class that is
+# defined again, as in a notebook, takes the place of the older one.
+_REGISTERED: dict[str, type] = {}
+
+
+def qualified_name(cls: type) -> str:
+    """Module and name of a class, as "package.module.Class"."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def registered(name: str) -> type | None:
+    """The class made by :func:`dataclass` that has this qualified name, if there is one."""
+    return _REGISTERED.get(name)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str) -> None:
+    """Raise a ``ValueError`` that names the argument, what was given and what is wanted."""
+    if not condition:
+        name = owner if isinstance(owner, str) else type(owner).__name__
+        raise ValueError(f"{name}: {argument} must be {wanted}; got {given!r}")
+
+
+def abstract(owner: Any, method: str) -> NoReturn:
+    """Say that a class lacks a method that its base asks for."""
+    bases = [base.__name__ for base in type(owner).__mro__[1:] if method in vars(base)]
+    raise NotImplementedError(
+        f"{type(owner).__name__} must define the method {method}, which {bases[-1]} asks for"
+    )
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+def static(default: Any = MISSING, convert: Convert | None = None) -> Any:
+    """Declare a field that belongs to the structure of the tree (hashable, never traced)."""
+    return dataclasses.field(default=default, metadata={"static": True, "convert": convert})
+
+
+def _leaf(default: Any, convert: Convert) -> Any:
+    return dataclasses.field(default=default, metadata={"convert": convert})
+
+
+def number(
+    default: Any = MISSING,
+    *,
+    minimum: float = -np.inf,
+    exclusive: bool = False,
+    maximum: float = np.inf,
+    ndim: int = 0,
+    finite: bool = True,
+    optional: bool = False,
+    wanted: str = "a finite number",
+) -> Any:
+    """Declare a numeric hyperparameter.
+
+    Args:
+      default: what it is where nothing is passed.
+      minimum: the smallest value.
+      exclusive: whether the smallest value itself is refused.
+      maximum: the largest value.
+      ndim: 1 where a one-dimensional array may stand for several values, 2 for a matrix.
+      finite: whether infinity is refused. NaN always is.
+      optional: whether None is taken.
+      wanted: what a message asks for.
+    """
+    text = wanted + (" or several" if ndim else "") + (", or None" if optional else "")
+
+    def convert(owner: Any, name: str, value: Any) -> Any:
+        if optional and value is None:
+            return None
+        return as_leaf(
+            owner,
+            name,
+            value,
+            wanted=text,
+            minimum=minimum,
+            exclusive=exclusive,
+            maximum=maximum,
+            max_ndim=ndim,
+            finite=finite,
+        )
+
+    return _leaf(default, convert)
+
+
+def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -> Any:
+    """Declare a number above 0."""
+    wanted = "a positive finite number"
+    return number(
+        default, minimum=0.0, exclusive=True, ndim=ndim, optional=optional, wanted=wanted
+    )
+
+
+def nonnegative(
+    default: Any = MISSING, *, ndim: int = 0, optional: bool = False, finite: bool = True
+) -> Any:
+    """Declare a number of at least 0."""
+    wanted = "a finite number of at least 0" if finite else "a number of at least 0"
+    return number(default, minimum=0.0, ndim=ndim, optional=optional, finite=finite, wanted=wanted)
+
+
+def share(default: Any = MISSING, *, exclusive: bool = False, ndim: int = 0) -> Any:
+    """Declare a number in [0, 1], or in (0, 1]."""
+    wanted = "a number in (0, 1]" if exclusive else "a number in [0, 1]"
+    return number(default, minimum=0.0, maximum=1.0, exclusive=exclusive, ndim=ndim, wanted=wanted)
+
+
+def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
+    """Check a whole number and return it as a Python integer."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    wanted = f"an integer of at least {minimum}"
+    require(bool(whole and value >= minimum), owner, argument, value, wanted)
+    return int(value)
+
+
+def count(default: Any = MISSING, *, minimum: int = 1, optional: bool = False) -> Any:
+    """Declare a static whole number."""
+
+    def convert(owner: Any, name: str, value: Any) -> int | None:
+        return None if optional and value is None else as_count(owner, name, value, minimum)
+
+    return static(default, convert)
+
+
+def flag(default: Any = MISSING) -> Any:
+    """Declare a static boolean."""
+
+    def convert(owner: Any, name: str, value: Any) -> bool:
+        require(isinstance(value, bool | np.bool_), owner, name, value, "True or False")
+        return bool(value)
+
+    return static(default, convert)
+
+
+def choice(*known: str, default: Any = MISSING) -> Any:
+    """Declare a static name, one of those ``known``."""
+
+    def convert(owner: Any, name: str, value: Any) -> str:
+        good = isinstance(value, str) and value in known
+        require(good, owner, name, value, "one of " + ", ".join(map(repr, known)))
+        return value
+
+    return static(default, convert)
+
+
+def part(base: type, wanted: str, default: Any = MISSING, *, optional: bool = False) -> Any:
+    """Declare a field that holds a value of the class ``base``; ``wanted`` says which and how."""
+
+    def convert(owner: Any, name: str, value: Any) -> Any:
+        good = isinstance(value, base) or (optional and value is None)
+        require(good, owner, name, value, wanted)
+        return value
+
+    return _leaf(default, convert)
+
+
+def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
+    """Declare a field that holds a tuple of one or more values of the class ``base``."""
+
+    def convert(owner: Any, name: str, value: Any) -> tuple:
+        several = tuple(value) if isinstance(value, tuple | list) else (value,)
+        good = bool(several) and all(isinstance(item, base) for item in several)
+        require(good, owner, name, value, f"{wanted}, or a tuple of them")
+        return several
+
+    return _leaf(default, convert)
+
+
+_SPECIFIERS = (static, number, positive, nonnegative, share, count, flag, choice, part, parts)
+
+
+# --- the class -----------------------------------------------------------------------------------
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=_SPECIFIERS)
+def dataclass(cls: C) -> C:
+    """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
+
+    A field without a declaration is a child taken as it is; only a list or tuple of numbers
+    becomes an array. Equality and hash are those of identity: a value may hold arrays. Compare
+    the leaves with ``chex.assert_trees_all_equal``.
+
+    >>> import jax
+    >>> @dataclass
+    ... class Step:
+    ...     rates: float = positive(ndim=1)
+    ...     loss: str = choice("squared", "hinge", default="squared")
+    >>> jax.tree.map(lambda leaf: 2 * leaf, Step(0.5))
+    Step(rates=1.0, loss='squared')
+    >>> Step([0.5, 1]).rates
+    array([0.5, 1. ])
+    >>> Step(-1.0)
+    Traceback (most recent call last):
+        ...
+    ValueError: Step: rates must be a positive finite number or several; got -1.0
+    """
+    own = cls.__dict__.get("__post_init__")
+
+    def __post_init__(self: Any) -> None:
+        _convert(self)
+        if own is not None:
+            own(self)
+
+    cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)  # type: ignore[assignment]
+    fields = dataclasses.fields(cls)
+    data = tuple(f.name for f in fields if not f.metadata.get("static", False))
+    meta = tuple(f.name for f in fields if f.metadata.get("static", False))
+    keys = tuple(jax.tree_util.GetAttrKey(name) for name in data)
+
+    def flatten(value: Any) -> tuple[tuple, tuple]:
+        return tuple(getattr(value, n) for n in data), tuple(getattr(value, n) for n in meta)
+
+    def flatten_with_keys(value: Any) -> tuple[tuple, tuple]:
+        children, aux = flatten(value)
+        return tuple(zip(keys, children, strict=True)), aux
+
+    def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
+        named = zip((*data, *meta), (*children, *aux), strict=True)
+        return from_fields(cls, dict(named))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    _REGISTERED[qualified_name(cls)] = cls
+    return cls
+
+
+def from_fields(cls: type, fields: dict[str, Any]) -> Any:
+    """An instance with these fields as they are, not checked and not converted."""
+    value: Any = object.__new__(cls)
+    for name, item in fields.items():
+        object.__setattr__(value, name, item)
+    return value
+
+
+def _convert(value: Any) -> None:
+    """Convert the fields of a fresh value as they are declared."""
+    for field in dataclasses.fields(value):
+        given = getattr(value, field.name)
+        convert = field.metadata.get("convert")
+        if convert is not None:
+            converted = convert(value, field.name, given)
+        elif field.metadata.get("static", False) or not _are_numbers(given):
+            continue
+        else:
+            converted = np.asarray(given, np.float64)
+        if converted is not given:
+            object.__setattr__(value, field.name, converted)
+
+
+def _are_numbers(value: Any) -> bool:
+    """Whether this is a plain list or tuple of numbers."""
+    plain = type(value) in (list, tuple) and len(value) > 0
+    return plain and all(isinstance(v, int | float | np.number) for v in value)
+
+
+def as_leaf(
+    owner: Any,
+    argument: str,
+    value: Any,
+    *,
+    wanted: str = "a finite number",
+    minimum: float = -np.inf,
+    exclusive: bool = False,
+    maximum: float = np.inf,
+    max_ndim: int = 0,
+    finite: bool = True,
+) -> Any:
+    """Check a numeric hyperparameter and return it as a float or a float array.
+
+    Tracers pass unseen; sequences become float64 arrays, so that a run in double precision loses
+    nothing. The learner casts a leaf to the data's dtype where it uses it.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return value
+    try:
+        array = np.asarray(value)
+        # numbers of extension types (bfloat16) are of kind V
+        array = array.astype(np.float64) if array.dtype.kind in "biufV" else np.array(np.nan)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    ok = array.ndim <= max_ndim and array.size > 0 and not np.isnan(array).any()
+    ok = ok and (not finite or bool(np.isfinite(array).all()))
+    ok = ok and bool((array > minimum).all() if exclusive else (array >= minimum).all())
+    require(ok and bool((array <= maximum).all()), owner, argument, value, wanted)
+    if isinstance(value, jax.Array):
+        return value
+    return float(array) if array.ndim == 0 else array
