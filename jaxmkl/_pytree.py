@@ -188,11 +188,11 @@ def flag(default: Any = MISSING) -> Any:
     return static(default, convert)
 
 
-def choice(*known: str, default: Any = MISSING) -> Any:
+def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a static name, one of those ``known``."""
 
-    def convert(owner: Any, name: str, value: Any) -> str:
-        good = isinstance(value, str) and value in known
+    def convert(owner: Any, name: str, value: Any) -> str | None:
+        good = (isinstance(value, str) and value in known) or (optional and value is None)
         require(good, owner, name, value, "one of " + ", ".join(map(repr, known)))
         return value
 

@@ -1,0 +1,528 @@
+"""The protocol of learners, and the frame that all algorithms share.
+
+A learner is a value (see :mod:`jaxmkl._pytree`); its state holds what the next round needs and no
+more. One round is a pure function, so a stream is one ``jax.lax.scan``:
+
+    state = learner.init(key, num_inputs)
+    state, outputs = jax.lax.scan(learner.step, state, (X, y))
+
+Most of a round's work does not depend on what is learned meanwhile. So below the public methods a
+learner is four, of which a block of examples needs the first and the last once:
+
+    encode_block(state, X)                          -> codes    large matrix products
+    decide(state, code)                             -> Prediction, forecast
+    teach(state, code, forecast, y, asked, present) -> state    what is truly sequential: small
+    close_block(state, codes)                       -> state    what a finished block leaves
+
+Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
+``(state.round // B) * B + j``. Rows of rounds that are over are not looked at. Hence a row meets
+the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
+``present=False`` marks padding: it must leave every bit of the state as it was.
+
+:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is no
+algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
+left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, ``forecast``,
+``learn`` and ``close``.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.labels import signs
+from jaxmkl.losses import LOSSES
+from jaxmkl.query import Forecast, Query
+
+__all__ = [
+    "Algorithm",
+    "Learner",
+    "Output",
+    "Prediction",
+    "Round",
+    "State",
+    "check_state",
+    "input_bound",
+    "require_learner",
+    "usable_rows",
+]
+
+TASKS = ("regression", "classification")
+
+
+class Prediction(NamedTuple):
+    """What a learner says before it sees a label.
+
+    Attributes:
+      value: the real-valued prediction or margin, a number.
+      query: whether the learner wants the label, a boolean.
+      score: what the query looked at, a number: the larger, the more the label is worth.
+    """
+
+    value: jax.Array
+    query: jax.Array
+    score: jax.Array
+
+
+class Output(NamedTuple):
+    """What a round leaves behind.
+
+    Attributes:
+      prediction: the value predicted before the update.
+      loss: its loss; NaN where the example was refused because x or y is not finite.
+      queried: whether the label was asked for.
+      info: the learner's own diagnostics as they stood at the prediction, a NamedTuple.
+    """
+
+    prediction: jax.Array
+    loss: jax.Array
+    queried: jax.Array
+    info: Any
+
+
+def input_bound(dtype: Any) -> float:
+    """The largest magnitude of an input that is learned from, 4.6e18 in float32.
+
+    A quarter of the root of the dtype's largest number: beyond, squares of differences may
+    overflow, so such an input is refused like an infinite one.
+    """
+    return 0.25 * float(np.sqrt(float(jnp.finfo(dtype).max)))
+
+
+def usable_rows(X: jax.Array) -> jax.Array:
+    """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
+    # NaN fails the comparison
+    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+
+
+class Learner:
+    """Base of all learners: the public methods, written once on the four inner ones.
+
+    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around another
+    one on :class:`jaxmkl.wrappers.Wrapper`.
+    """
+
+    #: "regression" or "classification".
+    task: Any
+    #: Examples per block that are fastest on a CPU.
+    preferred_block_size: Any = 256
+    #: Columns of X before the inputs that say something else, as the task of an example; they are
+    #: not scaled.
+    leading_columns: Any = 0
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> Any:
+        """The state before the first round.
+
+        Args:
+          key: typed PRNG key (``jax.random.key``).
+          num_inputs: D, columns of X.
+          dtype: floating dtype of the state; the default float of JAX.
+        """
+        pytree.abstract(self, "init")
+
+    def num_inputs(self, state: Any) -> int:
+        """Number of inputs D the state was made for."""
+        return state.num_inputs
+
+    def dtype(self, state: Any) -> Any:
+        """Floating dtype of the state: that of predictions."""
+        return jnp.dtype(state.dtype)
+
+    def fit_block_size(self, block_size: int) -> int:
+        """The largest block size of at most ``block_size`` that the learner can do."""
+        return block_size
+
+    def capacity(self, state: Any) -> int | None:
+        """Support vectors a state has room for; None where it cannot run short."""
+        return None
+
+    def num_supports(self, state: Any) -> jax.Array:
+        """Support vectors that fill that room, a number."""
+        return jnp.zeros((), jnp.int32)
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """The state with room for ``capacity`` support vectors, at least."""
+        return state
+
+    def encode_block(self, state: Any, X: jax.Array) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B."""
+        pytree.abstract(self, "encode_block")
+
+    def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
+        """The prediction from one code, and what :meth:`teach` uses again of it."""
+        pytree.abstract(self, "decide")
+
+    def teach(
+        self,
+        state: Any,
+        code: Any,
+        forecast: Any,
+        y: jax.Array,
+        asked: jax.Array,
+        present: jax.Array,
+    ) -> Any:
+        """The next state. Without ``asked`` the label is not looked at."""
+        pytree.abstract(self, "teach")
+
+    def close_block(self, state: Any, codes: Any) -> Any:
+        """The state after a block whose codes these were."""
+        pytree.abstract(self, "close_block")
+
+    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        """The loss of a prediction."""
+        pytree.abstract(self, "loss_value")
+
+    def info(self, state: Any) -> Any:
+        """Diagnostics of a state, a NamedTuple."""
+        return ()
+
+    # The rest is final.
+
+    def _encoded(self, state: Any, x: Any) -> tuple[Any, Any]:
+        """Codes of a block of the one example x (D,), and the example's own."""
+        check_state(self, state)
+        x = jnp.asarray(x)
+        D = self.num_inputs(state)
+        text = f"of shape ({D},), one example (predict_many takes several, run a stream)"
+        pytree.require(x.shape == (D,), self, "x", x.shape, text)
+        codes = self.encode_block(state, x.astype(self.dtype(state))[None])
+        return codes, jax.tree.map(lambda leaf: leaf[0], codes)
+
+    def _label(self, state: Any, y: Any) -> jax.Array:
+        """A label as the state's dtype has it; of classes -1 or +1."""
+        y = jnp.asarray(y)
+        pytree.require(y.size == 1, self, "y", y.shape, "one number, the label of x")
+        return self._read(y.reshape(()).astype(self.dtype(state)))
+
+    def _read(self, y: jax.Array) -> jax.Array:
+        """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
+        return signs(y) if self.task == "classification" else y
+
+    def predict(self, state: Any, x: jax.Array) -> Prediction:
+        """Predict the label of ``x`` (D,)."""
+        return self.decide(state, self._encoded(state, x)[1])[0]
+
+    def predict_many(self, state: Any, X: jax.Array) -> Prediction:
+        """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
+
+        >>> import jax.numpy as jnp, jaxmkl
+        >>> learner = jaxmkl.raker()
+        >>> state = learner.init(jax.random.key(0), num_inputs=2)
+        >>> learner.predict_many(state, jnp.ones((3, 2))).value.shape
+        (3,)
+        """
+        check_state(self, state)
+        X = jnp.asarray(X)
+        D = self.num_inputs(state)
+        good = X.ndim == 2 and X.shape[1] == D and X.shape[0] > 0
+        pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
+        X = X.astype(self.dtype(state))
+
+        def one(x: jax.Array) -> Prediction:
+            codes = self.encode_block(state, x[None])
+            return self.decide(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
+
+        return jax.vmap(one)(X)
+
+    def _taught(self, state: Any, x: Any, y: Any, asked: bool) -> Any:
+        codes, code = self._encoded(state, x)
+        forecast = self.decide(state, code)[1]
+        state = self.teach(
+            state, code, forecast, self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
+        )
+        return self.close_block(state, codes)
+
+    def update(self, state: Any, x: jax.Array, y: jax.Array) -> Any:
+        """The next state after the label ``y`` of ``x`` arrived."""
+        return self._taught(state, x, y, True)
+
+    def skip(self, state: Any, x: jax.Array) -> Any:
+        """The next state when the label of ``x`` was not asked for."""
+        return self._taught(state, x, 0.0, False)
+
+    def advance(
+        self, state: Any, code: Any, y: jax.Array, present: Any = True
+    ) -> tuple[Any, Output]:
+        """One round from a code: predict, then learn if the label was asked for."""
+        y, present = self._label(state, y), jnp.asarray(present)
+        prediction, forecast = self.decide(state, code)
+        asked = prediction.query & present
+        loss = self.loss_value(prediction.value, y)
+        loss = jnp.where(jnp.isfinite(y) & ~jnp.isnan(prediction.value), loss, jnp.nan)
+        output = Output(prediction.value, loss, asked, self.info(state))
+        return self.teach(state, code, forecast, y, asked, present), output
+
+    def step(self, state: Any, example: tuple[jax.Array, jax.Array]) -> tuple[Any, Output]:
+        """One round on an example ``(x, y)``, to be scanned over a stream."""
+        x, y = example
+        codes, code = self._encoded(state, x)
+        state, output = self.advance(state, code, y)
+        return self.close_block(state, codes), output
+
+
+@pytree.dataclass
+class State:
+    """What the frame keeps of any algorithm; states of algorithms add their own to it.
+
+    Attributes:
+      key: typed PRNG key, never consumed.
+      round: examples seen, int32.
+      invalid: examples refused because x or y was not usable, int32.
+      nonfinite: labelled rounds in which a model's value was infinite or NaN, int32: it diverges.
+      query: state of the query.
+      num_inputs: D (static).
+      dtype: name of the floating dtype (static).
+    """
+
+    key: jax.Array
+    round: jax.Array
+    invalid: jax.Array
+    nonfinite: jax.Array
+    query: Any
+    num_inputs: int = pytree.static()
+    dtype: str = pytree.static()
+
+    def replace(self, **fields: Any) -> Any:
+        """The state with some fields replaced."""
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        return pytree.from_fields(type(self), kept | fields)
+
+
+class Code(NamedTuple):
+    """One example: the algorithm's code, the query's random numbers, whether x is usable."""
+
+    own: Any
+    noise: Any
+    usable: jax.Array
+
+
+class Round(NamedTuple):
+    """What an algorithm is told of a round when it learns.
+
+    Attributes:
+      y: the label; 0 where there is none to learn from.
+      learns: whether there is a label to learn from, a boolean. Without it nothing that labels
+        decide may change.
+      seen: whether there is an example that can be learned from, label or not.
+      present: whether there is a round at all. Without it no bit may change.
+    """
+
+    y: jax.Array
+    learns: jax.Array
+    seen: jax.Array
+    present: jax.Array
+
+
+class Algorithm(Learner):
+    """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
+
+    An algorithm defines :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and
+    where it has something to settle after a block of examples, :meth:`close`.
+    """
+
+    query: Query
+    #: Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged.
+    loss: str
+    #: Whether its forecasts have a variance.
+    has_variance = False
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        """That of the loss."""
+        return LOSSES[self.loss].task
+
+    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> State:
+        """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
+
+        Args:
+          frame: the fields of :class:`State`.
+          key: typed PRNG key for what is drawn now.
+          num_inputs: D.
+          dtype: floating dtype of the state.
+        """
+        pytree.abstract(self, "begin")
+
+    def usable(self, X: jax.Array) -> jax.Array:
+        """Which rows (B,) of ``X`` (B, D) can be learned from."""
+        return usable_rows(X)
+
+    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
+
+        Args:
+          state: at the block's start, or amid it.
+          X: finite; zeros in rows that are not usable.
+          keys: a typed key for each row's round (B,); whatever is random comes from these.
+        """
+        pytree.abstract(self, "encode")
+
+    def forecast(self, state: Any, code: Any) -> Forecast:
+        """What is known of one example, from its code, before its label."""
+        pytree.abstract(self, "forecast")
+
+    def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
+        """The next state; key, counters and the query's state are the frame's business."""
+        pytree.abstract(self, "learn")
+
+    def close(self, state: Any, codes: Any) -> Any:
+        """The state after a block whose codes these were; rounds below ``state.round`` are over."""
+        return state
+
+    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        """The loss of a prediction."""
+        return LOSSES[self.loss].value(prediction, y)
+
+    # The rest is final.
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> Any:
+        """The state before the first round.
+
+        Args:
+          key: typed PRNG key (``jax.random.key``).
+          num_inputs: D, columns of X.
+          dtype: floating dtype of the state; the default float of JAX.
+
+        Raises:
+          ValueError: for a number of inputs below 1, or float64 where JAX has it switched off.
+        """
+        num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
+        dtype = _floating(self, dtype)
+        good = self.has_variance or not self.query.needs_variance
+        text = "one that needs no variance, which this learner does not have"
+        pytree.require(good, self, "query", self.query, text)
+        frame = {
+            "key": jax.random.fold_in(key, 0),
+            "round": jnp.zeros((), jnp.int32),
+            "invalid": jnp.zeros((), jnp.int32),
+            "nonfinite": jnp.zeros((), jnp.int32),
+            "query": self.query.init(),
+            "num_inputs": num_inputs,
+            "dtype": dtype.name,
+        }
+        return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
+
+    def encode_block(self, state: Any, X: jax.Array) -> Code:
+        """Codes and random numbers of a block ``X`` (B, D)."""
+        B = X.shape[0]
+        usable = self.usable(X)
+        X = jnp.where(usable[:, None], X, 0.0)
+        rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
+        of_examples = jax.vmap(jax.random.fold_in)(keys, _fingerprints(X))
+        return Code(self.encode(state, X, keys), jax.vmap(self.query.noise)(of_examples), usable)
+
+    def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
+        """The forecast, and by it whether to ask."""
+        forecast = self.forecast(state, code.own)
+        score = self.query.score(state.query, forecast)
+        query = self.query.ask(state.query, score, code.noise) & code.usable
+        value = jnp.where(code.usable, forecast.value, jnp.nan)
+        return Prediction(value, query, score), forecast
+
+    def teach(
+        self,
+        state: Any,
+        code: Code,
+        forecast: Forecast,
+        y: jax.Array,
+        asked: jax.Array,
+        present: jax.Array,
+    ) -> Any:
+        """Refuse, count, and learn."""
+        seen = present & code.usable
+        known = jnp.isfinite(y)
+        learns = seen & asked & known
+        counted = seen & (known | ~asked)
+        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
+        after = self.learn(state, code.own, forecast, round)
+        diverging = learns & ~jnp.all(jnp.isfinite(forecast.values))
+        return after.replace(
+            round=state.round + present.astype(jnp.int32),
+            invalid=state.invalid + (present & ~counted).astype(jnp.int32),
+            nonfinite=state.nonfinite + diverging.astype(jnp.int32),
+            query=jax.tree.map(
+                lambda new, old: jnp.where(counted, new, old),
+                self.query.update(state.query, learns),
+                state.query,
+            ),
+        )
+
+    def close_block(self, state: Any, codes: Code) -> Any:
+        """As the algorithm does."""
+        return self.close(state, codes.own)
+
+
+def _fingerprints(X: jax.Array) -> jax.Array:
+    """A number for each row (B,), so that at one state each example draws for itself.
+
+    In single precision whatever the dtype, so that float32 and float64 runs ask alike.
+    """
+    bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
+    odd = np.arange(X.shape[1], dtype=np.uint32) * np.uint32(2654435762) + np.uint32(1)
+    return jnp.sum(bits * odd[None, :], axis=1, dtype=jnp.uint32)
+
+
+def _floating(owner: Any, dtype: Any) -> np.dtype:
+    """The dtype of a state, one that JAX has switched on."""
+    wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
+    text = "a floating dtype; float64 wants jax.config.update('jax_enable_x64', True)"
+    pytree.require(good, owner, "dtype", wanted.name, text)
+    return wanted
+
+
+# --- does this state belong to this learner? -----------------------------------------------------
+
+
+def require_learner(owner: Any, learner: Any) -> None:
+    """Raise unless this is a learner."""
+    text = "a learner, as jaxmkl.raker()"
+    if isinstance(learner, type) or callable(learner):
+        text += " (call it: a class or a factory makes one)"
+    pytree.require(isinstance(learner, Learner), owner, "learner", learner, text)
+
+
+def _shapes(tree: Any) -> tuple:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf).name) for leaf in leaves)
+
+
+class _Shaped(NamedTuple):
+    """A learner's structure with the shapes of its leaves, by which its states are judged."""
+
+    structure: Any
+    leaves: tuple
+
+
+@functools.lru_cache(maxsize=256)
+def _expected(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> tuple:
+    def start(key: Any, leaves: Any) -> Any:
+        made = jax.tree.unflatten(learner.structure, leaves)
+        state = made.init(key, num_inputs, dtype)
+        return state if capacity is None else made.enlarged(state, capacity)
+
+    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves]
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    return jax.tree.flatten(jax.eval_shape(start, key, leaves))
+
+
+def check_state(learner: Learner, state: Any) -> None:
+    """Raise unless ``state`` is one that ``learner`` could have made."""
+    try:
+        num_inputs, dtype = learner.num_inputs(state), learner.dtype(state).name
+        capacity = learner.capacity(state)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
+        raise
+    expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
+    text = "one that this very learner made (learner.init)"
+    given = jax.tree.structure(state)
+    pytree.require(given == structure, learner, "state", f"{type(state).__name__}, another tree", text)
+    for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
+        name = "state" + jax.tree_util.keystr(path)
+        same = jnp.shape(leaf) == wanted.shape
+        wanted_text = f"of shape {wanted.shape}, as this learner has it"
+        pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)

@@ -1,0 +1,280 @@
+"""Aggregates: how the values of E models become one prediction, and how models are judged.
+
+    value        Σ_e q_e f_e                q_e = 1/E (Uniform) or w_e / Σ w (Hedge)
+    vote         Σ_e q_e s(f_e)             s(f) = 1 if f >= 0, else -1
+    drawn        f_I of one model I, drawn by its weight (DrawOne)
+
+Hedge discounts a model by what it did on the example, w_e <- w_e exp(-η_g c_e), where the cost c_e
+is 1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e. In the papers' terms exp(-η_g)
+is the discount γ.
+
+References:
+  Freund and Schapire (1997); Hoi, Jin, Zhao and Yang (2013), Online multiple kernel
+  classification; Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1;
+  Yang, Mahdavi, Jin, Yi and Hoi (2012), Online kernel selection: algorithms and evaluations; Hong
+  and Chae, equations (21), (22), (31), (32), (38), (39), (43), (44).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.losses import LOSSES
+
+__all__ = ["Aggregate", "Combination", "DrawOne", "Hedge", "Uniform"]
+
+OUTPUTS = ("value", "vote")
+COSTS = ("loss", "mistake")
+# No log-weight falls below: a model with an infinite or undefined loss has weight 0, harmless.
+_FLOOR = -1e30
+
+
+class Combination(NamedTuple):
+    """What became of the models' values.
+
+    Attributes:
+      value: the prediction, a number.
+      values: the models' values as they are combined and judged (E,).
+      weights: of all models, of sum 1 (E,).
+      drawn: which models alone take part in the round (E,); None for all.
+    """
+
+    value: jax.Array
+    values: jax.Array
+    weights: jax.Array
+    drawn: jax.Array | None = None
+
+
+class Aggregate:
+    """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
+
+    #: "value", or "vote" of signs, which classifiers only can have.
+    output: str = "value"
+    #: "loss", or "mistake", which classifiers only can make.
+    cost: str = "loss"
+
+    def init(self, num_models: int, dtype: Any) -> Any:
+        """The state before the first round, a pytree."""
+        pytree.abstract(self, "init")
+
+    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
+        """The random numbers of one round."""
+        return ()
+
+    def log_weights(self, state: Any) -> jax.Array:
+        """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
+        pytree.abstract(self, "log_weights")
+
+    def weights(self, state: Any) -> jax.Array:
+        """Weights q (E,) of all models, of sum 1."""
+        return jax.nn.softmax(self.log_weights(state))
+
+    def combine(
+        self, state: Any, values: jax.Array, speaking: jax.Array | None, noise: Any
+    ) -> Combination:
+        """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
+        pytree.abstract(self, "combine")
+
+    def update(
+        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> Any:
+        """The state after a label, of which only the models ``judged`` (E,) take notice.
+
+        Where none is judged, no bit changes.
+        """
+        pytree.abstract(self, "update")
+
+
+def _spoken(output: str, values: jax.Array) -> jax.Array:
+    return jnp.where(values >= 0, 1.0, -1.0).astype(values.dtype) if output == "vote" else values
+
+
+def _sum(q: jax.Array, spoken: jax.Array) -> jax.Array:
+    # a model without weight must not speak, however large its value
+    return jnp.sum(jnp.where(q > 0, q * spoken, 0.0))
+
+
+def _cost(kind: str, loss: str, values: jax.Array, y: jax.Array) -> jax.Array:
+    """What each model's value (E,) costs it."""
+    if kind == "mistake":
+        return (y * values <= 0).astype(values.dtype)
+    return LOSSES[loss].value(values, y)
+
+
+def _discounted(log_weights: jax.Array, costs: jax.Array, rate: Any) -> jax.Array:
+    """Log-weights w <- w exp(-rate · cost), the largest of which is 0."""
+    updated = log_weights - jnp.asarray(rate, costs.dtype) * costs
+    updated = jnp.where(updated > _FLOOR, updated, _FLOOR)
+    return updated - jax.lax.stop_gradient(jnp.max(updated))
+
+
+@pytree.dataclass
+class Uniform(Aggregate):
+    """All models count alike.
+
+    Args:
+      output: "value" or "vote" (static).
+    """
+
+    output: str = pytree.choice(*OUTPUTS, default="value")
+
+    def init(self, num_models: int, dtype: Any) -> jax.Array:
+        """Log-weights (E,) that stay 0."""
+        return jnp.zeros((num_models,), dtype)
+
+    def log_weights(self, state: jax.Array) -> jax.Array:
+        """Zeros."""
+        return state
+
+    def combine(
+        self, state: jax.Array, values: jax.Array, speaking: jax.Array | None, noise: Any
+    ) -> Combination:
+        """The mean."""
+        q = jax.nn.softmax(state, where=speaking)
+        return Combination(_sum(q, _spoken(self.output, values)), values, self.weights(state))
+
+    def update(
+        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> jax.Array:
+        """No model is judged."""
+        return state
+
+
+class HedgeState(NamedTuple):
+    """Log-weights (E,), the largest of which is 0."""
+
+    log_weights: jax.Array
+
+
+@pytree.dataclass
+class Hedge(Aggregate):
+    """Models count by what they have done so far.
+
+    Weights are read through softmax, so that no number of rounds makes them underflow together.
+
+    Args:
+      rate: η_g; -log γ for a discount γ.
+      output: "value" or "vote" (static).
+      cost: "loss" or "mistake" (static).
+      bound: values are clipped to [-bound, bound] where they are combined and judged; None for no
+        bound.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    >>> import jax.numpy as jnp
+    >>> rule, values = Hedge(0.7, cost="mistake"), jnp.array([0.5, -0.5])
+    >>> state = rule.init(2, jnp.float32)
+    >>> combined = rule.combine(state, values, None, ())
+    >>> rule.update(state, combined, jnp.array(1.0), "hinge", jnp.array([True, True])).log_weights
+    Array([ 0. , -0.7], dtype=float32)
+    """
+
+    rate: Any = pytree.nonnegative(1.0)
+    output: str = pytree.choice(*OUTPUTS, default="value")
+    cost: str = pytree.choice(*COSTS, default="loss")
+    bound: Any = pytree.positive(None, optional=True)
+
+    def init(self, num_models: int, dtype: Any) -> HedgeState:
+        """Equal weights."""
+        return HedgeState(jnp.zeros((num_models,), dtype))
+
+    def log_weights(self, state: HedgeState) -> jax.Array:
+        """As they are kept."""
+        return state.log_weights
+
+    def combine(
+        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: Any
+    ) -> Combination:
+        """The mean by the weights, renormalised among those that speak."""
+        if self.bound is not None:
+            bound = jnp.asarray(self.bound, values.dtype)
+            values = jnp.clip(values, -bound, bound)
+        p = jax.nn.softmax(state.log_weights)
+        q = p if speaking is None else jax.nn.softmax(state.log_weights, where=speaking)
+        return Combination(_sum(q, _spoken(self.output, values)), values, p)
+
+    def update(
+        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> HedgeState:
+        """Discount by mistake or by loss."""
+        cost = _cost(self.cost, loss, combined.values, y)
+        costs = jnp.where(judged, cost, 0.0)
+        return HedgeState(_discounted(state.log_weights, costs, self.rate))
+
+
+@pytree.dataclass
+class DrawOne(Aggregate):
+    """One model, drawn by its weight, predicts; it alone learns and is judged.
+
+        I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
+
+    The cost c is 1 for a mistake (y f_I <= 0): where f_I is 0, as when its values underflow, a
+    vote of +1 may be right and yet costs the model some weight. Where only some models speak, I is
+    drawn among these, by the same p renormalised.
+
+    Args:
+      rate: η_g.
+      smoothing: δ in (0, 1].
+      output: "value" or "vote" (static).
+      cost: "mistake" or "loss" (static).
+
+    Raises:
+      ValueError: for numbers outside their range, or another output.
+
+    References:
+      Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2.
+
+    >>> import jax.numpy as jnp
+    >>> rule = DrawOne(0.1, 0.2)
+    >>> state = rule.init(4, jnp.float32)
+    >>> rule.combine(state, jnp.arange(4.0), None, jnp.array(0.6)).drawn
+    Array([False, False,  True, False], dtype=bool)
+    """
+
+    rate: Any = pytree.nonnegative()
+    smoothing: Any = pytree.share(0.2, exclusive=True)
+    output: str = pytree.choice(*OUTPUTS, default="value")
+    cost: str = pytree.choice(*COSTS, default="mistake")
+
+    def init(self, num_models: int, dtype: Any) -> HedgeState:
+        """Equal weights."""
+        return HedgeState(jnp.zeros((num_models,), dtype))
+
+    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> jax.Array:
+        """One uniform number, the same in any dtype."""
+        return jax.random.uniform(key, (), jnp.float32).astype(dtype)
+
+    def log_weights(self, state: HedgeState) -> jax.Array:
+        """As they are kept."""
+        return state.log_weights
+
+    def weights(self, state: HedgeState) -> jax.Array:
+        """Probabilities p (E,)."""
+        delta = jnp.asarray(self.smoothing, state.log_weights.dtype)
+        w = jax.nn.softmax(state.log_weights)
+        return (1.0 - delta) * w + delta / w.shape[0]
+
+    def combine(
+        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: jax.Array
+    ) -> Combination:
+        """The value of the one drawn."""
+        p = self.weights(state)
+        if speaking is not None:
+            p = jnp.where(speaking, p, 0.0)
+            p = p / jnp.sum(p)
+        total = jnp.cumsum(p)
+        drawn = jnp.arange(p.shape[0]) == jnp.argmax(total > noise * total[-1])
+        value = _sum(drawn.astype(values.dtype), _spoken(self.output, values))
+        return Combination(value, values, p, drawn)
+
+    def update(
+        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> HedgeState:
+        """Discount the one that was drawn, in inverse proportion to its probability."""
+        cost = _cost(self.cost, loss, combined.values, y)
+        chosen = judged & combined.drawn
+        costs = jnp.where(chosen, cost / jnp.where(chosen, combined.weights, 1.0), 0.0)
+        return HedgeState(_discounted(state.log_weights, costs, self.rate))

@@ -1,0 +1,307 @@
+"""A dictionary sampled from a stream, and the coordinates of examples in it (Nyström).
+
+The dictionary holds n points x_i, at most D, with the probabilities p_i by which they came in.
+With the Cholesky factor L L' = K of their Gram matrix, an example x has the coordinates
+
+    φ(x) = L⁻¹ k(x),   k_i = k(x_i, x),       so that φ(x_i)·φ(x) = k(x_i, x) and |φ|² <= k(x, x)
+
+filled up with zeros to D. A point that comes in is a new row of L; coordinates of earlier points
+stay as they were. Whether x comes in is decided before its label is seen (kernel online row
+sampling): with S = diag(p_i^-1/2),
+
+    a = k(x, x) - k'S (S K S + α I)⁻¹ S k
+    τ = (1 + ε) a / (a + α)                  the leverage of x, estimated
+    p = min(1, β τ)                          the probability of x
+
+x is taken if a uniform number is below p, and k(x, x) - |φ|² > tolerance · k(x, x). A dictionary
+that is full stays as it is, and counts the examples it would have taken.
+
+**No solves.** L⁻¹ and the inverse factor of S K S + α I grow by a row with each point, so that a
+round is some products of a matrix and a vector; one step of refinement with L makes up for what
+rounding did to L⁻¹.
+
+References:
+  Calandriello, Lazaric and Valko (2017), Efficient second-order online kernel learning with
+  adaptive embedding, Algorithm 2 (kernel online row sampling).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.features.map import FeatureMap
+from jaxmkl.kernels import Kernel, pairwise_products
+
+__all__ = ["DictionaryCode", "DictionaryState", "Offer", "SampledDictionary"]
+
+# The default tolerance, by the size of a number.
+_TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}
+
+
+class DictionaryState(NamedTuple):
+    """State of :class:`SampledDictionary`.
+
+    Attributes:
+      rows: points (D, d).
+      probabilities: with which they came in (D,).
+      factor: L (D, D), the unit matrix behind the points there are.
+      inverse: L⁻¹ (D, D).
+      ridge_inverse: M⁻¹ (D, D) of S K S + α I = M M'.
+      since: stamps of the points (D,), int32.
+      number: how many there are, int32.
+      refused: examples that found no room, int32.
+    """
+
+    rows: jax.Array
+    probabilities: jax.Array
+    factor: jax.Array
+    inverse: jax.Array
+    ridge_inverse: jax.Array
+    since: jax.Array
+    number: jax.Array
+    refused: jax.Array
+
+
+class DictionaryCode(NamedTuple):
+    """What a block's examples are to the dictionary; leading axis B.
+
+    Attributes:
+      x: the examples (B, d).
+      settled: kernel values (B, D) with the points that were there before the block.
+      among: kernel values (B, B) with the examples of the block.
+      own: values k(x, x), (B,).
+      first: the stamp of the block's first example (B,), int32.
+      stamp: those of the examples (B,), int32.
+    """
+
+    x: jax.Array
+    settled: jax.Array
+    among: jax.Array
+    own: jax.Array
+    first: jax.Array
+    stamp: jax.Array
+
+
+class Offer(NamedTuple):
+    """What becomes of an example that is offered to the dictionary.
+
+    Attributes:
+      coordinates: φ (D,), in the dictionary with the example in it if it comes in.
+      added: whether it does.
+      refused: whether it would, were there room.
+      probability: p.
+      x: the example (d,).
+      stamp: its stamp, int32.
+      inverse: its row of L⁻¹ (D,).
+      ridge_inverse: its row of M⁻¹ (D,).
+    """
+
+    coordinates: jax.Array
+    added: jax.Array
+    refused: jax.Array
+    probability: jax.Array
+    x: jax.Array
+    stamp: jax.Array
+    inverse: jax.Array
+    ridge_inverse: jax.Array
+
+
+def _dot(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.dot(left, right, precision=jax.lax.Precision.HIGHEST)
+
+
+@pytree.dataclass
+class SampledDictionary(FeatureMap):
+    """At most ``size`` points of a stream, drawn by their leverage.
+
+    An example is offered once, in its turn. Stamps tell which points came in during the block
+    whose examples are encoded: they are numbers that grow by one from example to example, and
+    from block to block.
+
+    Args:
+      size: D, the most points (static).
+      ridge: α: directions in which the points have less than this are not worth a point.
+      density: β: how many points are taken. The theory wants 3 ln(T/δ)/ε², which is many.
+      accuracy: ε, what a leverage is enlarged by.
+      tolerance: the share of k(x, x) that must be new for x to come in; by default 1e-4 in single
+        precision and 1e-8 in double.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    >>> import jax, jaxmkl
+    >>> dictionary, kernel = SampledDictionary(size=8), jaxmkl.Gaussian(1.0)
+    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
+    >>> state = dictionary.init(jax.random.key(0), kernel, 2, X.dtype)
+    >>> codes = dictionary.encode(state, kernel, X, jax.numpy.array(0))
+    >>> def offer(state, example):
+    ...     offer = dictionary.offer(state, *example)
+    ...     return dictionary.accept(state, offer, True), offer
+    >>> uniform = jax.random.uniform(jax.random.key(1), (50,))
+    >>> state, offers = jax.lax.scan(offer, state, (codes, uniform))
+    >>> int(state.number), int(state.refused) > 0, offers.coordinates.shape
+    (8, True, (50, 8))
+    """
+
+    size: int = pytree.count(100)
+    ridge: Any = pytree.positive(1.0)
+    density: Any = pytree.positive(1.0)
+    accuracy: Any = pytree.nonnegative(0.5)
+    tolerance: Any = pytree.number(
+        None,
+        minimum=0.0,
+        exclusive=True,
+        maximum=1.0,
+        optional=True,
+        wanted="above 0 and at most 1",
+    )
+
+    sequential = True
+
+    @property
+    def num_coordinates(self) -> int:
+        """D."""
+        return self.size
+
+    def check(self, kernels: Kernel) -> None:
+        """Raise unless this is one kernel."""
+        good = isinstance(kernels, Kernel) and kernels.num_kernels == 1
+        pytree.require(good, self, "kernels", kernels, "one kernel (give each its own models)")
+
+    def init(
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
+    ) -> DictionaryState:
+        """No point."""
+        D = self.size
+        return DictionaryState(
+            rows=jnp.zeros((D, num_inputs), dtype),
+            probabilities=jnp.ones((D,), dtype),
+            factor=jnp.eye(D, dtype=dtype),
+            inverse=jnp.eye(D, dtype=dtype),
+            ridge_inverse=jnp.eye(D, dtype=dtype),
+            since=jnp.full((D,), -1, jnp.int32),
+            number=jnp.zeros((), jnp.int32),
+            refused=jnp.zeros((), jnp.int32),
+        )
+
+    def encode(
+        self, state: DictionaryState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> DictionaryCode:
+        """Kernel values of a block's examples, by two matrix products.
+
+        Args:
+          state: at the block's start, or amid it: examples that have had their turn are not
+            looked at.
+          kernels: one kernel.
+          X: examples (B, d), all finite.
+          round: of the next example; the block begins with the stamp ``round // B * B``, and those
+            of points that came in before it are smaller.
+        """
+        B = X.shape[0]
+        first = round // B * B
+        # points that came in during this block stand where they stood in it
+        place = jnp.where(self._recent(state, first), state.since - first, B)
+        X = X.at[place].set(state.rows, mode="drop")
+        among = kernels.evaluate(pairwise_products(X, X))[0]
+        return DictionaryCode(
+            x=X,
+            settled=kernels.evaluate(pairwise_products(X, state.rows))[0],
+            among=among,
+            own=jnp.diagonal(among),
+            first=jnp.full((B,), first),
+            stamp=first + jnp.arange(B, dtype=jnp.int32),
+        )
+
+    def _used(self, state: DictionaryState) -> jax.Array:
+        return jnp.arange(self.size, dtype=jnp.int32) < state.number
+
+    def _recent(self, state: DictionaryState, first: jax.Array) -> jax.Array:
+        """Which points (D,) came in with the stamp ``first`` or a later one."""
+        return self._used(state) & (state.since >= first)
+
+    def _values(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
+        """Kernel values (D,) of an example with the points; 0 where there is none."""
+        recent = self._recent(state, code.first)
+        of_block = code.among[jnp.where(recent, state.since - code.first, 0)]
+        values = jnp.where(recent, of_block, code.settled)
+        return jnp.where(self._used(state), values, 0.0)
+
+    def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
+        """Coordinates φ (D,) of one example."""
+        return self._coordinates(state, self._values(state, code))
+
+    def _coordinates(self, state: DictionaryState, values: jax.Array) -> jax.Array:
+        phi = _dot(state.inverse, values)
+        return phi + _dot(state.inverse, values - _dot(state.factor, phi))
+
+    def probability(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
+        """The probability p of one example."""
+        return self._sampling(state, code, self._values(state, code))[0]
+
+    def _sampling(
+        self, state: DictionaryState, code: DictionaryCode, values: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
+        dtype = values.dtype
+        alpha = jnp.asarray(self.ridge, dtype)
+        scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
+        explained = _dot(state.ridge_inverse, scale * values)
+        a = jnp.maximum(code.own - jnp.sum(explained**2), 0.0)
+        leverage = (1.0 + jnp.asarray(self.accuracy, dtype)) * a / (a + alpha)
+        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
+
+    def offer(self, state: DictionaryState, code: DictionaryCode, uniform: jax.Array) -> Offer:
+        """What becomes of an example, decided by a uniform number in [0, 1)."""
+        D, dtype = self.size, code.own.dtype
+        values = self._values(state, code)
+        phi = self._coordinates(state, values)
+        # what is drawn has no derivative
+        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code, values))
+        tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
+        residual = code.own - jnp.sum(phi**2)
+        new = residual > jnp.asarray(tolerance, dtype) * code.own
+        taken = (uniform < p) & new
+        full = state.number >= D
+        added = taken & ~full
+        here = jnp.arange(D) == jnp.where(added, state.number, D)
+        length = jnp.sqrt(jnp.where(added, residual, 1.0))
+
+        def inverse_row(inverse: jax.Array, row: jax.Array, diagonal: jax.Array) -> jax.Array:
+            """The row of the inverse factor for a new row of the factor and its diagonal."""
+            return jnp.where(here, 1.0, -_dot(row, inverse)) / diagonal
+
+        # the new row of M, by the weight 1/p of x
+        weight = 1.0 / jnp.where(added, p, 1.0)
+        ridge_row = jnp.sqrt(weight) * explained
+        ridge_length = jnp.sqrt(weight * a + jnp.asarray(self.ridge, dtype))
+        return Offer(
+            coordinates=jnp.where(here, length, phi),
+            added=added,
+            refused=taken & full,
+            probability=p,
+            x=code.x,
+            stamp=code.stamp,
+            inverse=inverse_row(state.inverse, phi, length),
+            ridge_inverse=inverse_row(state.ridge_inverse, ridge_row, ridge_length),
+        )
+
+    def accept(self, state: DictionaryState, offer: Offer, seen: Any) -> DictionaryState:
+        """The dictionary after an offer; unless the example is ``seen``, as it was."""
+        added = offer.added & seen
+        slot = jnp.where(added, state.number, self.size)
+        return DictionaryState(
+            rows=state.rows.at[slot].set(offer.x, mode="drop"),
+            probabilities=state.probabilities.at[slot].set(offer.probability, mode="drop"),
+            factor=state.factor.at[slot].set(offer.coordinates, mode="drop"),
+            inverse=state.inverse.at[slot].set(offer.inverse, mode="drop"),
+            ridge_inverse=state.ridge_inverse.at[slot].set(offer.ridge_inverse, mode="drop"),
+            since=state.since.at[slot].set(offer.stamp, mode="drop"),
+            number=state.number + added.astype(jnp.int32),
+            refused=state.refused + (offer.refused & seen).astype(jnp.int32),
+        )
+
+    def settled(self, state: DictionaryState) -> DictionaryState:
+        """The dictionary with all points stamped as older than any example to come."""
+        return state._replace(since=jnp.full_like(state.since, -1))

@@ -1,0 +1,283 @@
+"""The composed learner: four parts, each of which answers one question.
+
+    models      which models there are, and what one does with a labelled example
+    aggregate   how their values become one prediction, and how they are judged
+    select      which of them speak, and which learn
+    query       whether the label is worth asking for
+
+A round on an example (x, y), with the E models of all banks:
+
+    f_e      of every model                                       models
+    value    from the f_e of those that speak                     aggregate, select
+    asked    by the value, the f_e and their weights              query
+    if asked:  the models that are to learn take a step           models, select
+               the models are judged                              aggregate
+               who speaks next is drawn                           select
+
+Any four parts make a learner; what makes no sense is refused where it is made. The published
+algorithms are rows of :mod:`jaxmkl.recipes`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Algorithm, Round, State
+from jaxmkl.aggregate import Aggregate, Combination, Hedge
+from jaxmkl.losses import LOSSES
+from jaxmkl.models import Bank, Lesson
+from jaxmkl.query import All as AskAll
+from jaxmkl.query import Forecast, Query
+from jaxmkl.select import All, Select
+
+__all__ = ["MKL", "MKLInfo", "MKLState"]
+
+TASKS = ("regression", "classification")
+
+
+@pytree.dataclass
+class MKLState(State):
+    """State of :class:`MKL`.
+
+    Attributes:
+      models: a state for each bank.
+      aggregate: state of the aggregate.
+      select: state of the selection.
+    """
+
+    models: tuple
+    aggregate: Any
+    select: Any
+
+
+class MKLInfo(NamedTuple):
+    """Diagnostics.
+
+    Attributes:
+      weights: of the models, of sum 1 (E,).
+      num_speaking: how many models speak, int32.
+      support: support vectors of each kernel of the banks that have any (P,), int32; else None.
+      overflow: examples so far that found no room and were not learned, int32; else None.
+    """
+
+    weights: jax.Array
+    num_speaking: jax.Array
+    support: Any
+    overflow: Any
+
+
+class MKLCode(NamedTuple):
+    """One example: codes of the banks, uniform numbers (E,) or None, noise of the parts."""
+
+    models: tuple
+    chance: Any
+    aggregate: Any
+    select: Any
+
+
+class Worked(NamedTuple):
+    """What a prediction worked out: of the banks, and the combination."""
+
+    models: tuple
+    combined: Combination
+
+
+@pytree.dataclass
+class MKL(Algorithm):
+    """Multiple kernel learning, composed of its parts.
+
+    Args:
+      models: one bank of models or several; their models are numbered through.
+      aggregate: how values become a prediction and how models are judged.
+      select: which models speak, and which learn.
+      query: when a label is asked for.
+      loss: by which predictions, and models, are judged; by default that of the first update
+        rule (static).
+      task: "regression" or "classification"; by default that of the loss (static).
+
+    Raises:
+      ValueError: for a part that is none, or parts that make no sense together: a vote, or
+        mistakes, or a rule for classes, in regression.
+
+    >>> import jax, jaxmkl
+    >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
+    >>> learner = MKL(
+    ...     models=(
+    ...         jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.PassiveAggressive(0.1)),
+    ...         jaxmkl.models.SupportModels(kernels, jaxmkl.updates.Perceptron()),
+    ...     ),
+    ...     aggregate=jaxmkl.aggregate.Hedge(0.1),
+    ...     query=jaxmkl.query.Margin(0.5),
+    ... )
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1] > 0)
+    >>> learner.num_models, bool(outputs.queried.mean() < 0.9)
+    (6, True)
+    """
+
+    models: Any = pytree.parts(Bank, "a bank, as jaxmkl.models.FeatureModels(kernels)")
+    aggregate: Any = pytree.part(
+        Aggregate, "an aggregate, as jaxmkl.aggregate.Hedge(1.0)", Hedge()
+    )
+    select: Any = pytree.part(Select, "a selection, as jaxmkl.select.All()", All())
+    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
+    loss: Any = pytree.choice(*LOSSES, default=None, optional=True)
+    task: Any = pytree.choice(*TASKS, default=None, optional=True)
+
+    def __post_init__(self) -> None:
+        rules = [rule for bank in self.models for rule in bank.all_rules]
+        if self.loss is None:
+            object.__setattr__(self, "loss", rules[0].loss)
+        if self.task is None:
+            object.__setattr__(self, "task", LOSSES[self.loss].task)
+        if self.task == "regression":
+            wanted = "of values and losses: votes and mistakes are for classes"
+            good = (self.aggregate.output, self.aggregate.cost) == ("value", "loss")
+            pytree.require(good, self, "aggregate", self.aggregate, wanted)
+            for name, loss in [("loss", self.loss), *(("models", r.loss) for r in rules)]:
+                good = LOSSES[loss].task == "regression"
+                pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
+
+    @property
+    def num_models(self) -> int:
+        """Number of models E."""
+        return sum(bank.num_models for bank in self.models)
+
+    @property
+    def _period(self) -> int | None:
+        periods = [bank.period for bank in self.models if bank.period is not None]
+        return int(np.gcd.reduce(periods)) if periods else None
+
+    @property
+    def preferred_block_size(self) -> int:  # type: ignore[override]
+        """Examples per block that are fastest on a CPU."""
+        return self._period or 256
+
+    def fit_block_size(self, block_size: int) -> int:
+        """The largest divisor of the banks' periods of at most ``block_size``, if they have any."""
+        if self._period is None:
+            return block_size
+        sizes = range(1, min(block_size, self._period) + 1)
+        return max(size for size in sizes if self._period % size == 0)
+
+    def begin(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
+    ) -> MKLState:
+        """What the banks begin with; all models alike."""
+        keys = [jax.random.fold_in(key, i) for i in range(len(self.models))]
+        banks = zip(self.models, keys, strict=True)
+        return MKLState(
+            **frame,
+            models=tuple(bank.init(key, num_inputs, dtype) for bank, key in banks),
+            aggregate=self.aggregate.init(self.num_models, dtype),
+            select=self.select.init(self.num_models),
+        )
+
+    def encode(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
+        """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
+        E = self.num_models
+
+        def drawn(which: int, draw: Any) -> Any:
+            """Random numbers of each round, by a subkey of its own for each purpose."""
+            return jax.vmap(lambda key: draw(jax.random.fold_in(key, which)))(keys)
+
+        def uniform(key: jax.Array) -> jax.Array:
+            # the same numbers in every precision
+            return jax.random.uniform(key, (E,), jnp.float32).astype(X.dtype)
+
+        by_chance = self.select.random or any(bank.random for bank in self.models)
+        return MKLCode(
+            models=tuple(
+                bank.encode(own, X, state.round, drawn(3 + i, lambda key: key))
+                for i, (bank, own) in enumerate(zip(self.models, state.models, strict=True))
+            ),
+            chance=drawn(0, uniform) if by_chance else None,
+            aggregate=drawn(1, lambda key: self.aggregate.noise(key, E, X.dtype)),
+            select=drawn(2, lambda key: self.select.noise(key, E, X.dtype)),
+        )
+
+    def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
+        """Values of all models, combined."""
+        banks = zip(self.models, state.models, code.models, strict=True)
+        values, worked = zip(*(bank.predict(*own) for bank, *own in banks), strict=True)
+        speaking = self.select.speaking(state.select)
+        joined = jnp.concatenate(values)
+        combined = self.aggregate.combine(state.aggregate, joined, speaking, code.aggregate)
+        return Forecast(
+            value=combined.value,
+            values=combined.values,
+            weights=combined.weights,
+            speaking=speaking,
+            worked=Worked(worked, combined),
+        )
+
+    def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
+        """The models learn, are judged, and some are chosen, if there is a label."""
+        worked: Worked = forecast.worked
+        log_weights = self.aggregate.log_weights(state.aggregate)
+        learns = jnp.broadcast_to(round.learns, log_weights.shape)
+        if worked.combined.drawn is not None:
+            learns = learns & worked.combined.drawn
+        lesson = Lesson(
+            y=round.y,
+            learns=learns,
+            probability=self.select.probabilities(state.select, log_weights),
+            chance=code.chance,
+            seen=round.seen,
+            present=round.present,
+        )
+        judged = lesson.taken() if self.select.judge_sampled else learns
+        aggregate = self.aggregate.update(
+            state.aggregate, worked.combined, round.y, self.loss, judged
+        )
+        models, start = [], 0
+        for bank, *own in zip(self.models, state.models, code.models, worked.models, strict=True):
+            end = start + bank.num_models
+            models.append(bank.learn(*own, lesson.cut(start, end)))
+            start = end
+        return state.replace(
+            models=tuple(models),
+            aggregate=aggregate,
+            select=self.select.update(
+                state.select, self.aggregate.log_weights(aggregate), code.select, round.learns
+            ),
+        )
+
+    def close(self, state: MKLState, codes: MKLCode) -> MKLState:
+        """Settle what a block leaves in the banks."""
+        banks = zip(self.models, state.models, codes.models, strict=True)
+        return state.replace(models=tuple(bank.close(*own, state.round) for bank, *own in banks))
+
+    def capacity(self, state: MKLState) -> int | None:
+        """Support vectors the state has room for; None where it cannot run short."""
+        banks = zip(self.models, state.models, strict=True)
+        found = [bank.capacity(own) for bank, own in banks]
+        return min((room for room in found if room is not None), default=None)
+
+    def num_supports(self, state: MKLState) -> jax.Array:
+        """Support vectors that fill that room: those of the fullest bank."""
+        banks = zip(self.models, state.models, strict=True)
+        return jnp.max(jnp.stack([bank.num_supports(own) for bank, own in banks]), axis=0)
+
+    def enlarged(self, state: MKLState, capacity: int) -> MKLState:
+        """The state with room for so many support vectors in each bank, at least."""
+        banks = zip(self.models, state.models, strict=True)
+        return state.replace(models=tuple(bank.enlarged(own, capacity) for bank, own in banks))
+
+    def info(self, state: MKLState) -> MKLInfo:
+        """Weights, who speaks, support vectors."""
+        weights = self.aggregate.weights(state.aggregate)
+        speaking = self.select.speaking(state.select)
+        number = jnp.asarray(self.num_models, jnp.int32)
+        if speaking is not None:
+            number = jnp.sum(speaking, dtype=jnp.int32)
+        banks = zip(self.models, state.models, strict=True)
+        found = [pair for bank, own in banks if (pair := bank.supports(own)) is not None]
+        if not found:
+            return MKLInfo(weights, number, None, None)
+        support, overflow = zip(*found, strict=True)
+        return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))

@@ -1,0 +1,120 @@
+"""Banks of models: what a learner combines.
+
+A bank has E models (kernels times rates times rules), each a function f_e that a labelled example
+changes. It encodes a block of examples at once, predicts from one code, learns, and settles what a
+finished block leaves behind.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.updates import Rule
+
+__all__ = ["Bank", "Lesson"]
+
+
+class Lesson(NamedTuple):
+    """What a bank is told of a round.
+
+    Attributes:
+      y: the label; 0 where there is none to learn from.
+      learns: which models take part in learning (E,); none where there is no label.
+      probability: with which each takes its step (E,), or None for always.
+      chance: uniform numbers (E,) that decide on steps taken by chance, or None.
+      seen: whether there is an example at all, label or not.
+      present: whether there is a round at all. Without it no bit may change.
+    """
+
+    y: jax.Array
+    learns: jax.Array
+    probability: jax.Array | None
+    chance: jax.Array | None
+    seen: jax.Array
+    present: jax.Array
+
+    def taken(self, probability: jax.Array | None = None) -> jax.Array:
+        """Which models (E,) take their step, whose own probability is that of the argument."""
+        if self.probability is not None:
+            own = self.probability
+            probability = own if probability is None else own * probability
+        return self.learns if probability is None else self.learns & (self.chance < probability)
+
+    def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Lesson":
+        """The lesson of the models from ``start`` to ``end``, in a shape of their own."""
+
+        def of(array: jax.Array | None) -> jax.Array | None:
+            return None if array is None else array[start:end].reshape(shape)
+
+        return self._replace(
+            learns=self.learns[start:end].reshape(shape),
+            probability=of(self.probability),
+            chance=of(self.chance),
+        )
+
+
+class Bank:
+    """Base of all banks: frozen pytree dataclasses."""
+
+    #: Rounds between two settlings; blocks divide it. None where there are none.
+    period: Any = None
+
+    @property
+    def num_models(self) -> int:
+        """E."""
+        pytree.abstract(self, "num_models")
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The update rules of its models."""
+        pytree.abstract(self, "all_rules")
+
+    @property
+    def random(self) -> bool:
+        """Whether steps are taken by chance: learning needs uniform numbers."""
+        return False
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """The state before the first round, a pytree."""
+        pytree.abstract(self, "init")
+
+    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B.
+
+        Args:
+          state: at the block's start, or amid it.
+          X: finite.
+          round: of the next example; row j belongs to round ``round // B * B + j``.
+          keys: a typed key for each row (B,).
+        """
+        pytree.abstract(self, "encode")
+
+    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
+        """Values (E,) of one example, and what :meth:`learn` uses again."""
+        pytree.abstract(self, "predict")
+
+    def learn(self, state: Any, code: Any, worked: Any, lesson: Lesson) -> Any:
+        """The state after an example."""
+        pytree.abstract(self, "learn")
+
+    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+        """The state after a block; rounds below ``round`` are over."""
+        return state
+
+    def capacity(self, state: Any) -> int | None:
+        """Support vectors a state has room for; None where it cannot run short."""
+        return None
+
+    def num_supports(self, state: Any) -> jax.Array:
+        """Support vectors that fill that room, a number."""
+        return jnp.zeros((), jnp.int32)
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """The state with room for ``capacity`` support vectors, at least."""
+        return state
+
+    def supports(self, state: Any) -> tuple[jax.Array, jax.Array] | None:
+        """Support vectors of each kernel (P,) and examples that found no room; None without."""
+        return None

@@ -1,0 +1,239 @@
+"""Models on features: f = θ·z(x), one for each kernel, rate and rule.
+
+The features of a block are made at once and shared by all rules, unless the feature map grows with
+the stream: then each example gets its coordinates in its turn, before its label is asked for, and
+may become a point of the map.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.features import FeatureMap, FourierFeatures
+from jaxmkl.kernels import Kernel
+from jaxmkl.models.bank import Bank, Lesson
+from jaxmkl.updates import OGD, Rule, SecondOrder, Update
+from jaxmkl.updates.first_order import traits
+
+__all__ = ["FeatureModels"]
+
+
+class FeatureModelsState(NamedTuple):
+    """State of :class:`FeatureModels`.
+
+    Attributes:
+      features: state of the feature map.
+      rules: a state for each rule.
+    """
+
+    features: Any
+    rules: tuple
+
+    @property
+    def frequencies(self) -> jax.Array:
+        """Of Fourier features: (P, F, D), drawn for bandwidth 1."""
+        return self.features
+
+
+class FirstOrderState(NamedTuple):
+    """Parameters θ of the models of a rule of first order, (R, P, M)."""
+
+    weights: jax.Array
+
+
+class FeatureCode(NamedTuple):
+    """One example: its features (P, M), or its code in a map that grows; codes of the rules.
+
+    Of a map that grows also a uniform number, and the round.
+    """
+
+    features: Any
+    rules: tuple
+    uniform: Any = None
+    round: Any = None
+
+
+class Worked(NamedTuple):
+    """What a prediction worked out.
+
+    Attributes:
+      z: features (P, M).
+      codes: of the rules.
+      values: of the rules, (R, P) each.
+      rules: what rules of second order use again.
+      offer: what becomes of the example in a map that grows.
+    """
+
+    z: jax.Array
+    codes: tuple
+    values: tuple
+    rules: tuple
+    offer: Any
+
+
+@pytree.dataclass
+class FeatureModels(Bank):
+    """A bank of linear models on the features of kernels.
+
+    Models are the rates of the rules times the kernels, in this order: rule by rule, rate by rate,
+    kernel by kernel.
+
+    Args:
+      kernels: a kernel that stacks P of them, or a dictionary.
+      rules: one update rule or several, of first or second order.
+      features: the feature map; :class:`~jaxmkl.features.FourierFeatures` want shift-invariant
+        kernels, a :class:`~jaxmkl.features.SampledDictionary` wants one kernel, of any kind.
+
+    Raises:
+      ValueError: for kernels that have no such features.
+
+    >>> import jaxmkl
+    >>> bank = FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), OGD([0.1, 0.3]))
+    >>> bank.num_models
+    4
+    """
+
+    kernels: Any = pytree.part(Kernel, "a kernel, as jaxmkl.Gaussian([0.5, 2.0])")
+    rules: Any = pytree.parts(Rule, "an update rule, as jaxmkl.updates.OGD(0.1)", (OGD(),))
+    features: Any = pytree.part(
+        FeatureMap, "a feature map, as jaxmkl.features.FourierFeatures()", FourierFeatures()
+    )
+
+    def __post_init__(self) -> None:
+        self.features.check(self.kernels)
+        for rule in self.rules:
+            good = isinstance(rule, Update | SecondOrder)
+            pytree.require(good, self, "rules", rule, "of first or second order")
+
+    @property
+    def num_models(self) -> int:
+        """E."""
+        return self.kernels.num_kernels * sum(rule.num_rates for rule in self.rules)
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The rules."""
+        return self.rules
+
+    @property
+    def random(self) -> bool:
+        """Whether one of the rules steps by chance."""
+        return any(isinstance(rule, Update) and traits(rule).random for rule in self.rules)
+
+    @property
+    def period(self) -> int | None:  # type: ignore[override]
+        """The largest that divides those of the rules; on a map that grows blocks do not matter."""
+        periods = [rule.period for rule in self.rules if isinstance(rule, SecondOrder)]
+        return int(np.gcd.reduce(periods)) if periods and not self.features.sequential else None
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> FeatureModelsState:
+        """Draw what the features draw; parameters zero."""
+        P, M = self.kernels.num_kernels, self.features.num_coordinates
+
+        def start(rule: Rule) -> Any:
+            if isinstance(rule, SecondOrder):
+                return rule.init(P, M, dtype)
+            return FirstOrderState(jnp.zeros((rule.num_rates, P, M), dtype))
+
+        features = self.features.init(key, self.kernels, num_inputs, dtype)
+        return FeatureModelsState(features, tuple(start(rule) for rule in self.rules))
+
+    def encode(
+        self, state: FeatureModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> FeatureCode:
+        """Features of a block ``X`` (B, D), and what rules of second order make of them."""
+        features = self.features.encode(state.features, self.kernels, X, round)
+        if self.features.sequential:
+            B = X.shape[0]
+            rounds = round // B * B + jnp.arange(B, dtype=jnp.int32)
+
+            def uniform(key: jax.Array) -> jax.Array:
+                return jax.random.uniform(key, (), jnp.float32).astype(X.dtype)
+
+            return FeatureCode(features, (), jax.vmap(uniform)(keys), rounds)
+        return FeatureCode(features, self._encoded(state, round, features))
+
+    def _encoded(self, state: FeatureModelsState, round: jax.Array, Z: jax.Array) -> tuple:
+        """Codes of the rules for features Z (B, P, M)."""
+        return tuple(
+            rule.encode(own, round, Z) if isinstance(rule, SecondOrder) else ()
+            for rule, own in zip(self.rules, state.rules, strict=True)
+        )
+
+    def predict(self, state: FeatureModelsState, code: FeatureCode) -> tuple[jax.Array, Worked]:
+        """Values of all models, (E,)."""
+        z, codes, offer = code.features, code.rules, None
+        if self.features.sequential:
+            # a block of one: codes of the rules keep their leading axis
+            offer = self.features.offer(state.features, code.features, code.uniform)
+            z = offer.coordinates[None]
+            codes = self._encoded(state, code.round, z[None])
+        values, worked = [], []
+        for rule, own, of_rule in zip(self.rules, state.rules, codes, strict=True):
+            if isinstance(rule, SecondOrder):
+                of_rule = jax.tree.map(lambda leaf: leaf[0], of_rule) if offer else of_rule
+                value, again = rule.predict(own, of_rule)
+            else:
+                value, again = jnp.sum(own.weights * z[None], axis=-1), ()
+            values.append(value)
+            worked.append(again)
+        joined = jnp.concatenate([value.ravel() for value in values])
+        return joined, Worked(z, codes, tuple(values), tuple(worked), offer)
+
+    def learn(
+        self, state: FeatureModelsState, code: FeatureCode, worked: Worked, lesson: Lesson
+    ) -> FeatureModelsState:
+        """Every rule's step, for the models that take part."""
+        P, start, rules = self.kernels.num_kernels, 0, []
+        norm = self.features.squared_norms(worked.z)[None, :]
+        for i, (rule, own) in enumerate(zip(self.rules, state.rules, strict=True)):
+            end = start + rule.num_rates * P
+            mine = lesson.cut(start, end, (rule.num_rates, P))
+            start = end
+            if isinstance(rule, SecondOrder):
+                rules.append(self._learned(rule, own, code, worked, i, mine))
+                continue
+            step = rule.step(worked.values[i], lesson.y, norm)
+            taken = mine.taken(step.probability)
+            weights = own.weights
+            if step.decay is not None:
+                weights = jnp.where(taken, step.decay, 1.0)[:, :, None] * weights
+            move = jnp.where(taken, step.coefficient, 0.0)
+            rules.append(FirstOrderState(weights + move[:, :, None] * worked.z[None]))
+        features = state.features
+        if worked.offer is not None:
+            features = self.features.accept(features, worked.offer, lesson.seen)
+        return FeatureModelsState(features, tuple(rules))
+
+    def _learned(
+        self,
+        rule: SecondOrder,
+        own: Any,
+        code: FeatureCode,
+        worked: Worked,
+        i: int,
+        lesson: Lesson,
+    ) -> Any:
+        """State of the rule of second order number ``i`` after its step."""
+        errors, codes = lesson.y - worked.values[i], worked.codes[i]
+        of_example = jax.tree.map(lambda leaf: leaf[0], codes) if worked.offer else codes
+        after = rule.learn(own, of_example, worked.rules[i], errors, lesson.taken())
+        if worked.offer is None:
+            return after
+        after = rule.close(after, codes, code.round + 1)
+        return jax.tree.map(lambda new, old: jnp.where(lesson.present, new, old), after, own)
+
+    def close(
+        self, state: FeatureModelsState, codes: FeatureCode, round: jax.Array
+    ) -> FeatureModelsState:
+        """Settle what rules of second order have pending."""
+        if self.features.sequential:
+            return state
+        rules = tuple(
+            rule.close(own, of_rule, round) if isinstance(rule, SecondOrder) else own
+            for rule, own, of_rule in zip(self.rules, state.rules, codes.rules, strict=True)
+        )
+        return state._replace(rules=rules)

@@ -1,0 +1,132 @@
+"""Models with support vectors: f_p(x) = Σ_j a_pj k_p(x_j, x), one for each kernel."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel
+from jaxmkl.models.bank import Bank, Lesson
+from jaxmkl.models.supports import DenseSupport, Proposal, Store
+from jaxmkl.updates import Perceptron, Rule, Update
+from jaxmkl.updates.first_order import traits
+
+__all__ = ["SupportModels"]
+
+
+class SupportCode(NamedTuple):
+    """One example: its code in the store, and uniform numbers (P,) for it, or None."""
+
+    store: Any
+    draw: Any
+
+
+@pytree.dataclass
+class SupportModels(Bank):
+    """A bank of kernel models, each with its support vectors in one store.
+
+    Args:
+      kernels: a kernel that stacks P of them, or a dictionary.
+      update: an update rule of first order, at one rate.
+      store: where support vectors are kept, and how many.
+
+    Raises:
+      ValueError: for a rule at several rates.
+
+    >>> import jaxmkl
+    >>> bank = SupportModels(jaxmkl.Gaussian([0.5, 2.0]), jaxmkl.updates.PassiveAggressive(0.1))
+    >>> bank.num_models
+    2
+    """
+
+    kernels: Any = pytree.part(Kernel, "a kernel, as jaxmkl.Gaussian([0.5, 2.0])")
+    update: Any = pytree.part(
+        Update, "an update rule of first order, as jaxmkl.updates.Perceptron()", Perceptron()
+    )
+    store: Any = pytree.part(
+        Store, "a store of supports, as jaxmkl.models.DenseSupport()", DenseSupport()
+    )
+
+    def __post_init__(self) -> None:
+        good = self.update.num_rates == 1
+        text = "a rule at one rate (give each rate its own SupportModels)"
+        pytree.require(good, self, "update", self.update, text)
+
+    @property
+    def num_models(self) -> int:
+        """P."""
+        return self.kernels.num_kernels
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The one rule."""
+        return (self.update,)
+
+    @property
+    def random(self) -> bool:
+        """Whether the rule steps by chance."""
+        return traits(self.update).random
+
+    @property
+    def period(self) -> int:  # type: ignore[override]
+        """The store's."""
+        return self.store.period
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """No support vectors; the state is the store's."""
+        return self.store.init(self.kernels, num_inputs, dtype)
+
+    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> SupportCode:
+        """What the examples of a block ``X`` (B, D) are to the supports."""
+
+        def uniform(key: jax.Array) -> jax.Array:
+            return jax.random.uniform(key, (self.num_models,), jnp.float32).astype(X.dtype)
+
+        code = self.store.encode(state, self.kernels, X, round)
+        return SupportCode(code, jax.vmap(uniform)(keys) if self.store.random else None)
+
+    def predict(self, state: Any, code: SupportCode) -> tuple[jax.Array, Any]:
+        """Values f (P,); what has overflowed says nothing."""
+        f, worked = self.store.values(state, self.kernels, code.store)
+        f = jnp.where(jnp.isfinite(f), f, 0.0)
+        return f, (f, worked)
+
+    def learn(self, state: Any, code: SupportCode, worked: Any, lesson: Lesson) -> Any:
+        """The example becomes a support vector where the rule has a coefficient for it."""
+        f, of_store = worked
+        step = self.update.step(f[None], lesson.y, code.store.own[None])
+        probability = None if step.probability is None else step.probability[0]
+        taken = lesson.taken(probability)
+        coefficient = step.coefficient[0]
+        decay = None
+        if step.decay is not None:
+            decay = jnp.where(taken, jnp.broadcast_to(step.decay, f[None].shape)[0], 1.0)
+        proposal = Proposal(
+            learned=taken & (coefficient != 0) & jnp.isfinite(coefficient),
+            coefficient=coefficient,
+            decay=decay,
+            draw=code.draw,
+        )
+        return self.store.learn(state, self.kernels, code.store, of_store, proposal)
+
+    def close(self, state: Any, codes: SupportCode, round: jax.Array) -> Any:
+        """Settle the support vectors of a finished period."""
+        decays = traits(self.update).decays
+        return self.store.close(state, self.kernels, codes.store, round, decays)
+
+    def capacity(self, state: Any) -> int | None:
+        """The store's."""
+        return self.store.capacity_of(state)
+
+    def num_supports(self, state: Any) -> jax.Array:
+        """Those that fill the store's room."""
+        return self.store.used(state)
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """As the store does."""
+        return self.store.enlarged(state, capacity)
+
+    def supports(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        """Support vectors of each kernel (P,), and examples that found no room."""
+        return state.number, state.overflow

@@ -1,0 +1,254 @@
+"""Queries: whether the label of an example is worth asking for.
+
+A query reads the forecast of a learner (:class:`Forecast`), before the label is seen, and gives it
+a score: the larger, the more the label is worth. The prediction carries the score, so that a pool
+of examples can be ranked by it.
+
+    All             every label
+    Disagreement    unless the models agree, and after some labels skipped in a row all the same
+    Margin          the nearer the prediction is to 0, the likelier
+    Uncertainty     where the variance of the prediction outweighs its margin, and else by chance
+    Random          by chance alone
+
+Every learner takes every query; one that needs a variance is refused by learners without one.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+
+__all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Uncertainty"]
+
+
+class Forecast(NamedTuple):
+    """What a learner knows of an example before its label: what a query reads.
+
+    Attributes:
+      value: the prediction, a number.
+      values: of the E models, as they are combined (E,).
+      weights: of the models, of sum 1 (E,).
+      speaking: which models speak, boolean (E,); None for all.
+      variance: of the prediction, a number, or None where the learner has none.
+      worked: what the learner worked out for the prediction and uses again in the update.
+    """
+
+    value: jax.Array
+    values: jax.Array
+    weights: jax.Array
+    speaking: jax.Array | None = None
+    variance: jax.Array | None = None
+    worked: Any = ()
+
+
+class Query:
+    """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
+
+    #: Whether it reads ``forecast.variance``.
+    needs_variance = False
+
+    def init(self) -> Any:
+        """The query's own state before the first round, a pytree."""
+        return ()
+
+    def noise(self, key: jax.Array) -> Any:
+        """The random numbers for one example; by default a uniform one, the same in any dtype."""
+        return jax.random.uniform(key, (), jnp.float32)
+
+    def score(self, state: Any, forecast: Forecast) -> jax.Array:
+        """How much the label is worth, a number."""
+        pytree.abstract(self, "score")
+
+    def ask(self, state: Any, score: jax.Array, noise: Any) -> jax.Array:
+        """Whether to ask, a boolean, from the score and the random numbers."""
+        pytree.abstract(self, "ask")
+
+    def update(self, state: Any, asked: jax.Array) -> Any:
+        """The query's state after a round in which a label was asked for or not."""
+        return state
+
+
+@pytree.dataclass
+class All(Query):
+    """Ask for every label; all scores are 1."""
+
+    def score(self, state: tuple, forecast: Forecast) -> jax.Array:
+        """1."""
+        return jnp.ones_like(forecast.value)
+
+    def ask(self, state: tuple, score: jax.Array, noise: Any) -> jax.Array:
+        """True."""
+        return jnp.asarray(True)
+
+
+class DisagreementState(NamedTuple):
+    """Labels not asked for in a row, int32."""
+
+    skips: jax.Array
+
+
+@pytree.dataclass
+class Disagreement(Query):
+    """Ask unless the models agree, and after ``max_skips`` skips in a row ask all the same.
+
+    With the weights p of all models, the set V of those that speak and the models' values f, a
+    label is skipped if
+
+        max_j Σ_{i in V} p_i (f_i - f_j)² <= tolerance
+
+    where j runs over all models. About the mean m of V under p the sum is a variance plus
+    Σ_V p · (f_j - m)², so one pass over the models decides. This sum is the score. For every loss
+    the distance between two models is the squared one.
+
+    Args:
+      tolerance: η_c, a number of at least 0 in squared units of the prediction.
+      max_skips: M, the largest number of labels skipped in a row; at least 1/(M + 1) of the labels
+        is asked for.
+
+    Raises:
+      ValueError: when an argument is negative or not a number.
+
+    References:
+      Hong and Chae, "confidence condition" (33), Algorithm 2 (the sentence of the text that states
+      the criterion has it reversed), (34), (35).
+
+    >>> import jax.numpy as jnp
+    >>> rule = Disagreement(tolerance=0.01, max_skips=1)
+    >>> half = jnp.array([0.5, 0.5])
+    >>> score = rule.score(rule.init(), Forecast(jnp.array(0.51), jnp.array([0.5, 0.52]), half))
+    >>> bool(rule.ask(rule.init(), score, None))
+    False
+    """
+
+    tolerance: Any = pytree.nonnegative(0.0005, finite=False)
+    max_skips: Any = pytree.nonnegative(1.0, finite=False)
+
+    def init(self) -> DisagreementState:
+        """No label skipped yet."""
+        return DisagreementState(jnp.zeros((), jnp.int32))
+
+    def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
+        """The largest weighted squared distance from one model."""
+        values, p = forecast.values, forecast.weights
+        if forecast.speaking is not None:
+            p = jnp.where(forecast.speaking, p, 0.0)
+        total = jnp.sum(p)
+        mean = jnp.sum(p * values) / total
+        return jnp.sum(p * (values - mean) ** 2) + total * jnp.max((values - mean) ** 2)
+
+    def ask(self, state: DisagreementState, score: jax.Array, noise: Any) -> jax.Array:
+        """Whether to ask, a boolean."""
+        agree = score <= jnp.asarray(self.tolerance, score.dtype)
+        may_skip = state.skips.astype(score.dtype) < jnp.asarray(self.max_skips, score.dtype)
+        return ~(agree & may_skip)
+
+    def update(self, state: DisagreementState, asked: jax.Array) -> DisagreementState:
+        """Count the skips in a row."""
+        return DisagreementState(jnp.where(asked, 0, state.skips + 1))
+
+
+def _drawn(h: Any, above: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Whether a uniform number is below h / (h + above), for any h from 0 to infinity."""
+    h = jnp.asarray(h, above.dtype)
+    positive = above > 0
+    share = jnp.where(positive, h / (h + jnp.where(positive, above, 1.0)), 1.0)
+    return uniform.astype(above.dtype) < jnp.where(jnp.isinf(h), 1.0, share)
+
+
+@pytree.dataclass
+class Margin(Query):
+    """Ask with probability h / (h + |f|), whatever the variance; the score is -|f|.
+
+    Args:
+      h: at least 0; infinite, every label is asked for.
+
+    Raises:
+      ValueError: for a negative h.
+
+    References:
+      Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective sampling for
+      linear classification.
+
+    >>> import jax.numpy as jnp
+    >>> rule, uniform = Margin(h=0.1), jnp.array(0.4)
+    >>> [bool(rule.ask((), jnp.array(-margin), uniform)) for margin in (0.0, 0.1, 0.3)]
+    [True, True, False]
+    """
+
+    h: Any = pytree.nonnegative(0.1, finite=False)
+
+    def score(self, state: tuple, forecast: Forecast) -> jax.Array:
+        """-|f|."""
+        return -jnp.abs(forecast.value)
+
+    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return _drawn(self.h, -score, noise)
+
+
+@pytree.dataclass
+class Uncertainty(Query):
+    """Ask where unsure, and else by a chance that falls with how sure one is.
+
+        Θ = |f| - v/(4ε)        with the variance v of the prediction
+        Θ <= 0:    ask
+        else:      ask with probability h / (h + Θ)
+
+    The score is -Θ.
+
+    Args:
+      h: at least 0: the larger, the more is asked for. With 0 only where unsure; infinite, always.
+      inertia: ε > 0, the same as the learner's where it has one.
+
+    Raises:
+      ValueError: for a negative h, or an inertia that is not positive.
+
+    References:
+      Kernel sampling for online multi-task classification, Theorem 2.
+
+    >>> import jax.numpy as jnp
+    >>> rule, uniform = Uncertainty(h=0.1), jnp.array(0.4)
+    >>> [bool(rule.ask((), jnp.array(-surety), uniform)) for surety in (-0.1, 0.1, 0.3)]
+    [True, True, False]
+    """
+
+    h: Any = pytree.nonnegative(0.1, finite=False)
+    inertia: Any = pytree.positive(1.0)
+    needs_variance = True
+
+    def score(self, state: tuple, forecast: Forecast) -> jax.Array:
+        """-Θ."""
+        epsilon = jnp.asarray(self.inertia, forecast.value.dtype)
+        return forecast.variance / (4.0 * epsilon) - jnp.abs(forecast.value)
+
+    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return _drawn(self.h, -score, noise)
+
+
+@pytree.dataclass
+class Random(Query):
+    """Ask by chance alone; all scores are the rate.
+
+    Args:
+      rate: the share of labels asked for, in [0, 1].
+
+    Raises:
+      ValueError: for a rate outside.
+
+    >>> import jax.numpy as jnp
+    >>> bool(Random(0.5).ask((), jnp.array(0.5), jnp.array(0.4)))
+    True
+    """
+
+    rate: Any = pytree.share(0.5)
+
+    def score(self, state: tuple, forecast: Forecast) -> jax.Array:
+        """The rate."""
+        return jnp.asarray(self.rate, forecast.value.dtype)
+
+    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
+        """Whether to ask, a boolean."""
+        return noise.astype(score.dtype) < score

@@ -1,0 +1,245 @@
+"""Update rules of first order: what one model does with a labelled example.
+
+They (:class:`Update`) serve models on features and models with supports alike.
+From the value f of a model, the label y and the squared norm k(x, x) of the example, |z|² on
+features, comes a :class:`Step`:
+
+    f <- decay · f + coefficient · k(x, ·)        on supports: x becomes a support vector
+    θ <- decay · θ + coefficient · z(x)           on features
+
+With the hinge loss l = max(0, 1 - y f) and k = k(x, x):
+
+    Perceptron                 if y f <= 0:   coefficient y
+    PassiveAggressive          if l > 0:      τ y,   τ = min(C, l / k)
+    SparsePassiveAggressive    if l > 0:      τ y,   τ = min(η / ρ, l / k), with probability
+                                              ρ = min(α, l) / β
+    OGD                        decay 1 - η λ, coefficient -η L'(f, y)
+    NormalizedOGD              as OGD, with η / (ε + k) in place of η
+
+References:
+  Rosenblatt (1958), The perceptron; Crammer et al. (2006), Online passive-aggressive algorithms;
+  Kivinen, Smola and Williamson (2001), Online learning with kernels; Lu, Hoi, Sahoo and Zhao,
+  Budget online multiple kernel learning, Proposition 1.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.losses import LOSSES
+from jaxmkl.updates.rule import Rule
+
+__all__ = [
+    "OGD",
+    "NormalizedOGD",
+    "PassiveAggressive",
+    "Perceptron",
+    "SparsePassiveAggressive",
+    "Step",
+    "Update",
+    "traits",
+]
+
+
+class Step(NamedTuple):
+    """What a rule of first order would do, for models (R, P).
+
+    Attributes:
+      coefficient: of the example; 0 leaves it out.
+      decay: what the model is multiplied by first, a number or an array that goes with (R, P);
+        None for 1.
+      probability: with which the step is taken; None for always.
+    """
+
+    coefficient: jax.Array
+    decay: jax.Array | None = None
+    probability: jax.Array | None = None
+
+
+class Update(Rule):
+    """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`."""
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """What to do on an example.
+
+        Args:
+          f: the models' values (R, P).
+          y: the label, a number.
+          norm: k(x, x) of the kernels (1, P).
+        """
+        pytree.abstract(self, "step")
+
+
+class Traits(NamedTuple):
+    """Whether a rule's steps ever decay, and whether they are ever taken by chance."""
+
+    decays: bool
+    random: bool
+
+
+def traits(update: Update) -> Traits:
+    """What a rule's steps are like, whatever the example; nothing is computed."""
+    example = jax.ShapeDtypeStruct((update.num_rates, 1), jnp.float32)
+    norm, y = jax.ShapeDtypeStruct((1, 1), jnp.float32), jax.ShapeDtypeStruct((), jnp.float32)
+    step = jax.eval_shape(update.step, example, y, norm)
+    return Traits(step.decay is not None, step.probability is not None)
+
+
+def _passive(loss: jax.Array, norm: jax.Array, normalized: bool) -> jax.Array:
+    """The step l / k that makes the loss zero; l where steps are not normalised."""
+    # a zero input has k = 0 by polynomials: no step helps, and the aggressiveness bounds it
+    return loss / jnp.maximum(norm, jnp.finfo(norm.dtype).tiny) if normalized else loss
+
+
+@pytree.dataclass
+class Perceptron(Update):
+    """The perceptron: every mistake, y f <= 0, adds y k(x, ·).
+
+    >>> f, norm = jnp.array([[0.5, -0.5]]), jnp.ones((1, 2))
+    >>> Perceptron().step(f, jnp.array(1.0), norm).coefficient
+    Array([[0., 1.]], dtype=float32)
+    """
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """A mistake is y f <= 0."""
+        return Step(jnp.where(y * f <= 0, y, jnp.zeros_like(f)))
+
+
+@pytree.dataclass
+class PassiveAggressive(Update):
+    """Passive aggressive (PA-I): the least change that gives the example a margin of 1.
+
+    Args:
+      aggressiveness: C.
+      normalized_step: divide by k(x, x); False for the form that takes it to be 1 (static).
+
+    >>> f, norm = jnp.array([[0.5, 2.0]]), jnp.ones((1, 2))
+    >>> PassiveAggressive(0.1).step(f, jnp.array(1.0), norm).coefficient
+    Array([[0.1, 0. ]], dtype=float32)
+    """
+
+    aggressiveness: Any = pytree.positive()
+    normalized_step: bool = pytree.flag(True)
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """τ = min(C, l / k)."""
+        loss = LOSSES["hinge"].value(f, y)
+        most = jnp.asarray(self.aggressiveness, f.dtype)
+        return Step(y * jnp.minimum(most, _passive(loss, norm, self.normalized_step)))
+
+
+@pytree.dataclass
+class SparsePassiveAggressive(Update):
+    """Sparse passive aggressive: a passive aggressive step now and then, larger in return.
+
+    Args:
+      step_size: η.
+      alpha: α, the loss above which the probability grows no more.
+      beta: β >= α; the probability is at most α / β.
+      normalized_step: divide by k(x, x); False for the form that takes it to be 1 (static).
+
+    Raises:
+      ValueError: for numbers that are not positive, or β < α.
+    """
+
+    step_size: Any = pytree.positive(0.1)
+    alpha: Any = pytree.positive(1.0)
+    beta: Any = pytree.positive(3.0)
+    normalized_step: bool = pytree.flag(True)
+
+    def __post_init__(self) -> None:
+        known = isinstance(self.alpha, float) and isinstance(self.beta, float)
+        good = not known or self.beta >= self.alpha
+        pytree.require(good, self, "beta", self.beta, "at least alpha")
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """τ = min(η / ρ, l / k) with probability ρ = min(α, l) / β."""
+        loss = LOSSES["hinge"].value(f, y)
+        eta, alpha, beta = (
+            jnp.asarray(v, f.dtype) for v in (self.step_size, self.alpha, self.beta)
+        )
+        probability = jnp.minimum(alpha, loss) / beta
+        bound = eta / jnp.where(loss > 0, probability, 1.0)
+        step = jnp.minimum(bound, _passive(loss, norm, self.normalized_step))
+        return Step(y * step, None, probability)
+
+
+@pytree.dataclass
+class OGD(Update):
+    """Online gradient descent on a loss with the penalty λ/2 |f|².
+
+        f <- (1 - η λ) f - η L'(f, y) k(x, ·)
+
+    For the squared loss the step is stable while 2 η k(x, x) < 2.
+
+    Args:
+      step_sizes: η, a number or, on features, several (R,): models for each.
+      regularization: λ, with η λ < 1. (The papers on random features write λ |θ|²: their λ is
+        half of this one.)
+      loss: "squared", "logistic" or "hinge" (static).
+
+    Raises:
+      ValueError: for an unknown loss, numbers outside their range, or η λ >= 1.
+
+    References:
+      Kivinen, Smola and Williamson (2001); Hong and Chae, equations (17), (18) and (37).
+
+    >>> OGD([0.1, 0.5]).num_rates
+    2
+    """
+
+    step_sizes: Any = pytree.nonnegative(0.1, ndim=1)
+    regularization: Any = pytree.nonnegative(0.0)
+    loss: str = pytree.choice(*LOSSES, default="squared")
+
+    def __post_init__(self) -> None:
+        known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(self))
+        good = not known or bool(np.all(self.step_sizes * self.regularization < 1))
+        pytree.require(good, self, "regularization", self.regularization, "below 1 / step_sizes")
+
+    @property
+    def num_rates(self) -> int:
+        """Number of step sizes R."""
+        return int(jnp.size(self.step_sizes))
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """One gradient step at each rate."""
+        eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
+        decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
+        return Step(-eta * LOSSES[self.loss].slope(f, y), decay)
+
+
+@pytree.dataclass
+class NormalizedOGD(Update):
+    """Gradient descent whose steps do not depend on the example's norm (normalised LMS).
+
+        f <- f - η / (ε + k(x, x)) L'(f, y) k(x, ·)
+
+    Args:
+      step_size: η; for the squared loss stable below 1, whatever the norms.
+      epsilon: ε, what keeps steps on small examples small.
+      loss: "squared", "logistic" or "hinge" (static).
+
+    Raises:
+      ValueError: for an unknown loss, or numbers outside their range.
+
+    References:
+      Nagumo and Noda (1967), A learning method for system identification.
+
+    >>> f, norm = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 3.0]])
+    >>> NormalizedOGD(0.5, epsilon=1.0).step(f, jnp.array(1.0), norm).coefficient
+    Array([[0.5 , 0.25]], dtype=float32)
+    """
+
+    step_size: Any = pytree.positive(0.5)
+    epsilon: Any = pytree.nonnegative(1e-3)
+    loss: str = pytree.choice(*LOSSES, default="squared")
+
+    def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
+        """A gradient step, by the norm."""
+        eta = jnp.asarray(self.step_size, f.dtype)
+        scale = jnp.asarray(self.epsilon, f.dtype) + norm
+        return Step(-eta / scale * LOSSES[self.loss].slope(f, y))

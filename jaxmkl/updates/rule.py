@@ -1,0 +1,18 @@
+"""What rules of first and of second order have in common."""
+
+__all__ = ["Rule"]
+
+
+class Rule:
+    """Base of all update rules, frozen pytree dataclasses.
+
+    A rule has models at R rates for each of P kernels, (R, P) in all.
+    """
+
+    #: Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`.
+    loss: str = "hinge"
+
+    @property
+    def num_rates(self) -> int:
+        """Number of rates R."""
+        return 1

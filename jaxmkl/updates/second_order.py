@@ -1,0 +1,274 @@
+"""Update rules of second order: models on features that keep a covariance.
+
+All methods work on all models of a rule at once: one for each of its R rates and each of the P
+kernels. M is the number of coordinates of z. A rule is used like so:
+
+    codes = rule.encode(state, round, Z)                     once a block; Z (B, P, M)
+    values, worked = rule.predict(state, code, z)            (R, P)
+    state = rule.learn(state, code, worked, errors, learns)
+    state = rule.close(state, codes, round)                  once a block
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.updates.rule import Rule
+
+__all__ = ["RLS", "SecondOrder"]
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class SecondOrder(Rule):
+    """Base of rules of second order: frozen pytree dataclasses that define all methods."""
+
+    #: Rounds between two renewals of the covariance; blocks divide it.
+    period: int
+
+    def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> Any:
+        """The rule's state."""
+        pytree.abstract(self, "init")
+
+    def encode(self, state: Any, round: jax.Array, Z: jax.Array) -> Any:
+        """Codes of a block of features (B, P, M)."""
+        pytree.abstract(self, "encode")
+
+    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
+        """Values (R, P) of the models, and what :meth:`learn` uses again."""
+        pytree.abstract(self, "predict")
+
+    def learn(
+        self, state: Any, code: Any, worked: Any, errors: jax.Array, learns: jax.Array
+    ) -> Any:
+        """The state after an example, by the errors y - f (R, P).
+
+        Where ``learns`` (R, P) is False every bit stays as it was.
+        """
+        pytree.abstract(self, "learn")
+
+    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+        """The state after a block; rounds below ``round`` are over."""
+        pytree.abstract(self, "close")
+
+
+class RLSState(NamedTuple):
+    """State of recursive least squares, in a form that a block of examples can share.
+
+    All is kept for features z/sqrt(λ) and a ridge penalty of 1, so that the regularization acts
+    where it is used: what is called S and θ here is λ S and sqrt(λ) θ. With S and θ as they stood
+    when ``period`` rounds were last taken in, and z_s the examples learned since, the present
+    values are
+
+        S_t = scale (S - Σ_s h_s h_s'),   θ_t = θ + Σ_s coefficients_s h_s,
+        h_s = Σ_u factor_su gains_u,      gains_u = S z_u
+
+    Attributes:
+      weights: θ (R, P, M).
+      covariance: S (R, P, M, M), symmetric.
+      gains: (R, P, period, M).
+      factor: (R, P, period, period), lower triangular; a row of zeros where nothing was learned.
+      coefficients: (R, P, period).
+      scale: (R, P).
+      floor: what φ must not fall below in this period (R, P).
+    """
+
+    weights: jax.Array
+    covariance: jax.Array
+    gains: jax.Array
+    factor: jax.Array
+    coefficients: jax.Array
+    scale: jax.Array
+    floor: jax.Array
+
+
+class RLSCode(NamedTuple):
+    """Per example: its slot in the period, and products with the gains and the weights.
+
+    Products with gains that come later in the period are not looked at.
+    """
+
+    slot: jax.Array  # int32
+    fresh: jax.Array  # whether the round is not over yet
+    gain: jax.Array  # S z (R, P, M)
+    kernel: jax.Array  # z·gains (R, P, period)
+    own_kernel: jax.Array  # z·S z (R, P)
+    value: jax.Array  # θ·z (R, P)
+
+
+@pytree.dataclass
+class RLS(SecondOrder):
+    """Recursive least squares with forgetting, at one forgetting factor or several.
+
+        g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
+
+    from S = I/λ. Where examples excite only some directions, dividing by φ lets S grow without
+    bound in the others, in float32 until rounding drowns everything. So the trace of S is kept
+    within ``max_growth`` (κ) times its initial value: every ``period`` (b) rounds, beginning with
+    the first, the trace S then has decides
+
+        φ_k = max(φ, (trace S / (κ trace I/λ))^(1/b)),   at most 1,
+
+    for the b rounds to come. Far below the bound this is plain exponential forgetting.
+
+    The target is the label itself, whatever the learner's loss: squared loss on labels of ±1 is
+    a sound classifier.
+
+    A block of examples needs S only in a few matrix products: inside ``period`` rounds just the
+    triangular factor of its change moves (see :class:`RLSState`), and S itself is renewed once a
+    period. In exact arithmetic this is the update above, example by example.
+
+    Args:
+      regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for.
+      forgetting: φ in (0, 1], a number or an array (R,); 1 forgets nothing.
+      max_growth: bound on the trace of S, in units of its initial value.
+      period: rounds between two renewals of S (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Haykin, Adaptive Filter Theory, chapter on recursive least squares.
+
+    >>> RLS(regularization=0.1, forgetting=[1.0, 0.999]).num_rates
+    2
+    """
+
+    regularization: Any = pytree.positive(0.1)
+    forgetting: Any = pytree.share(1.0, exclusive=True, ndim=1)
+    max_growth: Any = pytree.number(
+        10.0, minimum=0.0, exclusive=True, finite=False, wanted="a positive number"
+    )
+    period: int = pytree.count(32)
+    loss = "squared"
+
+    @property
+    def num_rates(self) -> int:
+        """Number of forgetting factors R."""
+        return int(jnp.size(self.forgetting))
+
+    def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> RLSState:
+        """Parameters of zero, S = I/λ."""
+        R, P, M, b = self.num_rates, num_kernels, num_coordinates, self.period
+        return RLSState(
+            weights=jnp.zeros((R, P, M), dtype),
+            covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, P, 1, 1)),
+            gains=jnp.zeros((R, P, b, M), dtype),
+            factor=jnp.zeros((R, P, b, b), dtype),
+            coefficients=jnp.zeros((R, P, b), dtype),
+            scale=jnp.ones((R, P), dtype),
+            floor=self._floor(jnp.full((R, P), M, dtype), M),
+        )
+
+    def _floor(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
+        """What φ must not fall below in a period that begins with this trace of S, (R, P)."""
+        growth = trace / (jnp.asarray(self.max_growth, trace.dtype) * num_coordinates)
+        return jnp.clip(growth, 0.0, 1.0) ** (1.0 / self.period)
+
+    def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
+        """Products of the block's features with S, with each other and with θ."""
+        B, b = Z.shape[0], self.period
+        slot = round % b
+        start = slot // B * B
+        slots = start + jnp.arange(B, dtype=jnp.int32)
+        Z = Z * jax.lax.rsqrt(jnp.asarray(self.regularization, Z.dtype))
+        Z = jnp.moveaxis(Z, 0, 1)[None]  # (1, P, B, M), to go with (R, P, ...)
+        new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
+        gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
+        kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
+        value = jnp.sum(state.weights[:, :, None, :] * Z, axis=-1)
+        return RLSCode(
+            slot=slots,
+            fresh=slots >= slot,
+            gain=jnp.moveaxis(new, 2, 0),
+            kernel=jnp.moveaxis(kernel, 2, 0),
+            own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
+            value=jnp.moveaxis(value, 2, 0),
+        )
+
+    def predict(self, state: RLSState, code: RLSCode) -> tuple[jax.Array, jax.Array]:
+        """Values (R, P), and h_s·z for the examples s learned since the last renewal."""
+        # (R, P, period)
+        h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
+        return code.value + jnp.sum(state.coefficients * h_z, axis=-1), h_z
+
+    def learn(
+        self,
+        state: RLSState,
+        code: RLSCode,
+        worked: jax.Array,
+        errors: jax.Array,
+        learns: jax.Array,
+    ) -> RLSState:
+        """The recursion, on the triangular factor alone."""
+        dtype, h_z = errors.dtype, worked
+        # z'S_t z. Rounding must not turn a direction that is used up negative.
+        power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
+        learned = learns & (power > 0)
+        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
+        forgetting = jnp.maximum(forgetting, state.floor)
+        denominator = forgetting + jnp.where(learned, power, 1.0)
+        root = jnp.sqrt(state.scale / denominator)
+
+        # S_t z = scale (gain - Σ_u past_u gains_u)
+        past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
+
+        def write(buffer: jax.Array, row: jax.Array, where: jax.Array) -> jax.Array:
+            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, 2, keepdims=False)
+            row = jnp.where(where, row, old)
+            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, 2)
+
+        own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
+        coefficient = errors * state.scale / (denominator * root)
+        return state._replace(
+            factor=write(state.factor, root[..., None] * (own - past), learned[..., None]),
+            coefficients=write(state.coefficients, coefficient, learned),
+            scale=jnp.where(learned, state.scale / forgetting, state.scale),
+        )
+
+    def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
+        """Keep the gains of the block; renew S and θ when a period is full."""
+        B, b = codes.slot.shape[0], self.period
+        fresh = jnp.zeros((b,), bool)
+        fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
+        # an example that was not learned from leaves no trace: its row of the factor is zero
+        learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
+        new = jnp.moveaxis(codes.gain, 0, 2)
+        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
+        state = state._replace(gains=gains)
+        full = round % b == 0
+        if b == B:
+            # nearly always full: without a branch the covariance is renewed in place
+            return self._renew(state, full)
+        return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
+
+    def _renew(self, state: RLSState, full: Any) -> RLSState:
+        """S, θ and the floor of φ with all that is pending, if the period is full."""
+        full = jnp.asarray(full)
+        factor = jnp.where(full, state.factor, 0.0)
+        scale = jnp.where(full, state.scale, 1.0)
+        H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
+        downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
+        covariance = scale[..., None, None] * (state.covariance - downdate)
+        change = jnp.sum(state.coefficients[..., None] * H, axis=-2)
+        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
+        return RLSState(
+            weights=state.weights + change,
+            covariance=covariance,
+            gains=jnp.where(full, 0.0, state.gains),
+            factor=state.factor - factor,
+            coefficients=jnp.where(full, 0.0, state.coefficients),
+            scale=jnp.where(full, 1.0, state.scale),
+            floor=jnp.where(full, self._floor(trace, covariance.shape[-1]), state.floor),
+        )
+
+
+def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:
+    """Gains (R, P, period, M), replaced by the block's own, from ``start`` on, where ``fresh``."""
+    if new.shape == gains.shape:
+        placed = new
+    else:
+        placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(gains), new, start, 2)
+    return jnp.where(fresh[..., None], placed, gains)
