@@ -1,8 +1,8 @@
 """Online and active multiple kernel learning in JAX."""
 
-from jaxmkl import data as data
 from jaxmkl import design as design
 from jaxmkl import metrics as metrics
+from jaxmkl import tables as tables
 from jaxmkl.budget import BudgetSupport as BudgetSupport
 from jaxmkl.budget import Project as Project
 from jaxmkl.budget import RemoveOldest as RemoveOldest
@@ -91,3 +91,5 @@ from jaxmkl.streams import stream as stream
 from jaxmkl.streams import without_info as without_info
 from jaxmkl.support import DenseSupport as DenseSupport
 from jaxmkl.support import SparseSupport as SparseSupport
+
+data = tables

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import data, pytree
+from jaxmkl import _pytree as pytree
+from jaxmkl.labels import labels, signs
 
 __all__ = [
     "hindsight_losses",
@@ -62,7 +63,7 @@ def running_mistake_rate(prediction: Any, y: Any) -> Any:
       prediction: margins (..., T).
       y: labels (T,), or of the shape of ``prediction``: {-1, 1}, {0, 1}, booleans or two strings,
         read as by :func:`jaxmkl.data.labels`; NaN where an example was refused. Inside ``jit``
-        they must be -1 and +1.
+        all that is above 0 is +1.
 
     Returns:
       An array (..., T); NaN until the first example that counts.
@@ -259,14 +260,14 @@ def _paired(caller: str, prediction: Any, y: Any) -> tuple[types.ModuleType, Any
 
 
 def _signs(y: Any) -> Any:
-    """Return labels of any usual kind as -1 and +1, NaN kept; tracers pass as they are."""
+    """Labels of any usual kind as -1 and +1, NaN kept."""
     if isinstance(y, jax.core.Tracer):
-        return y
+        return signs(y)
     values = np.asarray(y)
     given = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
-    signs = np.full(values.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float32)
-    signs[given] = data.labels(values[given])[0]
-    return jnp.asarray(signs) if isinstance(y, jax.Array) else signs
+    read = np.full(values.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float32)
+    read[given] = labels(values[given])[0]
+    return jnp.asarray(read) if isinstance(y, jax.Array) else read
 
 
 def _indicators(caller: str, queried: Any) -> tuple[types.ModuleType, Any]:

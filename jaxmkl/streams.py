@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl.data import labels
+from jaxmkl.labels import labels
 from jaxmkl.learner import Learner, Output, input_bound
 from jaxmkl.sparse import SparseRows
 

@@ -124,6 +124,13 @@ def test_metrics_inside_jit():
         np.testing.assert_allclose(inside, function(*arguments), rtol=1e-5)
 
 
+@pytest.mark.parametrize("y", [[1, 0, 1, 0, 1], [True, False, True, False, True]])
+def test_labels_are_signs_inside_jit_too(y):
+    prediction = jnp.array([0.5, -0.5, 0.0, 0.0, 2.0])
+    result = jax.jit(metrics.running_mistake_rate)(prediction, jnp.asarray(y))
+    np.testing.assert_allclose(result, [0, 0, 1 / 3, 0.5, 0.4], rtol=1e-6)
+
+
 @either
 @pytest.mark.parametrize("metric", [metrics.running_mse, metrics.running_mistake_rate])
 @pytest.mark.parametrize(

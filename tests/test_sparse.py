@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmkl
-from jaxmkl.data import read
+from jaxmkl.tables import _entries, read
 
 NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
@@ -520,7 +520,7 @@ def test_files_that_are_not_sparse(tmp_path):
 
 
 def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(jaxmkl.data, "MAX_DENSE_BYTES", 2**16)
+    monkeypatch.setattr(_entries, "MAX_DENSE_BYTES", 2**16)
     X = np.zeros((1000, 50), np.float32)
     X[:, 0] = 1
     read(save(tmp_path / "thin.npz", csr(X), y=np.arange(1000.0)), sparse=True)

@@ -1,4 +1,4 @@
-"""jaxmkl.data against the csv module, scikit-learn, SciPy and tables worked out by hand."""
+"""jaxmkl.tables against the csv module, scikit-learn, SciPy and tables worked out by hand."""
 
 import csv
 import io
@@ -8,7 +8,6 @@ import string
 import tempfile
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,8 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from jaxmkl import data
-from jaxmkl.data import labels, read, scale
+from jaxmkl.tables import _cells, _csv, _entries, read, scale
 
 quick = settings(max_examples=40, deadline=None)
 
@@ -122,7 +120,7 @@ def test_a_file_longer_than_one_block(write, monkeypatch):
     rows = [(str(i % 7), "ab?"[i % 3], str(i * 0.5)) for i in range(100)]
     text = "a,b,y\n" + "\n".join(map(",".join, rows)) + "\n"
     whole = read(write("whole.csv", text))
-    monkeypatch.setattr(data, "ROWS_AT_ONCE", 9)
+    monkeypatch.setattr(_csv, "ROWS_AT_ONCE", 9)
     blocks = read(write("blocks.csv", text))
     np.testing.assert_array_equal(blocks.X, whole.X)
     np.testing.assert_array_equal(blocks.y, [i * 0.5 for i in range(100)])
@@ -132,14 +130,14 @@ def test_a_file_longer_than_one_block(write, monkeypatch):
 
 def test_text_that_first_looks_like_numbers(write, monkeypatch):
     # the first blocks are numbers; only later ones show that the column is text
-    monkeypatch.setattr(data, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(_csv, "ROWS_AT_ONCE", 2)
     table = read(write("t.csv", "a,y\n1,1\n2,2\n1,3\nx,4\n?,5.5\n"))
     assert table.feature_names == ("a=1", "a=2", "a=x", "a=?")
     np.testing.assert_array_equal(table.X.argmax(axis=1), [0, 1, 0, 2, 3])
 
 
 def test_values_of_text_that_come_late(write, monkeypatch):
-    monkeypatch.setattr(data, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(_csv, "ROWS_AT_ONCE", 2)
     rows = "\n".join(f"{letter},{i}.5" for i, letter in enumerate("abcdefgh"))
     table = read(write("t.csv", f"a,y\n{rows}\n"))
     np.testing.assert_array_equal(table.X, np.eye(8))
@@ -169,7 +167,7 @@ NAMES = st.lists(
     names=NAMES, separator=st.sampled_from(",;\t"), quoting=st.sampled_from([0, 1]), X=st.data()
 )
 def test_numbers_come_back_from_csv(names, separator, quoting, X):
-    assume(not any(n.casefold() in data.MISSING | set(data.TARGET_NAMES) for n in names))
+    assume(not any(n.casefold() in _cells.MISSING | set(_csv.TARGET_NAMES) for n in names))
     assume(not any(math.isfinite(float(n)) for n in names if n.isdecimal()))
     table = X.draw(
         hnp.arrays(
@@ -197,7 +195,7 @@ WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).ma
 
 
 @quick
-@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in data.MISSING), min_size=3))
+@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _cells.MISSING), min_size=3))
 def test_text_comes_back_from_csv(cells):
     assume(not any(cell.casefold() in ("inf", "infinity") for cell in cells))
     file = io.StringIO()
@@ -350,7 +348,7 @@ def test_files_that_are_no_tables(write, tmp_path):
 
 
 def test_what_would_be_too_large_is_refused_before_it_is_made(write, monkeypatch):
-    monkeypatch.setattr(data, "MAX_DENSE_BYTES", 2**20)
+    monkeypatch.setattr(_entries, "MAX_DENSE_BYTES", 2**20)
     path = write("t.svm", "1 1:1\n-1 1000000:1\n")
     message = ": as a dense float64 array its 2 x 1000000 features would take 0.0 GiB, more than"
     assert refusal(path).startswith(message)
@@ -576,79 +574,6 @@ def test_the_papers_sets_are_what_their_manifest_says(data_dir):
             assert balance == said["label_balance"]
     turbine = read(Path(data_dir, "naval.npz"), target="y_turbine")
     assert turbine.y.min() == pytest.approx(0.975)
-
-
-# --- labels -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("y", "signs", "classes"),
-    [
-        ([0, 1, 0], [-1, 1, -1], (0, 1)),
-        ([-1, 1, 1], [-1, 1, 1], (-1, 1)),
-        ([1.0, 0.0], [1, -1], (0, 1)),
-        ([-0.0, 1.0], [-1, 1], (0, 1)),
-        ([True, False], [1, -1], (False, True)),
-        ([True], [1], (False, True)),
-        ([False, False], [-1, -1], (False, True)),
-        ([1, 1], [1, 1], (-1, 1)),
-        ([-1], [-1], (-1, 1)),
-        ([0, 0, 0], [-1, -1, -1], (0, 1)),
-        ([[0], [1]], [-1, 1], (0, 1)),
-        (["yes", "no", "yes"], [1, -1, 1], ("no", "yes")),
-        (["a", "aa"], [-1, 1], ("a", "aa")),
-        ([b"x", b"w"], [1, -1], (b"w", b"x")),
-        (np.array([1, 0], np.uint8), [1, -1], (0, 1)),
-        (np.array(["u", "v"], dtype=object), [-1, 1], ("u", "v")),
-        (np.array([True, np.False_], dtype=object), [1, -1], (False, True)),
-        (np.array([0, np.int64(1), 1], dtype=object), [-1, 1, 1], (0, 1)),
-        (np.array(["u", "v"], dtype=np.dtypes.StringDType()), [-1, 1], ("u", "v")),
-        (jnp.array([1, -1]), [1, -1], (-1, 1)),
-        ([], [], (-1, 1)),
-    ],
-)
-def test_labels_of_every_kind(y, signs, classes):
-    result, found = labels(y)
-    np.testing.assert_array_equal(result, signs)
-    assert result.dtype == np.asarray(y).dtype or result.dtype == np.float32
-    assert found == classes
-    assert tuple(map(type, found)) == tuple(map(type, classes))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_labels_keep_a_floating_dtype(dtype):
-    assert labels(np.array([1, 0], dtype))[0].dtype == dtype
-
-
-@pytest.mark.parametrize(
-    ("y", "given"),
-    [
-        ([1, 2], "values 1, 2"),
-        ([-1, 0, 1], "values -1, 0, 1"),
-        ([-1, 0], "values -1, 0"),
-        ([0.5, 1.0], "values 0.5, 1.0"),
-        ([0.0, np.nan, np.nan], "values 0.0, nan"),
-        ([np.nan], "value nan"),
-        ([2, 2], "value 2"),
-        (["a", "a"], "value 'a'"),
-        (["a", "b", "a", "c"], "values 'a', 'b', 'c'"),
-        (list(range(9)), "values 0, 1, 2, 3, 4, ..."),
-        (np.array([1, "a"], dtype=object), "values 1, 'a'"),
-        (np.array([True, 0], dtype=object), "values True, 0"),
-        (np.array([1, None], dtype=object), "values 1, None"),
-        ([1j, 1], "values 1j, (1+0j)"),
-    ],
-)
-def test_labels_that_are_refused(y, given):
-    with pytest.raises(ValueError, match=r"labels: y must be \{0, 1\}, \{-1, 1\}") as error:
-        labels(y)
-    assert str(error.value).endswith(f"got the {given}")
-
-
-@pytest.mark.parametrize("shape", [(), (2, 2), (1, 2), (2, 1, 1)])
-def test_labels_have_one_axis(shape):
-    with pytest.raises(ValueError, match=r"shape \(T,\) or \(T, 1\); got"):
-        labels(np.ones(shape))
 
 
 # --- scaling ----------------------------------------------------------------------------------

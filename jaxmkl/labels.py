@@ -1,0 +1,96 @@
+"""Labels of two classes as -1 and +1: read on the host, or inside a trace."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["labels", "signs"]
+
+
+def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
+    """Turn two-class labels of any usual kind into -1 and +1.
+
+    Accepts {0, 1}, {-1, 1}, booleans, or two distinct strings, of which the second in sorted
+    order is +1. One value alone is accepted where its sign is plain: 1 and True are +1; 0, -1 and
+    False are -1.
+
+    Args:
+      y: (T,) or (T, 1) numbers, booleans or strings.
+
+    Returns:
+      The signs (T,), in the dtype of ``y`` if it is floating and float32 otherwise, and the
+      classes (negative, positive) as they were given.
+
+    Raises:
+      ValueError: any other labels, NaN among them; the message shows the values given.
+
+    >>> labels([0, 1, 1])
+    (array([-1.,  1.,  1.], dtype=float32), (0, 1))
+    >>> labels(["spam", "ham"])
+    (array([ 1., -1.], dtype=float32), ('ham', 'spam'))
+    >>> labels([1, 2, 3])
+    Traceback (most recent call last):
+    ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2, 3
+    """
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"labels: y must have the shape (T,) or (T, 1); got {values.shape}")
+    if values.dtype.kind in "OT":
+        values = _unboxed(values)
+    kind = values.dtype.kind
+    if kind in "US":
+        classes = tuple(np.unique(values).tolist())
+        if len(classes) != 2:
+            raise _unknown_labels(values)
+        is_positive = values == classes[1]
+    elif kind in "biuf":
+        is_positive, is_zero = values == 1, values == 0
+        if not ((is_positive | is_zero).all() or (is_positive | (values == -1)).all()):
+            raise _unknown_labels(values)
+        classes = (0, 1) if is_zero.any() else (-1, 1)
+        classes = (False, True) if kind == "b" else classes
+    else:
+        raise _unknown_labels(values)
+    dtype = values.dtype if kind == "f" else np.dtype(np.float32)
+    return np.where(is_positive, dtype.type(1), dtype.type(-1)), classes
+
+
+def signs(y: Any) -> jax.Array:
+    """The same inside a trace, where values cannot be looked at: +1 above 0, else -1.
+
+    Args:
+      y: numbers or booleans of any shape; NaN stays NaN.
+
+    Returns:
+      The signs, in the dtype of ``y`` if it is floating, else in JAX's default one.
+
+    >>> import jax
+    >>> jax.jit(signs)(jax.numpy.array([True, False]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    y = jnp.asarray(y)
+    y = y if jnp.issubdtype(y.dtype, jnp.floating) else y.astype(float)
+    return jnp.where(jnp.isnan(y), y, jnp.where(y > 0, jnp.ones_like(y), -jnp.ones_like(y)))
+
+
+def _unboxed(values: np.ndarray) -> np.ndarray:
+    """Return Python objects as an array of strings, booleans or numbers, if all are of a kind."""
+    items = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
+    found = {type(item) for item in items}
+    for kind, dtype in (({str}, np.str_), ({bool}, np.bool_), ({int, float}, None)):
+        if found <= kind:
+            return np.array(items, dtype)
+    raise _unknown_labels(values)
+
+
+def _unknown_labels(values: np.ndarray) -> ValueError:
+    distinct = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
+    shown = ", ".join(distinct[:5]) + (", ..." if len(distinct) > 5 else "")
+    return ValueError(
+        "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
+        f"got the {'value' if len(distinct) == 1 else 'values'} {shown}"
+    )

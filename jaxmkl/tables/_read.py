@@ -1,0 +1,101 @@
+"""Reading a file, whatever its format."""
+
+import os
+
+from jaxmkl.tables._csv import read_csv
+from jaxmkl.tables._entries import not_sparse
+from jaxmkl.tables._libsvm import looks_like_libsvm, read_libsvm
+from jaxmkl.tables._npz import read_npz
+from jaxmkl.tables._table import Dataset
+
+__all__ = ["read"]
+
+TASKS = ("regression", "classification", "multiclass")
+
+
+def read(
+    path: str | os.PathLike[str],
+    target: str | None = None,
+    task: str | None = None,
+    *,
+    sparse: bool = False,
+) -> Dataset:
+    """Read a data set from a CSV, LIBSVM text or npz file; the content decides which.
+
+    CSV: a header, then one example a line; cells parted by comma, semicolon or tab, quoted where
+    they must be. A column of text becomes one 0/1 feature for each of its values. A missing cell
+    (empty, ``NA``, ``N/A``, ``NaN``, ``?``, ``null``) becomes the column's median, or a category
+    ``column=?`` of its own in a column of text; a row without a target is dropped.
+
+    LIBSVM: ``label index:value index:value ... # comment``, indices increasing and from 1, or
+    from 0 if one of them is 0. What a row does not name is zero.
+
+    npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
+    which is made dense unless ``sparse``; and ``y`` (n,). Other keys are ignored, but ``target``
+    may name one. NaN counts as missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2)
+    is multiclass.
+
+    CSV and LIBSVM files are read as float64; an npz file's float32 or float64 is kept and other
+    numbers become float64.
+
+    Args:
+      path: the file.
+      target: the column of a CSV file, or the key of an npz file, to be predicted. By default
+        the CSV column named target, y, label or class, else the last one, and the key "y".
+      task: "regression", "classification" or "multiclass". By default a target with two
+        distinct values, numbers or text, is classification (the smaller one is -1), other
+        numbers are regression, other text is multiclass.
+      sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
+        :class:`~jaxmkl.SparseRows`, which the drivers take. No entry may be missing then.
+
+    Returns:
+      The :class:`Dataset`.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file cannot be read without guessing, the target does not exist or has
+        one value only, or the task does not fit it; or ``sparse`` for a file that is not.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "plants.csv")
+    >>> _ = path.write_text("height,colour,class\\n1.5,red,yes\\n,blue,no\\n2.5,red,no\\n")
+    >>> plants = read(path)
+    >>> plants.task, plants.classes, plants.feature_names
+    ('classification', ('no', 'yes'), ('height', 'colour=blue', 'colour=red'))
+    >>> plants.X
+    array([[1.5, 0. , 1. ],
+           [2. , 1. , 0. ],
+           [2.5, 0. , 1. ]])
+    >>> plants.y
+    array([ 1., -1., -1.])
+    >>> print(*plants.notes, sep="\\n")
+    the target is the column 'class', by its name
+    the target has two values: 'no' is -1 and 'yes' is +1
+    column 'colour' holds text: one 0/1 feature for each of its 2 values
+    column 'height': 1 missing cell replaced by the median 2.0
+    >>> folder.cleanup()
+    """
+    path = os.fspath(path)
+    if task is not None and task not in TASKS:
+        raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
+    if os.path.isdir(path):
+        raise ValueError(f"{path}: is a folder; a file is wanted")
+    with open(path, "rb") as file:  # raises FileNotFoundError
+        start = file.read(2**16)
+    if start.startswith(b"PK"):
+        return read_npz(path, target, task, sparse)
+    if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")):
+        raise ValueError(f"{path}: is compressed; unpack it first")
+    extension = os.path.splitext(path)[1].lower()
+    if start.startswith(b"\x93NUMPY") or extension in (".npy", ".npz"):
+        raise ValueError(
+            f"{path}: is no npz archive; write one with numpy.savez(path, X=features, y=target)"
+        )
+    if not start.decode("utf-8-sig", errors="replace").strip():
+        raise ValueError(f"{path}: is empty")
+    if extension in (".libsvm", ".svmlight", ".svm") or looks_like_libsvm(start):
+        return read_libsvm(path, target, task, sparse)
+    if sparse:
+        raise not_sparse(path, "a CSV file")
+    return read_csv(path, target, task)
