@@ -199,7 +199,9 @@ class Learner:
 
     def _read(self, y: jax.Array) -> jax.Array:
         """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
-        return signs(y) if self.task == "classification" else y
+        if self.task != "classification":
+            return y
+        return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
     def predict(self, state: Any, x: jax.Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
