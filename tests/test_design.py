@@ -14,13 +14,14 @@ from sklearn.linear_model import MultiTaskLasso
 
 import jaxmkl
 from jaxmkl import design
-from jaxmkl.design.common import Pool, ranked
-from jaxmkl.design.descent import Move, descend
+from jaxmkl.design._descent import Move, descend
+from jaxmkl.design._frame import ranked
+from jaxmkl.design._pool import Pool
+from jaxmkl.design._reconstruction import reconstruct, row_sums
 from jaxmkl.design.gmkal import iterate as iterate_gmkal
 from jaxmkl.design.gmkal import solve
 from jaxmkl.design.lmkal import form, minimised, parts
 from jaxmkl.design.lmkal import iterate as iterate_lmkal
-from jaxmkl.design.reconstruction import reconstruct, row_sums
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import iterate as iterate_rrss
 
