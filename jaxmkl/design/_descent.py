@@ -39,31 +39,6 @@ class Move(NamedTuple):
     violation: jax.Array  # by how much the optimality conditions are violated, relative
 
 
-def move_to(
-    norms: jax.Array,
-    value: jax.Array,
-    others: jax.Array,
-    *,
-    sizes: jax.Array,
-    penalty: jax.Array,
-    eps: jax.Array,
-) -> Move:
-    """The move of an iteration whose points are rows' sizes sqrt(|a^i|² + eps), then others.
-
-    Args:
-      norms: squared norms |a^i|² of the rows (n,) that were found.
-      value: the objective without its penalty.
-      others: what else makes the next point (d - n,).
-      sizes: those the rows were found from (n,).
-      penalty: lambda, a number.
-      eps: the smoothing.
-    """
-    following = jnp.sqrt(norms + eps)
-    objective = value + penalty * jnp.sum(following - jnp.sqrt(eps))
-    violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
-    return Move(jnp.concatenate([following, others]), objective, violation)
-
-
 class Descent(NamedTuple):
     """State and result of a descent."""
 
@@ -94,11 +69,6 @@ def extrapolated(state: Descent) -> jax.Array:
     point = g - dot(c, state.images)
     point = jnp.where(jnp.isfinite(point), point, g)
     return jnp.clip(point, g / REACH, g * REACH)
-
-
-def stretched(state: Descent) -> jax.Array:
-    """The next point (d,) further along the last step."""
-    return state.origin * (state.move.point / state.origin) ** state.stretch
 
 
 def descend(
@@ -143,7 +113,8 @@ def descend(
         return on if leave is None else on & ~leave(state)
 
     def turn(state: Descent) -> Descent:
-        beyond = jnp.where(state.stretch > 0, stretched(state), extrapolated(state))
+        further = state.origin * (state.move.point / state.origin) ** state.stretch
+        beyond = jnp.where(state.stretch > 0, further, extrapolated(state))
         x = jnp.where(state.plain, state.move.point, beyond)
         move = step(x)
         fall = state.move.objective - move.objective

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
+from jaxmkl.design._descent import Move
 from jaxmkl.design._pool import Pool, traced
 
 __all__ = ["Design"]
@@ -42,6 +43,20 @@ class Design(NamedTuple):
     converged: jax.Array
 
 
+class Problem(NamedTuple):
+    """What is minimised, and how finely."""
+
+    pool: Pool
+    penalty: Any  # lambda, a number
+    smoothing: Any  # eps, a number
+    tolerance: Any  # see choose
+
+    @property
+    def eps(self) -> jax.Array:
+        """The smoothing in the precision of the work."""
+        return jnp.asarray(self.smoothing, self.pool.dtype)
+
+
 def choose(
     owner: str,
     pool: Pool,
@@ -59,15 +74,9 @@ def choose(
     Args:
       owner: the function that was called, for messages.
       pool: the checked kernels.
-      solve: from the pool, the penalty, the smoothing and the tolerance, and by name
-        ``max_iterations`` and ``num_points``, to the design.
+      solve: from the problem, and by name ``max_iterations`` and ``num_points``, to the design.
       largest: from the pool to the penalty from which on no point is chosen.
-      num_points: this and the others as given to the function that was called.
-      regularization: see :func:`penalty_of`.
-      absolute: see :func:`penalty_of`.
-      tolerance: at least 0.
-      max_iterations: T.
-      smoothing: None for what the precision carries: 1e-16 in float64, 1e-12 in float32.
+      num_points: this and the others: see :func:`jaxmkl.design.cted`.
     """
     num_points = points_wanted(owner, num_points, pool.num_points)
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
@@ -87,7 +96,7 @@ def choose(
             stacklevel=3,
         )
     settings = {"max_iterations": max_iterations, "num_points": num_points}
-    found = solve(pool, penalty, smoothing, tolerance, **settings)
+    found = solve(Problem(pool, penalty, smoothing, tolerance), **settings)
     few = num_points is not None and not traced(found.num_active)
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
         warnings.warn(
@@ -128,30 +137,54 @@ def penalty_of(owner: str, regularization: Any, absolute: bool, largest: jax.Arr
     return given if absolute else given * largest
 
 
-def design_of(
-    scores: jax.Array,
-    sizes: jax.Array,
-    kernel_weights: jax.Array,
-    end: Any,
-    zero: jax.Array,
-    none: jax.Array,
-    smoothing: Any,
-    num_points: int | None,
-) -> Design:
-    """The design, or where ``zero`` holds that of coefficients that all vanish.
+def move_to(
+    problem: Problem, sizes: jax.Array, norms: jax.Array, value: jax.Array, others: jax.Array
+) -> Move:
+    """The move of an iteration whose points are rows' sizes sqrt(|a^i|² + eps), then others.
 
     Args:
-      scores: sums of the absolute values of the rows (n,).
-      sizes: sqrt(|a^i|² + eps) of the rows (n,).
-      kernel_weights: the weights.
-      end: how the iteration ended, with ``objective`` (T,) and ``converged``.
-      zero: whether no coefficients are better, as they are from lambda_max on.
-      none: the objective of none.
-      smoothing: eps.
-      num_points: how many points to rank.
+      problem: for its penalty and smoothing.
+      sizes: those the rows were found from (n,).
+      norms: squared norms |a^i|² of the rows (n,) that were found.
+      value: the objective without its penalty.
+      others: what else makes the next point (d - n,).
     """
+    following = jnp.sqrt(norms + problem.eps)
+    objective = value + problem.penalty * jnp.sum(following - jnp.sqrt(problem.eps))
+    violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
+    return Move(jnp.concatenate([following, others]), objective, violation)
+
+
+def design_of(
+    problem: Problem,
+    num_points: int | None,
+    end: Any,
+    sizes: jax.Array,
+    scores: jax.Array,
+    kernel_weights: jax.Array,
+    none: jax.Array,
+    zero: jax.Array | None = None,
+) -> Design:
+    """The design, or that of coefficients that all vanish where these are better.
+
+    Args:
+      problem: what was solved.
+      num_points: how many points to rank.
+      end: how the iteration ended, with ``objective`` (T,) and ``converged``.
+      sizes: sqrt(|a^i|² + eps) of the rows (n,).
+      scores: sums of the absolute values of the rows (n,).
+      kernel_weights: the weights.
+      none: the objective of no coefficients.
+      zero: whether these are better; by default where ``none`` is at most the last objective.
+    """
+    if zero is None:
+        # the last value with |a^i| for sqrt(|a^i|² + eps) - sqrt(eps)
+        last = end.objective[jnp.sum(jnp.isfinite(end.objective)) - 1]
+        norms = jnp.sqrt(jnp.maximum(sizes**2 - problem.eps, 0))
+        smoothed = sizes - jnp.sqrt(problem.eps)
+        zero = none <= last + problem.penalty * jnp.sum(norms - smoothed)
     ranking = ranked(scores, num_points)
-    count = jnp.sum(active(sizes, smoothing), dtype=jnp.int32)
+    count = jnp.sum(active(sizes, problem.eps), dtype=jnp.int32)
     found = Design(scores, ranking, count, kernel_weights, end.objective, end.converged)
     nothing = Design(
         scores=jnp.zeros_like(scores),
@@ -162,22 +195,6 @@ def design_of(
         converged=jnp.ones_like(end.converged),
     )
     return jax.tree.map(lambda a, b: jnp.where(zero, a, b), nothing, found)
-
-
-def without_smoothing(
-    objective: jax.Array, sizes: jax.Array, penalty: jax.Array, eps: Any
-) -> jax.Array:
-    """The last value of an ``objective`` (T,) with |a^i| for sqrt(|a^i|² + eps) - sqrt(eps).
-
-    Args:
-      objective: the history, NaN behind its end.
-      sizes: sqrt(|a^i|² + eps) of the rows (n,).
-      penalty: lambda, a number.
-      eps: the smoothing.
-    """
-    last = objective[jnp.sum(jnp.isfinite(objective)) - 1]
-    norms = jnp.sqrt(jnp.maximum(sizes**2 - eps, 0))
-    return last + penalty * jnp.sum(norms - (sizes - jnp.sqrt(eps)))
 
 
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
@@ -196,7 +213,6 @@ def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
     return jnp.argsort(-rounded, stable=True)[:num_points].astype(jnp.int32)
 
 
-def active(sizes: jax.Array, smoothing: Any) -> jax.Array:
+def active(sizes: jax.Array, eps: jax.Array) -> jax.Array:
     """Which rows (n,) do not vanish, given their ``sizes`` (n,)."""
-    floor = 100 * jnp.sqrt(jnp.asarray(smoothing, sizes.dtype))
-    return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), floor)
+    return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), 100 * jnp.sqrt(eps))

@@ -157,6 +157,11 @@ def kernel_scales(pool: Pool, weights: jax.Array) -> jax.Array:
     return scale[:, None] * scale[None, :]
 
 
+def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
+    """sqrt(F_i N F_i') (n,)."""
+    return jnp.sqrt(jnp.maximum(forms(F, N), 0))
+
+
 def squared_inverse(M: jax.Array, inner: jax.Array) -> jax.Array:
     """N (k, k) = M^-1 F' F M^-1 from M and F'F."""
     solved = solver(M)
@@ -190,11 +195,6 @@ def row_sums(
     norms = d * slopes_of(F, squared_inverse(M, inner * scales) * scales)
     middle = inverse(M) * scales
     return blockwise_row_sums(lambda rows: dot(F[rows], middle), F, d, norms)
-
-
-def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
-    """sqrt(F_i N F_i') (n,)."""
-    return jnp.sqrt(jnp.maximum(forms(F, N), 0))
 
 
 def blockwise_row_sums(

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl.design._descent import Descent
-from jaxmkl.design._frame import active
+from jaxmkl.design._frame import Problem, active
 from jaxmkl.design._pool import Pool
 from jaxmkl.design._reconstruction import (
     diagonals_of,
@@ -82,31 +82,19 @@ def worth_it(pool: Pool) -> bool:
     return pool.gram is None and pool.num_points >= WORTH * size_of_set(pool)
 
 
-def by_working_sets(
-    iterate: Any,
-    pool: Pool,
-    penalty: jax.Array,
-    eps: jax.Array,
-    tolerance: Any,
-    max_iterations: int,
-) -> Found:
+def by_working_sets(iterate: Any, problem: Problem, max_iterations: int) -> Found:
     """Iterate, at last on working sets, until no point of the pool violates the conditions.
 
     Args:
-      iterate: from a pool, and by name its products, a start (m + P,) and when to stop, to a
-        descent.
-      pool: the features, of more points than a working set has.
-      penalty: lambda, a number.
-      eps: the smoothing.
-      tolerance: of the iteration.
+      iterate: from a problem, and by name its products, a start (m + P,) and when to stop, to
+        a descent.
+      problem: with the features of more points than a working set has.
       max_iterations: T.
     """
-    products = products_of(pool)
-    F, inner = products
-    n, dtype = pool.num_points, pool.dtype
-    m = size_of_set(pool)
+    pool, penalty, eps = problem.pool, problem.penalty, problem.eps
+    products = F, inner = products_of(pool)
+    n, m, dtype = pool.num_points, size_of_set(pool), pool.dtype
     diagonals = diagonals_of(pool)  # (P, n)
-    root = jnp.sqrt(eps)
 
     def started(state: Descent) -> jax.Array:
         return state.turn >= STEPS_OF_ALL
@@ -116,13 +104,13 @@ def by_working_sets(
 
     def turn(state: Found) -> Found:
         rows = jnp.sort(jax.lax.top_k(state.priority, m)[1].astype(jnp.int32))
-        part = Pool(None, pool.features[:, rows])
+        part = problem._replace(pool=Pool(None, pool.features[:, rows]))
         own = F[rows], inner
         limit = jnp.minimum(STEPS_OF_SET, max_iterations - state.turn)
         start = jnp.concatenate([state.start[rows], state.updated])
         end: Descent = iterate(part, products=own, start=start, limit=limit)
         origin, w = end.origin[:m], end.origin[m:] / jnp.sum(end.origin[m:])
-        sizes = jnp.full((n,), root).at[rows].set(end.move.point[:m])
+        sizes = jnp.full((n,), jnp.sqrt(eps)).at[rows].set(end.move.point[:m])
         scales = kernel_scales(pool, w)
         M = small_matrix(own[0], scales, 2 * origin, penalty)
         slopes = slopes_of(F, squared_inverse(M, inner * scales) * scales)
@@ -147,8 +135,8 @@ def by_working_sets(
             objective=jnp.where(inside, lowest, state.objective),
             length=state.length + end.length,
             turn=state.turn + end.turn,
-            converged=end.converged & (outside <= 1 + jnp.sqrt(tolerance)),
+            converged=end.converged & (outside <= 1 + jnp.sqrt(problem.tolerance)),
         )
 
-    first = found_of(iterate(pool, products=products, leave=started), n)
+    first = found_of(iterate(problem, products=products, leave=started), n)
     return jax.lax.while_loop(going, turn, first)

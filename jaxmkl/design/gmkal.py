@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import require
-from jaxmkl.design._descent import Descent, Move, descend, move_to
-from jaxmkl.design._frame import Design, choose, design_of, without_smoothing
+from jaxmkl.design._descent import Descent, Move, descend
+from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
 from jaxmkl.design._pool import Pool, pool_of, traced
 from jaxmkl.design._reconstruction import (
     diagonals_of,
@@ -50,26 +50,22 @@ def weights_of(errors: jax.Array) -> jax.Array:
 
 
 def iterate(
-    pool: Pool,
+    problem: Problem,
     weights: jax.Array,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
     *,
     max_iterations: int,
-    accelerate: bool = True,
     products: Any = None,
     start: jax.Array | None = None,
     **more: Any,
 ) -> Descent:
-    """The iteration from checked arguments.
+    """The iteration.
 
     Its points (n + P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
     coefficients are those that follow from its origin. What is given beside goes to
     :func:`descend`.
     """
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
+    pool, penalty = problem.pool, problem.penalty
+    n = pool.num_points
     products = products_of(pool) if products is None else products
 
     def step(x: jax.Array) -> Move:
@@ -77,7 +73,7 @@ def iterate(
         found = reconstruct(pool, products, w, 2 * sizes, penalty)
         updated = weights_of(found.errors)
         value = jnp.sum(updated**2 * found.errors)
-        move = move_to(found.norms, value, updated, sizes=sizes, penalty=penalty, eps=eps)
+        move = move_to(problem, sizes, found.norms, value, updated)
         # 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A: at most 1, and 1 where a row
         # is not zero
         norms = jnp.sqrt(found.norms)
@@ -85,44 +81,30 @@ def iterate(
         return move._replace(violation=jnp.maximum(move.violation, gap))
 
     if start is None:
-        start = jnp.concatenate([jnp.ones((n,), dtype), weights])
-    settings = {"tolerance": tolerance, "max_iterations": max_iterations}
-    return descend(step, start, **settings, **more, accelerate=accelerate)
+        start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights])
+    settings = {"tolerance": problem.tolerance, "max_iterations": max_iterations}
+    return descend(step, start, **settings, **more)
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
 def solve(
-    weights: jax.Array,
-    pool: Pool,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-    num_points: int | None,
+    weights: jax.Array, problem: Problem, *, max_iterations: int, num_points: int | None
 ) -> Design:
-    """The design of a pool from checked arguments; with one kernel it is that of CTED."""
+    """The design from weights to start from; with one kernel it is that of CTED."""
+    pool, penalty = problem.pool, problem.penalty
     n, P = pool.num_points, pool.num_kernels
-    eps = jnp.asarray(smoothing, pool.dtype)
-    settings = {"tolerance": tolerance, "max_iterations": max_iterations}
-    of = partial(iterate, weights=weights, penalty=penalty, smoothing=smoothing, **settings)
+    of = partial(iterate, weights=weights, max_iterations=max_iterations)
     if worth_it(pool):
-        last = by_working_sets(of, pool, penalty, eps, **settings)
+        last = by_working_sets(of, problem, max_iterations)
     else:
-        last = found_of(of(pool), n)
+        last = found_of(of(problem), n)
+    floor = 2 * jnp.sqrt(problem.smoothing)
+    scores = row_sums(pool, last.weights, 2 * last.origin, penalty, floor)
     # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t as 1 / e_t
     none = 1 / jnp.sum(1 / jnp.sum(diagonals_of(pool), axis=1))
-    zero = none <= without_smoothing(last.objective, last.sizes, penalty, eps)
-    return design_of(
-        row_sums(pool, last.weights, 2 * last.origin, penalty, 2 * jnp.sqrt(smoothing)),
-        last.sizes,
-        last.updated if P > 1 else jnp.ones((1,), pool.dtype),
-        last,
-        zero if P > 1 else penalty >= largest_penalty(pool),
-        none,
-        smoothing,
-        num_points,
-    )
+    updated = last.updated if P > 1 else jnp.ones((1,), pool.dtype)
+    zero = None if P > 1 else penalty >= largest_penalty(pool)
+    return design_of(problem, num_points, last, last.sizes, scores, updated, none, zero)
 
 
 def equal_weights(pool: Pool) -> jax.Array:

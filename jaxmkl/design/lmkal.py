@@ -33,8 +33,8 @@ import numpy as np
 import optax
 
 from jaxmkl._pytree import require
-from jaxmkl.design._descent import Descent, Move, descend, move_to
-from jaxmkl.design._frame import Design, choose, design_of, without_smoothing
+from jaxmkl.design._descent import Descent, Move, descend
+from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
 from jaxmkl.design._pool import Pool, pool_of, traced
 from jaxmkl.design._reconstruction import (
     HIGHEST,
@@ -89,10 +89,7 @@ def minimised(
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
-    rows_projected = jax.vmap(optax.projections.projection_simplex)
-
-    def project(Z: jax.Array) -> jax.Array:
-        return rows_projected(Z).astype(Z.dtype)
+    project = jax.vmap(optax.projections.projection_simplex)
 
     def gap_of(Z: jax.Array) -> jax.Array:
         slope = gradient(Z)
@@ -110,7 +107,7 @@ def minimised(
         return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     def turn(state: Proximal) -> Proximal:
-        new = project(state.Y - gradient(state.Y) / (state.curvature * metric))
+        new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
         step = new - state.Y
         length = jnp.sum(metric * step**2)
         slack = 1 + 100 * jnp.finfo(Z.dtype).eps
@@ -180,34 +177,24 @@ def form(
     return of_features, largest * jnp.maximum(1 - 2 * own + squares, 0)
 
 
-def iterate(
-    pool: Pool,
-    Z: jax.Array,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-) -> Descent:
-    """The iteration from checked arguments.
+def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
+    """The iteration.
 
     Its points (n + n P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
     coefficients are those that follow from its origin.
     """
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
-    one = jnp.ones((1,), dtype)
+    pool, penalty = problem.pool, problem.penalty
+    n, one = pool.num_points, jnp.ones((1,), pool.dtype)
 
     def step(x: jax.Array) -> Move:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
         found = reconstruct(of_Z, products_of(of_Z), one, 2 * sizes, penalty)
         best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
-        settings = {"sizes": sizes, "penalty": penalty, "eps": eps}
-        return move_to(found.norms, best.value, best.Z.ravel(), **settings)
+        return move_to(problem, sizes, found.norms, best.value, best.Z.ravel())
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), Z.ravel()])
-    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+    start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
+    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
 
 
 def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
@@ -218,29 +205,19 @@ def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
 def _solve(
-    Z: jax.Array,
-    pool: Pool,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-    num_points: int | None,
+    Z: jax.Array, problem: Problem, *, max_iterations: int, num_points: int | None
 ) -> Design:
-    n = pool.num_points
-    end = iterate(pool, Z, penalty, smoothing, tolerance, max_iterations=max_iterations)
-    sizes, before = parts(end.origin, n)
-    updated, weights = parts(end.move.point, n)
+    pool, n = problem.pool, problem.pool.num_points
+    end = iterate(problem, Z, max_iterations=max_iterations)
+    (sizes, before), (updated, weights) = parts(end.origin, n), parts(end.move.point, n)
     one = jnp.ones((1,), pool.dtype)
+    scores = row_sums(localized(pool, before), one, 2 * sizes, problem.penalty)
     # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it as 1 / K_t(i, i)
     diagonals = diagonals_of(pool)
     smallest = jnp.min(diagonals, axis=0, keepdims=True)
     shares = jnp.where(diagonals > 0, smallest / diagonals, 1)
     none = jnp.sum(smallest / jnp.sum(shares, axis=0, keepdims=True))
-    eps = jnp.asarray(smoothing, pool.dtype)
-    zero = none <= without_smoothing(end.objective, updated, penalty, eps)
-    scores = row_sums(localized(pool, before), one, 2 * sizes, penalty)
-    return design_of(scores, updated, weights, end, zero, none, smoothing, num_points)
+    return design_of(problem, num_points, end, updated, scores, weights, none)
 
 
 def _start(weights: Any, pool: Pool) -> jax.Array:
@@ -289,11 +266,11 @@ def lmkal(
     pool = pool_of("lmkal", grams, features, stacked=True)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
 
-    def from_start(pool: Pool, *given: Any, **static: Any) -> Design:
+    def from_start(problem: Problem, **static: Any) -> Design:
         start = initial_weights
         if start is None:
-            shortly = {"max_iterations": 500, "num_points": None}
-            start = solve(equal_weights(pool), pool, *given, **shortly).kernel_weights
-        return _solve(_start(start, pool), pool, *given, **static)
+            whole = {"max_iterations": 500, "num_points": None}
+            start = solve(equal_weights(pool), problem, **whole).kernel_weights
+        return _solve(_start(start, pool), problem, **static)
 
     return choose("lmkal", pool, from_start, largest_penalty, *settings)

@@ -24,8 +24,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design._descent import Descent, Move, descend, move_to
-from jaxmkl.design._frame import Design, choose, design_of
+from jaxmkl.design._descent import Descent, Move, descend
+from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import (
     blockwise_row_sums,
@@ -78,42 +78,32 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
 
 
-def iterate(
-    pool: Pool, penalty: jax.Array, smoothing: Any, tolerance: Any, *, max_iterations: int
-) -> Descent:
-    """The iteration from checked arguments.
+def iterate(problem: Problem, *, max_iterations: int) -> Descent:
+    """The iteration.
 
     Its points (2 n,) are the rows' sizes sqrt(|a^i|² + eps), then the lengths of the residuals.
     The last coefficients are those that follow from its origin.
     """
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
+    pool, penalty = problem.pool, problem.penalty
+    n = pool.num_points
     diagonal = diagonals_of(pool)[0]
-    floor = eps * jnp.mean(diagonal)
+    floor = problem.eps * jnp.mean(diagonal)
 
     def step(x: jax.Array) -> Move:
         sizes, lengths = x[:n], x[n:]
         norms, residuals = lengths_of(pool, 2 * sizes, 2 * penalty * lengths)
         after = jnp.sqrt(residuals + floor)
-        settings = {"sizes": sizes, "penalty": penalty, "eps": eps}
-        return move_to(norms, jnp.sum(after), after, **settings)
+        return move_to(problem, sizes, norms, jnp.sum(after), after)
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), jnp.sqrt(diagonal + floor)])
-    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+    start = jnp.concatenate([jnp.ones((n,), pool.dtype), jnp.sqrt(diagonal + floor)])
+    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
-def _solve(
-    pool: Pool,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-    num_points: int | None,
-) -> Design:
+def _solve(problem: Problem, *, max_iterations: int, num_points: int | None) -> Design:
+    pool, penalty = problem.pool, problem.penalty
     n = pool.num_points
-    end = iterate(pool, penalty, smoothing, tolerance, max_iterations=max_iterations)
+    end = iterate(problem, max_iterations=max_iterations)
     d, c = 2 * end.origin[:n], 2 * penalty * end.origin[n:]
     if pool.gram is not None:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
@@ -123,8 +113,7 @@ def _solve(
         scores = blockwise_row_sums(lambda rows: H[rows], G, d, norms)
     none = jnp.sum(jnp.sqrt(diagonals_of(pool)[0]))
     one, zero = jnp.ones((1,), pool.dtype), penalty >= _largest_penalty(pool)
-    sizes = end.move.point[:n]
-    return design_of(scores, sizes, one, end, zero, none, smoothing, num_points)
+    return design_of(problem, num_points, end, end.move.point[:n], scores, one, none, zero)
 
 
 def rrss(
@@ -145,7 +134,6 @@ def rrss(
     here are those of :func:`cted`, whose errors are raised too.
 
     Args:
-      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
       regularization: the penalty gamma as a share of the smallest one with which no point is
         chosen, max_i sqrt(sum_j K_ij² / K_jj); a number that may be traced.
       absolute: whether ``regularization`` is gamma itself.
