@@ -1,0 +1,1 @@
+"""Models: what there is to learn, and what one does with a labelled example."""
