@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, Prediction
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, inner_learner
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 __all__ = ["LabelBudget", "label_budget"]
 
@@ -45,7 +45,7 @@ class LabelBudgetState(WrapperState):
 class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
-    learner: Learner = inner_learner()
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     budget: Any = pytree.number(minimum=0.0, maximum=MOST, wanted=WANTED)
 
     def __post_init__(self) -> None:

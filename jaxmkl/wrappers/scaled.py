@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction, usable_rows
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, inner_learner
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 __all__ = ["RunningMoments", "RunningRanks", "Scaled", "Scaler", "scaled"]
 
@@ -183,7 +183,7 @@ class ScaledCode(NamedTuple):
 class Scaled(Wrapper):
     """A learner that sees its inputs through an online scaler; made by :func:`scaled`."""
 
-    learner: Learner = inner_learner()
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.RunningMoments()")
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> ScaledState:

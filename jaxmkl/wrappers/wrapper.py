@@ -5,19 +5,9 @@ from typing import Any
 import jax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, Prediction, State, require_learner
+from jaxmkl._learner import Learner, Prediction, State
 
-__all__ = ["Wrapper", "WrapperState", "inner_learner"]
-
-
-def inner_learner() -> Any:
-    """Declare the field that holds the learner inside."""
-
-    def convert(owner: Any, name: str, value: Any) -> Learner:
-        require_learner(owner, value)
-        return value
-
-    return pytree.convertible(convert)
+__all__ = ["Wrapper", "WrapperState"]
 
 
 @pytree.dataclass
