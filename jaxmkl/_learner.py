@@ -44,6 +44,7 @@ __all__ = [
     "Prediction",
     "Round",
     "State",
+    "abstract_state",
     "check_state",
     "input_bound",
     "require_learner",
@@ -515,11 +516,6 @@ def require_learner(owner: Any, learner: Any) -> None:
         pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
 
 
-def _shapes(tree: Any) -> tuple:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf).name) for leaf in leaves)
-
-
 class _Shaped(NamedTuple):
     """A learner's structure with the shapes of its leaves, by which its states are judged."""
 
@@ -528,15 +524,23 @@ class _Shaped(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def _expected(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> tuple:
+def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         made = jax.tree.unflatten(learner.structure, leaves)
         state = made.init(key, num_inputs, dtype)
         return state if capacity is None else made.enlarged(state, capacity)
 
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves]
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.tree.flatten(jax.eval_shape(start, key, leaves))
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+
+
+def abstract_state(
+    learner: Learner, num_inputs: int, dtype: str, capacity: int | None = None
+) -> Any:
+    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+    leaves, structure = jax.tree.flatten(learner)
+    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
 
 
 def check_state(learner: Learner, state: Any) -> None:
@@ -547,7 +551,8 @@ def check_state(learner: Learner, state: Any) -> None:
     except (AttributeError, IndexError, KeyError, TypeError):
         pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
         raise
-    expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
+    like = abstract_state(learner, num_inputs, dtype, capacity)
+    expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
     given = jax.tree.structure(state)
     pytree.require(
@@ -558,3 +563,6 @@ def check_state(learner: Learner, state: Any) -> None:
         same = jnp.shape(leaf) == wanted.shape
         wanted_text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        if jnp.issubdtype(wanted.dtype, jnp.floating):
+            given = jnp.result_type(leaf)
+            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)
