@@ -1,12 +1,5 @@
-"""What a learner and a kernel must keep, checked: for authors of new ones.
+"""What learners promise, checked by playing one."""
 
-    jaxmkl.testing.check_learner(my_learner)
-    jaxmkl.testing.check_kernel(my_kernel)
-
-Both raise an ``AssertionError`` whose one sentence says what is wrong, and are silent otherwise.
-"""
-
-import dataclasses
 import inspect
 import pathlib
 import tempfile
@@ -19,14 +12,11 @@ import numpy as np
 
 from jaxmkl._learner import Learner, Prediction, require_learner
 from jaxmkl.checkpoint import load, save
-from jaxmkl.features import FourierFeatures
-from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
-from jaxmkl.kernels.scaled import plain
 from jaxmkl.streaming.run import run, run_many
+from jaxmkl.testing._trees import difference, is_frozen, join, numbers, take, types
 
-__all__ = ["check_kernel", "check_learner"]
+__all__ = ["check_learner"]
 
-NUM_FEATURES = 20_000
 SIGNATURES = {
     "init": ("key", "num_inputs"),
     "predict": ("state", "x"),
@@ -88,70 +78,9 @@ def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(y > 0.1, 1.0, -1.0) if learner.task == "classification" else y
 
 
-# --- trees ---------------------------------------------------------------------------------------
-
-
-def _numbers(leaf: Any) -> np.ndarray:
-    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-
-def _difference(one: Any, other: Any, tolerance: float | None = None) -> str | None:
-    """Where two trees of arrays differ, in words; without a tolerance bit for bit."""
-    left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
-    if len(left) != len(right):
-        return f"{len(left)} arrays are {len(right)}"
-    for (path, leaf), against in zip(left, right, strict=True):
-        a, b = _numbers(leaf), _numbers(against)
-        same = a.shape == b.shape and a.dtype == b.dtype
-        if same and tolerance is not None and np.issubdtype(a.dtype, np.floating):
-            same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
-        elif same:
-            same = np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.floating))
-        if not same:
-            return f"{jax.tree_util.keystr(path) or 'the value'} is {_short(a)} and {_short(b)}"
-    return None
-
-
-def _short(array: np.ndarray) -> str:
-    if array.size > 4:
-        return f"{array.dtype} of shape {array.shape}"
-    return np.array2string(array, precision=17, separator=", ")
-
-
-def _types(tree: Any) -> dict[str, tuple]:
-    """Shape, dtype, and whether the type is weak, of each leaf by its name."""
-
-    def of(leaf: Any) -> tuple:
-        return leaf.shape, leaf.dtype, bool(getattr(leaf, "weak_type", False))
-
-    return {jax.tree_util.keystr(path): of(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
-
-
-def _take(tree: Any, row: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[row], tree)
-
-
-def _join(parts: list) -> Any:
-    """Trees (T', ...) behind one another, or numbers beside one another."""
-    return jax.tree.map(lambda *leaves: np.stack([_numbers(leaf) for leaf in leaves]), *parts)
-
-
 def _everything(output: Any) -> Any:
     """Record the diagnostics too."""
     return output
-
-
-def _is_frozen(value: Any) -> bool:
-    try:
-        value.probe_of_check = 0
-    except AttributeError:
-        return True
-    del value.probe_of_check
-    return False
-
-
-# --- learners ------------------------------------------------------------------------------------
 
 
 class _Round(NamedTuple):
@@ -173,7 +102,7 @@ def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> Any:
 @jax.jit
 def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> _Round:
     stepped, output = learner.step(state, (x, y))
-    code = _take(learner.encode_block(state, x[None]), 0)
+    code = take(learner.encode_block(state, x[None]), 0)
     return _Round(
         prediction=learner.predict(state, x),
         updated=learner.update(state, x, y),
@@ -209,8 +138,8 @@ class _LearnerCheck:
 
     def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
         """Raise with this sentence unless two trees are equal."""
-        difference = _difference(one, other, tolerance)
-        self.require(difference is None, f"{text}; {difference}")
+        found = difference(one, other, tolerance)
+        self.require(found is None, f"{text}; {found}")
 
     def is_a_value(self) -> None:
         """A frozen pytree with the methods of the protocol."""
@@ -220,7 +149,7 @@ class _LearnerCheck:
         except ValueError as error:
             raise AssertionError(str(error)) from None
         text = "a learner must be frozen, as jaxmkl.pytree.dataclass makes it"
-        self.require(_is_frozen(learner), text)
+        self.require(is_frozen(learner), text)
         leaves, structure = jax.tree.flatten(learner)
         again = jax.tree.unflatten(structure, leaves)
         self.require(repr(again) == repr(learner), "rebuilt from its leaves it is another learner")
@@ -254,15 +183,15 @@ class _LearnerCheck:
             given = learner.num_inputs(state), learner.dtype(state)
             good = given == (num_inputs, dtype)
             self.require(good, f"num_inputs and dtype must be those of init; got {given}")
-            types = _types(state)
+            before = types(state)
             x = jax.ShapeDtypeStruct((num_inputs,), dtype)
             # a label is a whole number here: it must not show in the state
             after, output = jax.eval_shape(lambda s, x: learner.step(s, (x, 1)), state, x)
-            after_types = _types(after)
-            self.require(list(after_types) == list(types), "step must keep the state's tree")
-            for name, kind in types.items():
-                text = f"the state's {name} must keep its type {kind}; got {after_types[name]}"
-                self.require(after_types[name] == kind, text)
+            kept = types(after)
+            self.require(list(kept) == list(before), "step must keep the state's tree")
+            for name, kind in before.items():
+                text = f"the state's {name} must keep its type {kind}; got {kept[name]}"
+                self.require(kept[name] == kind, text)
                 self.require(not kind[2], f"the state's {name} must not be of a weak type")
                 floating = jnp.issubdtype(kind[1], jnp.floating)
                 text = f"the state's {name} must be of the state's dtype {dtype}; got {kind[1]}"
@@ -285,7 +214,7 @@ class _LearnerCheck:
             played = _play(self.learner, state, x, label)
             state = played.stepped
             outputs.append(played.output)
-        return state, _join(outputs)
+        return state, join(outputs)
 
     def plays(self, X: np.ndarray, y: np.ndarray) -> _Played:
         """Predict, update, skip and step agree, and see no label before its time."""
@@ -313,7 +242,7 @@ class _LearnerCheck:
                 self.equal(seen, (output._replace(loss=0.0), prediction), text)
             state = played.stepped
             outputs.append(output)
-        played = _Played(X, y, start, state, _join(outputs))
+        played = _Played(X, y, start, state, join(outputs))
         for field in ("prediction", "loss"):
             finite = np.isfinite(getattr(played.outputs, field)).all()
             self.require(finite, f"on finite examples every {field} must be finite")
@@ -340,7 +269,7 @@ class _LearnerCheck:
         finite = np.isfinite(outputs.loss[others]).all()
         self.require(finite, "an example of NaN or infinity must not poison later losses")
         for path, leaf in jax.tree.leaves_with_path(state):
-            clean = not np.isnan(np.asarray(_numbers(leaf), np.float64)).any()
+            clean = not np.isnan(np.asarray(numbers(leaf), np.float64)).any()
             name = jax.tree_util.keystr(path)
             self.require(clean, f"an example of NaN or infinity poisons the state's {name}")
         number = len(bad_inputs) + int(outputs.queried[bad_labels].sum())
@@ -395,193 +324,9 @@ class _LearnerCheck:
         _, together = run_many(
             self.learner, keys, X, y, permute=False, block_size=block_size, record=_everything
         )
+        together = jax.tree.map(numbers, together)
         for row in range(len(keys)):
             start = self.begin(X.shape[1], jax.random.fold_in(keys[row], 0))
             _, alone = self.scan(start, X, y)
             text = f"runs of many seeds in blocks of {block_size} must be those of each alone"
-            self.equal(_take(together, row), alone, text, self.tolerance)
-
-
-# --- kernels -------------------------------------------------------------------------------------
-
-
-def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9) -> None:
-    """Raise unless a kernel keeps what kernels promise.
-
-    It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
-    diagonal that it says; kernels that are stacked, as many as there are points too, are those
-    one by one, and lists of parameters are taken; derivatives are finite where points coincide;
-    it may stand in a dictionary; where it says its spectrum, Fourier features agree with it. All
-    in double precision.
-
-    Args:
-      kernel: one kernel or several.
-      num_inputs: D, where it has parameters for each input.
-      tolerance: absolute and relative, of what is equal to rounding.
-
-    Raises:
-      AssertionError: for the first promise that is broken.
-
-    >>> import jaxmkl
-    >>> check_kernel(jaxmkl.Cauchy([0.5, 2.0]) + jaxmkl.Polynomial(2, 1.0))
-    """
-    with jax.enable_x64(True):
-        check = _KernelCheck(kernel, tolerance)
-        X = np.random.default_rng(0).normal(size=(7, num_inputs))
-        try:
-            check.is_a_value()
-            check.has_gram_matrices(X)
-            check.may_be_stacked(X)
-            check.has_derivatives(X)
-            check.has_company(X)
-            check.has_features(X)
-        except NotImplementedError as error:
-            raise AssertionError(str(error)) from error
-
-
-@jax.jit
-def _gram(kernel: Kernel, X: jax.Array) -> jax.Array:
-    return kernel.gram(X)
-
-
-@jax.jit
-def _matrices(kernel: Kernel, X: jax.Array, which: jax.Array) -> dict[str, jax.Array]:
-    """What a kernel makes of some points, in all ways."""
-    products = pairwise_products(X, X)
-    return {
-        "gram": kernel.gram(X),
-        "columns": kernel.gram(X, X[:4]),
-        "own": plain(kernel.diagonal_codes(X), kernel.exponential),
-        "codes": kernel.codes(products),
-        "column_codes": kernel.column_codes(products, which),
-    }
-
-
-@jax.jit
-def _derivatives(kernel: Kernel, X: jax.Array) -> tuple[Kernel, jax.Array]:
-    return jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=(0, 1))(kernel, X)
-
-
-@jax.jit
-def _approximated(kernel: Kernel, X: jax.Array) -> jax.Array:
-    """The Gram matrices by Fourier features."""
-    features = FourierFeatures(NUM_FEATURES, scale="mean")
-    frequencies = features.init(jax.random.key(0), kernel, X.shape[1], X.dtype)
-    z = jnp.swapaxes(features(kernel, frequencies, X), 0, 1)
-    return z @ jnp.swapaxes(z, 1, 2)
-
-
-class _KernelCheck:
-    """The promises of a kernel, one method each."""
-
-    def __init__(self, kernel: Kernel, tolerance: float):
-        self.kernel = kernel
-        self.name = type(kernel).__name__
-        self.tolerance = tolerance
-
-    def require(self, condition: Any, text: str) -> None:
-        """Raise with the kernel's name and this sentence."""
-        if not condition:
-            raise AssertionError(f"{self.name}: {text}")
-
-    def close(self, one: Any, other: Any, text: str) -> None:
-        """Raise with this sentence unless two arrays are equal to rounding."""
-        one, other = np.asarray(one), np.asarray(other)
-        same = one.shape == other.shape
-        same = same and np.allclose(one, other, rtol=self.tolerance, atol=self.tolerance)
-        self.require(same, f"{text}; got {_short(one)} and {_short(other)}")
-
-    def is_a_value(self) -> None:
-        """A frozen pytree, and a kernel."""
-        kernel = self.kernel
-        self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.Kernel")
-        opaque = any(isinstance(leaf, Kernel) for leaf in jax.tree.leaves(kernel))
-        text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
-        self.require(not opaque, text)
-        self.require(
-            _is_frozen(kernel), "a kernel must be frozen, as jaxmkl.pytree.dataclass does"
-        )
-        P = kernel.num_kernels
-        good = isinstance(P, int) and P >= 1
-        self.require(good, f"num_kernels must be an integer of at least 1; got {P!r}")
-
-    def has_gram_matrices(self, X: np.ndarray) -> None:
-        """Symmetric, positive semidefinite, and with the diagonal that is said."""
-        kernel, (n, P) = self.kernel, (len(X), self.kernel.num_kernels)
-        which = np.arange(n) % P
-        made = _matrices(kernel, X, which)
-        K = made["gram"]
-        given = f"{K.dtype} of shape {K.shape}"
-        good = K.shape == (P, n, n) and K.dtype == np.float64
-        self.require(good, f"gram(X) must be float64 of shape {(P, n, n)}; got {given}")
-        self.close(made["columns"], K[:, :, :4], "gram(X, Y) must be columns of gram(X)")
-        self.require(np.isfinite(K).all(), "kernel values must be finite")
-        self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
-        values = np.linalg.eigvalsh(K)
-        least = (values[:, 0] / np.maximum(values[:, -1], 1e-300)).min()
-        text = f"a Gram matrix must be positive semidefinite; an eigenvalue is {least:.3g} of"
-        self.require(least > -1e-9, f"{text} the largest")
-        own = np.diagonal(K, axis1=1, axis2=2)
-        self.close(made["own"], own, "diagonal_codes must be those of the diagonal")
-        text = "column_codes must be those columns of codes"
-        codes = np.asarray(made["codes"])[which, :, np.arange(n)].T
-        self.close(made["column_codes"], codes, text)
-
-    def may_be_stacked(self, X: np.ndarray) -> None:
-        """Kernels together are the kernels one by one: those that are, and some made here."""
-        P = self.kernel.num_kernels
-
-        def one_of(p: int) -> Any:
-            def cut(leaf: Any) -> Any:
-                return leaf[p : p + 1] if np.shape(leaf)[:1] == (P,) else leaf
-
-            return jax.tree.map(cut, self.kernel)
-
-        if P > 1 and one_of(0).num_kernels == 1:
-            alone = np.concatenate([_gram(one_of(p), X) for p in range(P)])
-            self.close(_gram(self.kernel, X), alone, "stacked kernels must be those one by one")
-        if P > 1 or not dataclasses.is_dataclass(self.kernel):
-            return
-        factors = 1.0 + 0.25 * np.arange(len(X))
-        for field in dataclasses.fields(self.kernel):
-            value = getattr(self.kernel, field.name)
-            if not isinstance(value, float | int) or field.metadata.get("static"):
-                continue
-            several = [float(value) * factor for factor in factors]
-            text = f"several values of {field.name} must be that many kernels, or be refused by a"
-            try:
-                stack = dataclasses.replace(self.kernel, **{field.name: several})
-            except ValueError:
-                continue
-            try:
-                together = _gram(stack, X)
-            except Exception as error:
-                message = f"{text} ValueError where the kernel is made; got {error!r}"
-                raise AssertionError(f"{self.name}: {message}") from error
-            single = (dataclasses.replace(self.kernel, **{field.name: v}) for v in several)
-            alone = np.concatenate([_gram(kernel, X) for kernel in single])
-            self.close(together, alone, f"{text} ValueError")
-
-    def has_derivatives(self, X: np.ndarray) -> None:
-        """Finite ones, by points and by parameters, where points coincide."""
-        twice = np.concatenate([X[:3], X[:3]])
-        for path, leaf in jax.tree.leaves_with_path(_derivatives(self.kernel, twice)):
-            finite = np.isfinite(leaf).all()
-            name = "the points" if path[0].idx else jax.tree_util.keystr(path[1:])
-            self.require(finite, f"the derivative by {name} must be finite where points coincide")
-
-    def has_company(self, X: np.ndarray) -> None:
-        """In a dictionary it is what it is alone."""
-        other = Gaussian(1.3)
-        together = _gram(KernelDictionary((other, self.kernel)), X)
-        alone = np.concatenate([_gram(other, X), _gram(self.kernel, X)])
-        self.close(together, alone, "in a KernelDictionary a kernel must be what it is alone")
-
-    def has_features(self, X: np.ndarray) -> None:
-        """Fourier features agree with the kernel to sampling error, if it says its spectrum."""
-        if self.kernel.without_spectrum:
-            return
-        error = np.abs(_approximated(self.kernel, X) - _gram(self.kernel, X)).max()
-        # a mean of cosines: 6 standard errors of at most sqrt(1 / 2 F) and more
-        text = "Fourier features must approximate the kernel: its spectral_scale is another's"
-        self.require(error < 6 / np.sqrt(NUM_FEATURES), f"{text} (error {error:.3g})")
+            self.equal(take(together, row), alone, text, self.tolerance)
