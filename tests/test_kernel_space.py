@@ -26,7 +26,6 @@ from selection_streams import (
 )
 
 import jaxmkl
-from jaxmkl.kernel_space import draw_start, kernel_values
 
 SMALL_PROGRAMS = True
 
@@ -63,14 +62,14 @@ def test_values_and_derivatives_are_the_oracles(name, x64):
     space, plain, theta_of = SPACES[name]
     rng = np.random.default_rng(0)
     rows, x = rng.normal(size=(4, NUM_INPUTS)), rng.normal(size=NUM_INPUTS)
-    start = draw_start(space, jax.random.key(0), NUM_INPUTS, jnp.float64)
+    start = space.draw_start(jax.random.key(0), NUM_INPUTS, jnp.float64)
     leaves, tree = jax.tree.flatten(start)
     moved = [leaf + 0.1 * rng.random(leaf.shape) for leaf in leaves]
     coordinates = jax.tree.unflatten(tree, moved)
     theta = theta_of(coordinates)
 
     def values(coordinates):
-        return kernel_values(space, space.codes(coordinates, x, jnp.asarray(rows)))
+        return space.values(coordinates, x, jnp.asarray(rows)).plain()
 
     kernel = plain["kernel"]
     np.testing.assert_allclose(values(coordinates), kernel.values(theta, rows, x), rtol=1e-12)
@@ -108,7 +107,7 @@ def test_every_start_is_drawn():
     space = jaxmkl.GaussianWidths(start=(0.5, 1.0, 2.0))
     assert space.num_starts == 3
     assert jaxmkl.GaussianWidths().num_starts == 7
-    draw = jax.vmap(lambda key: draw_start(space, key, NUM_INPUTS, jnp.float32))
+    draw = jax.vmap(lambda key: space.draw_start(key, NUM_INPUTS, jnp.float32))
     drawn = np.asarray(space.parameters(draw(jax.random.split(jax.random.key(0), 600))))
     values, counts = np.unique(np.round(drawn, 5), return_counts=True)
     assert values.tolist() == [0.5, 1.0, 2.0]
