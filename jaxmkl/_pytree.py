@@ -250,7 +250,7 @@ def dataclass(cls: C) -> C:
         ...
     ValueError: Step: rates must be a positive finite number or several; got -1.0
     """
-    own = cls.__dict__.get("__post_init__")
+    own = getattr(cls, "__post_init__", None)
 
     def __post_init__(self: Any) -> None:
         _convert(self)

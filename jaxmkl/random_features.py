@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import pytree
-from jaxmkl.kernels import Kernel, ShiftInvariantKernel
+from jaxmkl.kernels import Kernel
 
 __all__ = ["FourierFeatures"]
 
@@ -63,7 +63,7 @@ class FourierFeatures:
         return float(self.num_features) if self.scale == "sum" else 1.0
 
     def init(
-        self, key: jax.Array, kernels: ShiftInvariantKernel, num_inputs: int, dtype: Any = None
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
     ) -> jax.Array:
         """Draw the frequencies (P, F, D) for bandwidth 1."""
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
@@ -76,15 +76,15 @@ class FourierFeatures:
             num_blocks = -(-F // D)
             blocks = jax.random.orthogonal(rotation_key, D, shape=(P, num_blocks), dtype=dtype)
             directions = lengths * blocks.reshape(P, num_blocks * D, D)[:, :F]
-        return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
+        return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]  # type: ignore[attr-defined]
 
     def __call__(
-        self, kernels: ShiftInvariantKernel, frequencies: jax.Array, X: jax.Array
+        self, kernels: Kernel, frequencies: jax.Array, X: jax.Array
     ) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
         P, F, D = frequencies.shape
-        scaled = frequencies * kernels.frequency_scale(X.dtype)[:, None, None]
+        scaled = frequencies * kernels.frequency_scale(X.dtype)[:, None, :]  # type: ignore[attr-defined]
         phases = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
         phases = phases.reshape(-1, P, F)
         z = jnp.concatenate([jnp.sin(phases), jnp.cos(phases)], axis=-1)
@@ -94,10 +94,10 @@ class FourierFeatures:
 def require_shift_invariant(owner: str, kernels: Kernel) -> None:
     """Raise unless every kernel has Fourier features."""
     pytree.require(
-        isinstance(kernels, ShiftInvariantKernel),
+        isinstance(kernels, Kernel) and not kernels.without_spectrum,
         owner,
         "kernels",
         kernels,
-        "shift-invariant (Gaussian, Laplacian, Cauchy, or a KernelDictionary of these)",
+        "shift-invariant, with a known spectrum (Gaussian, Laplacian, Cauchy, or a "
+        "KernelDictionary of these)",
     )
-    kernels.frequency_scale(jnp.float32)  # type: ignore[attr-defined]

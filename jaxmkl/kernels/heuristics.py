@@ -1,0 +1,85 @@
+"""How well kernels fit labels, and a bandwidth to start from."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl.kernels.kernel import Kernel
+from jaxmkl.kernels.products import pairwise_products
+
+__all__ = ["kernel_alignment", "median_distance"]
+
+# So many rows of a Gram matrix are made at a time.
+_ROWS_AT_ONCE = 128
+
+
+def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
+    """Alignment (P,) of each kernel with the labels y (n,) of the rows of ``X`` (n, D).
+
+        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²))
+
+    Rows are met in blocks, so that no (n, n) matrix is made.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    References:
+      Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
+
+    >>> import jax.numpy as jnp
+    >>> from jaxmkl import Gaussian
+    >>> X, y = jnp.array([[0.0], [0.1], [3.0], [3.1]]), jnp.array([1.0, 1.0, -1.0, -1.0])
+    >>> kernel_alignment(Gaussian([0.01, 1.0, 100.0]), X, y).round(2)
+    Array([0.5, 0.7, 0. ], dtype=float32)
+    """
+    X = jnp.asarray(X)
+    y = jnp.asarray(y).astype(X.dtype)
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"kernel_alignment: X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
+        )
+    n = X.shape[0]
+    B = min(_ROWS_AT_ONCE, n)
+    padding = -n % B
+    rows = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, B, X.shape[1])
+    there = jnp.pad(jnp.ones((n,), X.dtype), (0, padding)).reshape(-1, B)
+    labels = jnp.pad(y, (0, padding)).reshape(-1, B)
+
+    def add(sums: tuple, block: tuple) -> tuple[tuple, None]:
+        x, label, present = block
+        k = kernels.evaluate(pairwise_products(x, X)) * present[None, :, None]
+        along = jnp.einsum("pbn,b,n->p", k, label, y, precision=jax.lax.Precision.HIGHEST)
+        return (sums[0] + along, sums[1] + jnp.sum(k**2, axis=(1, 2))), None
+
+    zero = jnp.zeros((kernels.num_kernels,), X.dtype)
+    (along, squares), _ = jax.lax.scan(add, (zero, zero), (rows, labels, there))
+    return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))
+
+
+def median_distance(X: Any, most: int = 1000) -> float:
+    """Median Euclidean distance of the rows of ``X`` (n, D), a bandwidth to start from.
+
+    Args:
+      X: at least two rows, finite.
+      most: of more rows than these, so many at even distances are taken.
+
+    Raises:
+      ValueError: for a shape that does not fit, or rows that are all the same.
+
+    >>> import numpy as np
+    >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    5.0
+    """
+    X = np.asarray(X)
+    if X.ndim != 2 or len(X) < 2:
+        raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
+    rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
+    squares = np.asarray(pairwise_products(jnp.asarray(rows), jnp.asarray(rows)).squared_distance)
+    above = squares[np.triu_indices(len(rows), 1)]
+    # where more than half are 0, of the others
+    median = np.median(above) or np.median(above[above > 0] if (above > 0).any() else above)
+    if not (np.isfinite(median) and median > 0):
+        raise ValueError("median_distance: X must have finite rows that are not all the same")
+    return float(np.sqrt(median))

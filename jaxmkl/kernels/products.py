@@ -1,0 +1,132 @@
+"""What all kernels of a dictionary are evaluated from: inner products and squared distances."""
+
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+__all__ = ["Products", "of_themselves", "pairwise_products"]
+
+# So many inputs at a time are subtracted, squared and summed.
+_INPUTS_AT_ONCE = 32
+# Squared distances below this share of the squared norms are not left to the expansion.
+_CLOSE = 1 / 256
+
+
+class Products(NamedTuple):
+    """What kernels are evaluated from: two matrices of shape (n, m), and the rows behind them.
+
+    Attributes:
+      inner: inner products x·y.
+      squared_distance: |x - y|².
+      X: the rows (n, D), or None where each pair is a point and itself.
+      Y: the rows (m, D), or None.
+    """
+
+    inner: Any
+    squared_distance: Any
+    X: Any = None
+    Y: Any = None
+
+    def weighted_distance(self, weights: jax.Array) -> jax.Array:
+        """Σ_d w_d (x_d - y_d)², for weights (P, D) of P kernels: (P, n, m)."""
+        if self.X is None:
+            return jnp.zeros((weights.shape[0], *self.squared_distance.shape), weights.dtype)
+        return jax.vmap(lambda w: _summed_differences(self.X, self.Y, w[None, :]))(weights)
+
+    def weighted_column_distance(self, weights: jax.Array) -> jax.Array:
+        """Σ_d w_jd (x_d - y_jd)², for weights (m, D), those of each column: (n, m)."""
+        if self.X is None:
+            return jnp.zeros_like(self.squared_distance)
+        return _summed_differences(self.X, self.Y, weights)
+
+
+def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) -> Products:
+    """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
+
+    The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it loses
+    near duplicates of large norm, which narrow kernels live on. So up to 32 inputs, differences
+    are squared and summed. Beyond, the expansion is used where it is exact (whole numbers of
+    moderate size) or where no distance is small against the norms; else differences again.
+
+    With ``used_once``, distances may be computed anew by each of several users, which is faster
+    for a single one.
+
+    >>> import jax.numpy as jnp
+    >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
+    Array([[25.]], dtype=float32)
+    """
+    chex.assert_rank([X, Y], 2)
+    chex.assert_equal_shape_suffix([X, Y], 1)
+    return Products(_inner(X, Y), _squared_distances(used_once, X, Y), X, Y)
+
+
+def of_themselves(X: jax.Array) -> Products:
+    """Products (n, 1) of each row of ``X`` (n, D) with itself."""
+    square = jnp.sum(X**2, axis=1, keepdims=True)
+    return Products(square, jnp.zeros_like(square))
+
+
+def _inner(X: jax.Array, Y: jax.Array) -> jax.Array:
+    return jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Squared distances (n, m)."""
+    if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
+        # one term after the other: XLA makes one loop of this and of what follows
+        columns = zip(X.T, Y.T, strict=True)
+        return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
+    if X.shape[1] <= _INPUTS_AT_ONCE:
+        return _summed_differences(X, Y)
+    norms = jnp.sum(X**2, axis=1), jnp.sum(Y**2, axis=1)
+    total = norms[0][:, None] + norms[1][None, :]
+    expanded = jnp.maximum(total - 2.0 * _inner(X, Y), 0.0)
+    whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Y) == Y)
+    # squares and products of whole numbers are whole: exact as long as the mantissa holds them
+    exact = whole & (jnp.max(norms[0]) + jnp.max(norms[1]) < 0.5 / jnp.finfo(X.dtype).eps)
+    doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
+
+    def again(turn: jax.Array, _: jax.Array) -> jax.Array:
+        # the turn is 0; what depended on nothing of the loop would be moved out of it
+        zero = turn.astype(X.dtype)
+        return _summed_differences(X + zero, Y + zero)
+
+    # a loop of no turn or one: mapped over runs, it turns only if one of them needs it
+    return jax.lax.fori_loop(0, doubtful.astype(jnp.int32), again, expanded)
+
+
+@_squared_distances.defjvp
+def _squared_distances_jvp(
+    used_once: bool, primals: Any, tangents: Any
+) -> tuple[jax.Array, jax.Array]:
+    (X, Y), (dX, dY) = primals, tangents
+    # of Σ (x - y)², 2 (x - y)·(dx - dy), as matrix products
+    own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
+    return _squared_distances(used_once, X, Y), 2.0 * (own - _inner(dX, Y) - _inner(X, dY))
+
+
+def _summed_differences(X: jax.Array, Y: jax.Array, weights: Any = None) -> jax.Array:
+    """Sums (n, m) of squared differences, some columns at a time, weighted by (1 or m, D)."""
+
+    def sums(x: jax.Array, y: jax.Array, w: Any) -> jax.Array:
+        squares = (x[:, None, :] - y[None, :, :]) ** 2
+        # the product before the sum: of a sum that overflows, no derivative would be finite
+        return jnp.sum(squares if w is None else w[None, :, :] * squares, axis=-1)
+
+    if X.shape[1] <= _INPUTS_AT_ONCE or X.shape[0] == 1:
+        return sums(X, Y, weights)
+
+    def parts(Z: jax.Array) -> jax.Array:
+        """The columns in equal parts, filled up with zeros: (parts, rows, columns)."""
+        padded = jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _INPUTS_AT_ONCE)))
+        return jnp.moveaxis(padded.reshape(Z.shape[0], -1, _INPUTS_AT_ONCE), 1, 0)
+
+    def add(total: jax.Array, part: Any) -> tuple[jax.Array, None]:
+        return total + sums(*part), None
+
+    zero = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
+    return jax.lax.scan(add, zero, jax.tree.map(parts, (X, Y, weights)))[0]

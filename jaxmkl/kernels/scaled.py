@@ -1,0 +1,158 @@
+"""Numbers that may be too small for their dtype: a mantissa and an exponent each.
+
+Narrow Gaussians of far points are smaller than the smallest float32, and yet the sign of a sum of
+them decides what a perceptron does; in double precision they count down to 4.9e-324. So a kernel
+that is exp(-u) is handled by its exponent u, and sums of such values are kept as m exp(-u), u the
+smallest exponent of the sum. Terms with u > 745.13 are zero in every precision; a sum too small
+for its dtype becomes the smallest number of its sign. Without this, float32 runs keep up to 15 %
+more supports than float64 ones.
+
+Kernels say one number a value, its *code*: u of kernels that are exp(-u), the value of the others;
+which of them are, is known before any program runs. :func:`unpacked` makes both parts of codes.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+
+__all__ = ["Scaled", "bounded", "nothing", "plain", "unpacked"]
+
+# exp(-u) is zero in double precision above this.
+_VANISHED = 745.13
+# Stands for the exponent of an empty sum; no exponent is larger.
+_NOTHING = 1e30
+
+
+@pytree.dataclass
+class Scaled:
+    """Numbers m exp(-u), elementwise.
+
+    Args:
+      mantissa: m, or None where all are 1.
+      exponent: u, or None where all are 0: then these are plain numbers.
+
+    >>> import jax.numpy as jnp
+    >>> far = Scaled(None, jnp.array([800.0, 500.0, 501.0]))  # all of them 0 in float32
+    >>> total = far.weighted_sum(jnp.array([9.0, 1.0, -2.0]))
+    >>> total.mantissa, total.exponent  # 1 - 2/e; the first vanishes in float64 too
+    (Array(0.2642..., dtype=float32), Array(500., dtype=float32))
+    >>> (far * far).exponent
+    Array([1600., 1000., 1002.], dtype=float32)
+    """
+
+    mantissa: Any
+    exponent: Any
+
+    def __mul__(self, other: "Scaled") -> "Scaled":
+        """The products: mantissas multiply, exponents add."""
+        both = zip((jnp.multiply, jnp.add), self._parts, other._parts, strict=True)
+        return Scaled(*(b if a is None else a if b is None else f(a, b) for f, a, b in both))
+
+    @property
+    def _parts(self) -> tuple[Any, Any]:
+        return self.mantissa, self.exponent
+
+    def smallest_exponent(self, live: jax.Array) -> jax.Array:
+        """The smallest exponent along the last axis of what is ``live``; large if nothing is."""
+        if self.exponent is None:
+            return jnp.zeros_like(self.mantissa[..., 0])
+        return jax.lax.stop_gradient(jnp.min(jnp.where(live, self.exponent, _NOTHING), axis=-1))
+
+    def times_exp(self, exponent: jax.Array) -> jax.Array:
+        """Plain numbers m exp(exponent - u), for an exponent of at most u where it matters.
+
+        A term with u below that, which has no coefficient then, does not overflow.
+        """
+        if self.exponent is None:
+            return self.mantissa
+        difference = exponent - self.exponent
+        # not a minimum: at the smallest exponent its derivative would be halved
+        difference = jnp.where(difference <= 0, difference, 0.0)
+        decaying = jnp.where(self.exponent > _VANISHED, 0.0, jnp.exp(difference))
+        return decaying if self.mantissa is None else self.mantissa * decaying
+
+    def weighted_sum(self, weights: jax.Array, start: "Scaled | None" = None) -> "Scaled":
+        """Σ_j w_j m_j exp(-u_j) along the last axis, and ``start``.
+
+        Its exponent is the smallest one of the terms, and a constant to derivatives. Terms with
+        a weight of 0 say nothing, whatever they are.
+        """
+        live = weights != 0
+        if self.exponent is None:
+            value = jnp.sum(jnp.where(live, weights * self.mantissa, 0.0), axis=-1)
+            return Scaled(value if start is None else value + start.mantissa, None)
+        exponent = self.smallest_exponent(live)
+        if start is not None:
+            exponent = jnp.minimum(exponent, jax.lax.stop_gradient(start.exponent))
+        terms = self.times_exp(exponent[..., None])
+        value = jnp.sum(jnp.where(live, weights * terms, 0.0), axis=-1)
+        if start is not None:
+            value = value + start.mantissa * jnp.exp(exponent - start.exponent)
+        return Scaled(value, exponent)
+
+    def value(self) -> jax.Array:
+        """Plain numbers; what is too small becomes the smallest number of its sign."""
+        if self.exponent is None:
+            return self.mantissa
+        there = jnp.where(self.exponent > _VANISHED, 0.0, 1.0)
+        mantissa = there.astype(self.exponent.dtype) if self.mantissa is None else self.mantissa
+        value = mantissa * jnp.exp(-self.exponent)
+        tiny = jnp.finfo(value.dtype).tiny
+        small = (mantissa != 0) & (jnp.abs(value) < tiny)
+        return jnp.where(small, jnp.sign(mantissa) * tiny, value)
+
+
+def nothing(like: jax.Array) -> Scaled:
+    """Empty sums, as many as ``like`` has elements."""
+    return Scaled(jnp.zeros_like(like), jnp.full_like(like, _NOTHING))
+
+
+def bounded(values: jax.Array) -> jax.Array:
+    """Values, so large at most that a million of them add up; NaN becomes 0."""
+    bound = 1e-6 * float(jnp.finfo(values.dtype).max)
+    return jnp.clip(jnp.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound), -bound, bound)
+
+
+def _along(exponential: tuple[bool, ...], ndim: int, axis: int) -> np.ndarray:
+    """Which kernels are exp(-u), shaped to go with an array that has kernels along ``axis``."""
+    shape = [1] * ndim
+    shape[axis] = len(exponential)
+    return np.array(exponential).reshape(shape)
+
+
+def unpacked(codes: jax.Array, exponential: tuple[bool, ...], axis: int = 0) -> Scaled:
+    """Codes as numbers m exp(-u); kernels lie along ``axis``, and ``exponential`` says which."""
+    if all(exponential):
+        return Scaled(None, codes)
+    if not any(exponential):
+        return Scaled(codes, None)
+    decays = _along(exponential, codes.ndim, axis)
+    return Scaled(jnp.where(decays, 1.0, codes), jnp.where(decays, codes, 0.0))
+
+
+def plain(codes: jax.Array, exponential: Any, axis: int = 0) -> jax.Array:
+    """Codes as plain values, 0 where they are too small.
+
+    ``exponential`` says which kernels along ``axis`` are exp(-u); or it is an array that goes
+    with the codes.
+    """
+    if isinstance(exponential, tuple):
+        if not any(exponential):
+            return codes
+        if all(exponential):
+            return jnp.exp(-codes)
+        exponential = _along(exponential, codes.ndim, axis)
+    return jnp.where(exponential, jnp.exp(-jnp.where(exponential, codes, 0.0)), codes)
+
+
+def finite(codes: jax.Array, exponential: tuple[bool, ...], axis: int = 0) -> jax.Array:
+    """Codes, bounded where they are values; kernels lie along ``axis``."""
+    if all(exponential):
+        return codes
+    if not any(exponential):
+        return bounded(codes)
+    return jnp.where(_along(exponential, codes.ndim, axis), codes, bounded(codes))

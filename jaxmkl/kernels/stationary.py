@@ -1,0 +1,233 @@
+"""Kernels of the distance: Gaussian, Laplacian, Cauchy, and a base for others.
+
+    Gaussian     k(x, x') = exp(-r² / (2 b²))
+    Laplacian    k(x, x') = exp(-r / b)
+    Cauchy       k(x, x') = 1 / (1 + r² / b²)
+
+with r the Euclidean distance and b the bandwidth. Their spectral densities (Rahimi and Recht,
+2007) are scale mixtures of Gaussians: a frequency is ``s g / b`` with g ~ N(0, I) and a random
+scale s that is 1 (Gaussian), 1/|u| with u ~ N(0, 1) (Laplacian) or sqrt(2 e) with e ~ Exp(1)
+(Cauchy).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels.kernel import Kernel
+from jaxmkl.kernels.products import Products
+
+__all__ = ["Cauchy", "Gaussian", "Laplacian", "Stacked", "Stationary"]
+
+
+class Stacked(Kernel):
+    """Kernels of one family that differ in parameters: numbers, or arrays (P,).
+
+    A subclass computes codes elementwise, by the method ``profile`` of something; there each
+    parameter has a shape that goes with the argument.
+    """
+
+    # whether the profile is the exponent u of a kernel exp(-u)
+    profile_is_exponent = False
+    # parameters that may have a second axis, one number for each input
+    _per_input: tuple[str, ...] = ()
+
+    def profile(self, u: jax.Array) -> jax.Array:
+        """The codes of ``u``, elementwise."""
+        pytree.abstract(self, "profile")
+
+    def __post_init__(self) -> None:
+        for name, value in self._parameters().items():
+            shape = jnp.shape(value)
+            good = len(shape) <= 1 + (name in self._per_input)
+            good = good and (not shape or shape[0] in (1, self.num_kernels))
+            wanted = f"a number or one for each of the {self.num_kernels} kernels"
+            pytree.require(good, self, name, value, wanted)
+
+    def _parameters(self) -> dict[str, Any]:
+        """The fields that are no part of the structure."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {f.name: getattr(self, f.name) for f in fields if not f.metadata.get("static")}
+
+    @property
+    def num_kernels(self) -> int:
+        """Number of kernels P."""
+        shapes = [jnp.shape(value) for value in self._parameters().values()]
+        return max((shape[0] for shape in shapes if shape), default=1)
+
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        """All of them, or none."""
+        return (self.profile_is_exponent,) * self.num_kernels
+
+    def _spread(self, place: Callable[[jax.Array], jax.Array], dtype: Any) -> Any:
+        """This with the parameters (P,) in the place that ``place`` gives them."""
+        P = self.num_kernels
+
+        def placed(value: Any) -> jax.Array:
+            value = jnp.asarray(value, dtype)
+            return place(jnp.broadcast_to(value, (P,))) if value.ndim == 1 else value
+
+        return jax.tree.map(placed, self)
+
+
+def _along_kernels(parameter: jax.Array) -> jax.Array:
+    """Parameters (P,) to go with codes (P, n, m)."""
+    return parameter[:, None, None]
+
+
+def _along_columns(index: jax.Array) -> Callable[[jax.Array], jax.Array]:
+    """Parameters (P,) to go with codes (n, m) of the kernels ``index`` (m,)."""
+    return lambda parameter: parameter[index][None, :]
+
+
+@pytree.dataclass
+class Stationary(Stacked):
+    """Base of kernels of the distance in units of a bandwidth.
+
+    A subclass defines ``profile(u)``, the kernel's values of u = r² / b², elementwise; any further
+    parameters have a shape there that goes with u. With ``profile_is_exponent = True`` the profile
+    is v, and the kernel exp(-v): then values too small for their dtype lose nothing. With
+    ``smooth = True`` the profile itself is differentiated where points coincide, else the kernel's
+    derivative by the distance is taken as zero there, so that square roots do no harm.
+
+    Args:
+      bandwidth: b: a number, an array (P,), or (P, D), one for each input, and then
+        u = Σ_d (x_d - x'_d)² / b_d².
+
+    >>> import jax.numpy as jnp
+    >>> from jaxmkl import pytree
+    >>> @pytree.dataclass
+    ... class Matern32(Stationary):
+    ...     def profile(self, u):
+    ...         s = jnp.sqrt(3 * u)
+    ...         return (1 + s) * jnp.exp(-s)
+    >>> Matern32([0.5, 1.0]).gram(jnp.zeros((1, 2)), jnp.ones((1, 2))).ravel()
+    Array([0.0439..., 0.2978...], dtype=float32)
+    """
+
+    bandwidth: Any = pytree.positive(ndim=2)
+
+    smooth = False
+    _per_input = ("bandwidth",)
+
+    def codes(self, products: Products) -> jax.Array:
+        """Codes (P, n, m)."""
+        weights = self._precision(products)
+        if weights.ndim == 2:
+            u = products.weighted_distance(weights)
+        else:
+            u = products.squared_distance[None] * weights[:, None, None]
+        codes = self._safe_profile(u, _along_kernels)
+        return jnp.broadcast_to(codes, (self.num_kernels, *u.shape[1:]))
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        """Codes (n, m)."""
+        weights = self._precision(products)
+        weights = jnp.broadcast_to(weights, (self.num_kernels, *weights.shape[1:]))[index]
+        if weights.ndim == 2:
+            u = products.weighted_column_distance(weights)
+        else:
+            u = products.squared_distance * weights[None, :]
+        return jnp.broadcast_to(self._safe_profile(u, _along_columns(index)), u.shape)
+
+    def _precision(self, products: Products) -> jax.Array:
+        """1 / b², (P or 1,) or (P or 1, D)."""
+        dtype = (products.squared_distance if products.X is None else products.X).dtype
+        return 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype)) ** 2
+
+    def _safe_profile(self, u: jax.Array, place: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        one = self._spread(place, u.dtype)
+        if self.smooth:
+            return one.profile(u)
+        # at 0 the profile of a constant: the derivative of a root would be infinite
+        apart = u > 0
+        zero = one.profile(jnp.zeros((1,) * u.ndim, u.dtype))
+        return jnp.where(apart, one.profile(jnp.where(apart, u, 1.0)), zero)
+
+    @property
+    def without_spectrum(self) -> tuple[str, ...]:
+        """None, if the kernel says its spectrum."""
+        known = type(self).spectral_scale is not Stationary.spectral_scale
+        return () if known else super().without_spectrum
+
+    def frequency_scale(self, dtype: Any) -> jax.Array:
+        """What frequencies drawn for bandwidth 1 are multiplied by: 1 / b, (P, 1) or (P, D)."""
+        scale = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype))
+        scale = scale if scale.ndim == 2 else scale[:, None]
+        return jnp.broadcast_to(scale, (self.num_kernels, scale.shape[1]))
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        """Random scales s (P, F) of the frequencies s g, g ~ N(0, I), for bandwidth 1."""
+        pytree.abstract(self, "spectral_scale")
+
+
+@pytree.dataclass
+class Gaussian(Stationary):
+    """Gaussian kernel exp(-r² / (2 b²)).
+
+    Args:
+      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
+
+    >>> Gaussian([0.1, 1.0, 10.0]).num_kernels
+    3
+    >>> Gaussian([[0.1, 1.0, 10.0]]).num_kernels  # of three inputs, each with a bandwidth
+    1
+    """
+
+    profile_is_exponent = True
+    smooth = True
+
+    def profile(self, u: jax.Array) -> jax.Array:
+        """The exponents u / 2."""
+        return 0.5 * u
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        """All ones: frequencies are Gaussian."""
+        return jnp.ones((self.num_kernels, num_features), dtype)
+
+
+@pytree.dataclass
+class Laplacian(Stationary):
+    """Laplacian (exponential) kernel exp(-r / b), r the Euclidean distance.
+
+    Its gradient by coincident inputs is taken as zero.
+
+    Args:
+      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
+    """
+
+    profile_is_exponent = True
+
+    def profile(self, u: jax.Array) -> jax.Array:
+        """The exponents sqrt(u)."""
+        return jnp.sqrt(u)
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        """1/|u| with u ~ N(0, 1): frequencies are multivariate Cauchy."""
+        u = jax.random.normal(key, (self.num_kernels, num_features), dtype)
+        return 1.0 / jnp.maximum(jnp.abs(u), 1e-7)
+
+
+@pytree.dataclass
+class Cauchy(Stationary):
+    """Cauchy (rational quadratic) kernel 1 / (1 + r² / b²).
+
+    Args:
+      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
+    """
+
+    smooth = True
+
+    def profile(self, u: jax.Array) -> jax.Array:
+        """The values 1 / (1 + u)."""
+        return 1.0 / (1.0 + u)
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        """sqrt(2 e) with e ~ Exp(1): frequencies are multivariate Laplace."""
+        e = jax.random.exponential(key, (self.num_kernels, num_features), dtype)
+        return jnp.sqrt(2.0 * e)
