@@ -522,7 +522,9 @@ def check_state(learner: Learner, state: Any) -> None:
     expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
     text = "one that this very learner made (learner.init)"
     given = jax.tree.structure(state)
-    pytree.require(given == structure, learner, "state", f"{type(state).__name__}, another tree", text)
+    pytree.require(
+        given == structure, learner, "state", f"{type(state).__name__}, another tree", text
+    )
     for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
         name = "state" + jax.tree_util.keystr(path)
         same = jnp.shape(leaf) == wanted.shape

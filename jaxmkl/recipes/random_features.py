@@ -31,10 +31,10 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
-from jaxmkl.query import All as AskAll
 from jaxmkl.query import Disagreement, Query
+from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL
 from jaxmkl.recipes._signatures import with_parameters_of
-from jaxmkl.select import AdaptiveKernelSelection, All, Select
+from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
 __all__ = ["amkl", "amkl_aks", "expert_mkl", "omkl_aks", "raker"]
@@ -50,8 +50,8 @@ def raker(
     loss: str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
-    select: Select = All(),
-    query: Query = AskAll(),
+    select: Select = SELECT_ALL,
+    query: Query = ASK_ALL,
 ) -> MKL:
     """Raker: a gradient step for each kernel on its random features, Hedge over the kernels.
 
@@ -210,8 +210,8 @@ def expert_mkl(
     regularization: Any = 0.1,
     hedge_rate: Any = None,
     aggregate: Aggregate | None = None,
-    select: Select = All(),
-    query: Query = AskAll(),
+    select: Select = SELECT_ALL,
+    query: Query = ASK_ALL,
     orthogonal: bool = False,
 ) -> MKL:
     """Hedge over kernels times update rules: gradient steps to track, least squares to fit.

@@ -1,0 +1,46 @@
+"""What several recipes are made of."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl import query, select
+from jaxmkl.aggregate import Hedge
+from jaxmkl.kernels import Gaussian, Kernel, lu_hoi
+from jaxmkl.models import SupportModels
+from jaxmkl.updates import Update
+
+__all__ = ["ASK_ALL", "SELECT_ALL", "bank_of", "one_kernel", "rate_of", "vote"]
+
+ASK_ALL = query.All()
+SELECT_ALL = select.All()
+
+
+def rate_of(discount: Any) -> Any:
+    """η_g = -log γ."""
+    if isinstance(discount, jax.core.Tracer):
+        return -jnp.log(discount)
+    good = np.ndim(discount) == 0 and 0 < float(discount) <= 1
+    pytree.require(good, "discount", "discount", discount, "in (0, 1]")
+    return -float(np.log(float(discount)))
+
+
+def vote(discount: Any) -> Hedge:
+    """A vote of signs, discounted by mistakes."""
+    return Hedge(rate_of(discount), output="vote", cost="mistake")
+
+
+def one_kernel(owner: str, kernel: Kernel | None) -> Kernel:
+    """One kernel, by default a Gaussian of bandwidth 1."""
+    kernel = Gaussian(1.0) if kernel is None else kernel
+    good = isinstance(kernel, Kernel) and kernel.num_kernels == 1
+    pytree.require(good, owner, "kernel", kernel, "one kernel")
+    return kernel
+
+
+def bank_of(kernels: Kernel | None, update: Update, store: Any) -> SupportModels:
+    """Models with supports on the kernels given, or on those of Lu et al."""
+    return SupportModels(lu_hoi() if kernels is None else kernels, update, store)

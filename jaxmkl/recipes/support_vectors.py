@@ -1,0 +1,317 @@
+"""Multiple kernel learning with support vectors: OMKC, SPA, kernel OGD, OMKL.
+
+Each kernel has a model f_p(x) = Σ_j a_pj k_p(x_j, x). A round on an example (x, y):
+
+    prediction = Σ_p q_p f_p, or a vote of their signs         aggregate
+    an update rule says whether x becomes a support vector of f_p, and with which coefficient;
+    it does so always, or with a probability that grows with w_p        update, select
+    discount w_p by the mistake or the loss of f_p             aggregate
+
+The published rows are
+
+                  update                    store          aggregate              select
+    perceptron    Perceptron                grows          one kernel             all
+    omkc_u        Perceptron                grows          uniform vote           all
+    omkc_dd       Perceptron                grows          vote, by mistakes      all
+    omkc_sd       Perceptron                grows          vote, by mistakes      sampled
+    spa           SparsePassiveAggressive   grows          value, by hinge loss   sampled
+    kernel_ogd    OGD                       grows          one kernel             all
+    omkl          OGD                       grows          value, by loss         all
+
+A margin of exactly 0 is a mistake; a kernel with the value 0 votes +1. All recipes take a
+``query``, by default :class:`jaxmkl.query.All`: with another one they ask for some labels only.
+With a budget of support vectors: :mod:`jaxmkl.recipes.budgets`.
+
+References:
+  Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning; Hoi, Jin, Zhao and Yang (2013),
+  Online multiple kernel classification; Sahoo, Hoi and Li (2014), Online multiple kernel
+  regression.
+"""
+
+from typing import Any
+
+from jaxmkl.aggregate import Hedge, Uniform
+from jaxmkl.kernels import Kernel, hong_chae
+from jaxmkl.mkl import MKL
+from jaxmkl.models import SupportModels
+from jaxmkl.models.supports import DenseSupport, SparseSupport
+from jaxmkl.query import Query
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, one_kernel, rate_of, vote
+from jaxmkl.select import Sampled
+from jaxmkl.updates import OGD, Perceptron, SparsePassiveAggressive
+
+__all__ = [
+    "kernel_ogd",
+    "omkc_dd",
+    "omkc_sd",
+    "omkc_u",
+    "omkl",
+    "perceptron",
+    "spa",
+]
+
+
+def perceptron(
+    kernel: Kernel | None = None,
+    *,
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """The kernel perceptron: an example that one kernel's model errs on becomes a support vector.
+
+        if y f(x) <= 0:   f <- f + y k(x, ·)
+
+    Args:
+      kernel: one kernel; by default a Gaussian of bandwidth 1.
+      capacity: support vectors there is room for. ``run`` and its like enlarge it as needed;
+        inside one's own ``jit`` or ``scan`` what finds no room is not learned but counted, in
+        ``learner.info(state).overflow``.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for more than one kernel, or a capacity below 1.
+
+    References:
+      Rosenblatt (1958); Lu, Hoi, Sahoo and Zhao, Table 1.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+    >>> learner = perceptron()
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> mistakes = int((y * outputs.prediction <= 0).sum())
+    >>> mistakes == int(state.models[0].number[0]), mistakes < 100
+    (True, True)
+    """
+    bank = SupportModels(one_kernel("perceptron", kernel), Perceptron(), DenseSupport(capacity))
+    return MKL(bank, Uniform(), query=query)
+
+
+def omkc_u(
+    kernels: Kernel | None = None,
+    *,
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """OMKC(U): a perceptron for each kernel, and an equal vote.
+
+        prediction = 1/P Σ_p s(f_p),    s(f) = 1 if f >= 0, else -1
+
+    Args:
+      kernels: by default those of :func:`jaxmkl.kernels.lu_hoi`: Gaussians of σ = 2^-6 ... 2^6 and
+        (x·x')^q, q = 1, 2, 3.
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hoi, Jin, Zhao and Yang (2013); Lu, Hoi, Sahoo and Zhao, Table 1.
+
+    >>> omkc_u().aggregate
+    Uniform(output='vote')
+    """
+    return MKL(
+        bank_of(kernels, Perceptron(), DenseSupport(capacity)), Uniform("vote"), query=query
+    )
+
+
+def omkc_dd(
+    kernels: Kernel | None = None,
+    *,
+    discount: Any = 0.99,
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """OMKC(DD): a perceptron for each kernel, and a vote by Hedge; all kernels learn.
+
+        prediction = Σ_p w_p s(f_p) / Σ_p w_p,    w_p <- w_p γ^[y f_p <= 0]
+
+    Args:
+      kernels: as for :func:`omkc_u`.
+      discount: γ in (0, 1].
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hoi, Jin, Zhao and Yang (2013), deterministic update and combination; Lu, Hoi, Sahoo and
+      Zhao, Table 1.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+    >>> learner = omkc_dd()
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> int((y * outputs.prediction <= 0).sum()) < 60
+    True
+    """
+    bank = bank_of(kernels, Perceptron(), DenseSupport(capacity))
+    return MKL(bank, vote(discount), query=query)
+
+
+def omkc_sd(
+    kernels: Kernel | None = None,
+    *,
+    discount: Any = 0.99,
+    smoothing: Any = 0.001,
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """OMKC(SD): as :func:`omkc_dd`, but only kernels drawn by their weights learn, and are judged.
+
+        Z_p ~ Bernoulli((1 - δ) w_p / max w + δ);  where Z_p = 1 and y f_p <= 0: the perceptron's
+        update, and w_p <- γ w_p
+
+    Args:
+      kernels: as for :func:`omkc_u`.
+      discount: γ in (0, 1].
+      smoothing: δ in [0, 1].
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Hoi, Jin, Zhao and Yang (2013), stochastic update, deterministic combination; Lu, Hoi, Sahoo
+      and Zhao, Table 1.
+
+    >>> omkc_sd().select
+    Sampled(smoothing=0.001, judge_sampled=True)
+    """
+    bank = bank_of(kernels, Perceptron(), DenseSupport(capacity))
+    return MKL(bank, vote(discount), Sampled(smoothing, judge_sampled=True), query)
+
+
+def spa(
+    kernels: Kernel | None = None,
+    *,
+    step_size: Any = 0.1,
+    alpha: Any = 1.0,
+    beta: Any = 3.0,
+    discount: Any = 0.99,
+    smoothing: Any = 0.001,
+    normalized_step: bool = False,
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """SPA: passive aggressive steps now and then, oftener for better kernels.
+
+        p_p = (1 - δ) w_p / max w + δ,    ρ_p = min(α, l_p) / β,    l_p = max(0, 1 - y f_p)
+        with probability p_p ρ_p:   f_p <- f_p + min(η / ρ_p, l_p / k_p(x, x)) y k_p(x, ·)
+        w_p <- w_p γ^{l_p},         prediction = Σ_p w_p f_p / Σ_p w_p
+
+    Args:
+      kernels: as for :func:`omkc_u`.
+      step_size: η.
+      alpha: α; larger, more support vectors.
+      beta: β >= α; larger, fewer support vectors: at most T α / β are expected of a kernel.
+      discount: γ in (0, 1].
+      smoothing: δ in [0, 1].
+      normalized_step: divide by k(x, x), as the formula says; the figures of the paper come from
+        the form that does not (static).
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Lu, Hoi, Sahoo and Zhao, Algorithm 1 and Proposition 1.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+    >>> learner = spa()
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> int((y * outputs.prediction <= 0).sum()) < 100, int(state.models[0].number.sum()) < 1000
+    (True, True)
+    """
+    update = SparsePassiveAggressive(step_size, alpha, beta, normalized_step)
+    bank = bank_of(kernels, update, SparseSupport(capacity))
+    return MKL(bank, Hedge(rate_of(discount)), Sampled(smoothing), query)
+
+
+def kernel_ogd(
+    kernel: Kernel | None = None,
+    *,
+    step_size: Any = 0.1,
+    regularization: Any = 0.0,
+    loss: str = "squared",
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """Kernel online gradient descent with one kernel: every example becomes a support vector.
+
+        f <- (1 - η λ) f - η L'(f, y) k(x, ·)
+
+    Args:
+      kernel: one kernel; by default a Gaussian of bandwidth 1.
+      step_size: η.
+      regularization: λ.
+      loss: "squared", "logistic" or "hinge".
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for more than one kernel, or an argument outside its range.
+
+    References:
+      Kivinen, Smola and Williamson (2001); Hong and Chae, Table II, KL-RBF, POLY and LINEAR.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.uniform(jax.random.key(0), (500, 2))
+    >>> learner = kernel_ogd(jaxmkl.Gaussian(0.3))
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1])
+    >>> bool(outputs.loss[-100:].mean() < 0.1 * outputs.loss[:20].mean())
+    True
+    """
+    update = OGD(step_size, regularization, loss)
+    bank = SupportModels(one_kernel("kernel_ogd", kernel), update, DenseSupport(capacity))
+    return MKL(bank, Uniform(), query=query)
+
+
+def omkl(
+    kernels: Kernel | None = None,
+    *,
+    step_size: Any = 0.1,
+    regularization: Any = 0.0,
+    hedge_rate: Any = 1.0,
+    loss: str = "squared",
+    capacity: int = 1024,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """OMKL: kernel online gradient descent for each kernel, Hedge over the kernels.
+
+        prediction = Σ_p w_p f_p / Σ_p w_p,    w_p <- w_p exp(-η_g L(f_p, y))
+
+    Args:
+      kernels: by default the 17 Gaussians of :func:`jaxmkl.raker`.
+      step_size: η.
+      regularization: λ.
+      hedge_rate: η_g.
+      loss: "squared", "logistic" or "hinge".
+      capacity: as for :func:`perceptron`.
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Sahoo, Hoi and Li (2014); Hong and Chae, Table II.
+
+    >>> omkl().aggregate
+    Hedge(rate=1.0, output='value', cost='loss', bound=None)
+    """
+    kernels = hong_chae() if kernels is None else kernels
+    update = OGD(step_size, regularization, loss)
+    bank = SupportModels(kernels, update, DenseSupport(capacity))
+    return MKL(bank, Hedge(hedge_rate), query=query)
