@@ -179,6 +179,15 @@ class Learner:
         """Diagnostics of a state, a NamedTuple."""
         return ()
 
+    def check_inputs(self, X: Any) -> None:
+        """Raise a ``ValueError`` for inputs that make no sense to this learner.
+
+        The drivers call it where they know the values.
+
+        Args:
+          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.SparseRows`.
+        """
+
     # The rest is final.
 
     def _encoded(self, state: Any, x: Any) -> tuple[Any, Any]:
@@ -413,8 +422,16 @@ class Algorithm(Learner):
         X = jnp.where(usable[:, None], X, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
-        of_examples = jax.vmap(jax.random.fold_in)(keys, _fingerprints(X))
-        return Code(self.encode(state, X, keys), jax.vmap(self.query.noise)(of_examples), usable)
+        return Code(self.encode(state, X, keys), self._noise(X, keys), usable)
+
+    def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
+        """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
+        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, _fingerprints(X)))
+
+    def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
+        """The query's state after an example."""
+        after = self.query.update(query, learns)
+        return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
         """The forecast, and by it whether to ask."""
@@ -445,11 +462,7 @@ class Algorithm(Learner):
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=jax.tree.map(
-                lambda new, old: jnp.where(counted, new, old),
-                self.query.update(state.query, learns),
-                state.query,
-            ),
+            query=self._queried(state.query, learns, counted),
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:

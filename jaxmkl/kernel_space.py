@@ -16,7 +16,7 @@ References:
 """
 
 import inspect
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ __all__ = [
 COORDINATES = ("precision", "bandwidth")
 
 
-class KernelSpace(Protocol):
+class KernelSpace:
     """A space of kernels; a frozen pytree dataclass."""
 
     @property
@@ -131,7 +131,7 @@ def _differences(x: jax.Array, rows: jax.Array) -> jax.Array:
 
 
 @pytree.dataclass
-class GaussianWidths:
+class GaussianWidths(KernelSpace):
     """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
 
     Args:
@@ -229,7 +229,7 @@ class GaussianWidths:
 
 
 @pytree.dataclass
-class KernelBox:
+class KernelBox(KernelSpace):
     """All kernels between two of a kind, parameter by parameter; steps are taken in logarithms.
 
     Args:
@@ -325,7 +325,7 @@ class KernelBox:
         return jax.tree.map(within, coordinates, self.lower, self.upper)
 
 
-class Optimizer(Protocol):
+class Optimizer:
     """How a learner moves in a space of kernels; a frozen pytree dataclass."""
 
     def init(self, coordinates: Any) -> Any:
@@ -340,7 +340,7 @@ class Optimizer(Protocol):
 
 
 @pytree.dataclass
-class InverseTime:
+class InverseTime(Optimizer):
     """Gradient descent with the step ρ / t in round t = 1, 2, ...
 
     Args:
@@ -375,7 +375,7 @@ class InverseTime:
 
 
 @pytree.dataclass
-class Optax:
+class Optax(Optimizer):
     """An optimiser of optax.
 
     Adam and its like have no derivative at a gradient of 0; where a run is to be differentiated,
