@@ -43,7 +43,13 @@ def test_blocks_change_nothing(name, x64):
     assert_close((outputs, keyless(end)), (by_blocks, keyless(state)), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+PRECISE = [
+    pytest.param(name, marks=pytest.mark.slow) if "each input" in name else name
+    for name in LEARNERS
+]
+
+
+@pytest.mark.parametrize("name", PRECISE)
 def test_single_precision_stays_near_double(name):
     X, y = stream()
     learner = LEARNERS[name]
@@ -58,6 +64,9 @@ def test_single_precision_stays_near_double(name):
             # as many numbers as at the start, of the same kind
             for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(end), strict=True):
                 assert (before.shape, before.dtype) == (after.shape, after.dtype)
+    assert int(learner.info(end).support) == learner.budget
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(keyless(end)))
+    assert numbers <= learner.budget * (X.shape[1] + 3) + 40
     assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 3
     assert wrong[np.float32].mean() < 0.3
 

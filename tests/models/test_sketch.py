@@ -25,6 +25,7 @@ from selection_streams import (
     begin,
     box,
     check_zero_rate,
+    keyless,
     mistakes,
     numbers_of,
     paper_stream,
@@ -275,24 +276,6 @@ def test_widths_of_inputs_move_apart(x64):
     relevant, irrelevant = np.asarray(learner.info(state).parameters)
     assert irrelevant > 1.5 * 0.2 > 0.2 > relevant
     assert mistakes(y, outputs)[300:].mean() < 0.15
-
-
-# --- cost ------------------------------------------------------------------------------------------
-
-
-def test_a_state_does_not_grow():
-    learner, _ = both_of(CASES["one width"])
-    X, y = stream()
-    start = begin(learner, X.shape[1], np.float32)
-    end, *_ = trajectory(learner, start, X.astype(np.float32), y.astype(np.float32))
-    assert int(end.number) == BUDGET
-
-    def shapes(state):
-        return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)]
-
-    assert shapes(end) == shapes(start)
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(end))
-    assert numbers <= BUDGET * (X.shape[1] + 2) + 10
 
 
 # --- range ---------------------------------------------------------------------------------------
