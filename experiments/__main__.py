@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import amkl, bench, bomkl, design, multitask, oks, own, pools, tour
+from . import bench, own, tour
+from .bench.features import LONG
 from .options import Options, UsageError
-from .paper import run_paper
+from .papers import PAPERS, run_paper
 from .report import Report
 
 __all__ = ["main"]
-
-PAPERS = {
-    paper.name: paper
-    for paper in (amkl.PAPER, bomkl.PAPER, oks.PAPER, design.PAPER, multitask.PAPER)
-}
 
 
 class Parser(argparse.ArgumentParser):
@@ -100,18 +96,13 @@ def parser() -> argparse.ArgumentParser:
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     instead = of_bench.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--long", action="store_true", help=f"the stream of {bench.LONG:,} examples instead"
-    )
-    instead.add_argument(
-        "--memory", action="store_true", help="the memory of many support vectors instead"
-    )
-    instead.add_argument("--pools", action="store_true", help="choosing points of pools instead")
-    instead.add_argument(
-        "--large-pools",
-        action="store_true",
-        help="choosing points of pools of 100,000 and of 1,000,000 instead: some minutes",
-    )
+    for name, what in (
+        ("--long", f"the stream of {LONG:,} examples"),
+        ("--memory", "the memory of many support vectors"),
+        ("--pools", "choosing points of pools"),
+        ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
+    ):
+        instead.add_argument(name, action="store_true", help=f"{what}, instead")
     return result
 
 
@@ -129,15 +120,13 @@ def options_of(arguments: Sequence[str]) -> Options:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a request that cannot be met."""
     try:
-        options = options_of(sys.argv[1:] if arguments is None else arguments)
-        command = " ".join(
-            ["python -m experiments", *(sys.argv[1:] if arguments is None else arguments)]
-        )
-        report = Report(command, options.plots)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        options = options_of(arguments)
+        report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
         jobs: dict[str, Callable[[Options, Report], None]] = {
             "tour": tour.run,
             "run": own.run,
-            "bench": pools.run if options.pools or options.large_pools else bench.run,
+            "bench": bench.run,
         }
         if options.command in PAPERS:
             run_paper(PAPERS[options.command], options, report)

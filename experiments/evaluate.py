@@ -4,37 +4,18 @@ import dataclasses
 import functools
 import inspect
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
 
+from .inside import kernel_weights, num_kernels, num_supports
 from .options import UsageError
-from .report import Row, row
-
-__all__ = [
-    "FAMILY",
-    "MAX_SKIPS",
-    "TOLERANCE",
-    "Candidate",
-    "Runs",
-    "Stream",
-    "accepts",
-    "candidate",
-    "check_settings",
-    "compiled",
-    "evaluate",
-    "keys_of",
-    "num_supports",
-    "pausing",
-    "prepare",
-    "recent",
-    "timed",
-    "without_info",
-]
+from .report import Row, nothing, rows
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
@@ -42,7 +23,7 @@ FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
 TOLERANCE = 1.0
 MAX_SKIPS = 2
 
-without_info = jaxmkl.without_info
+PROGRAMS = 16  # compiled ones that are kept
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,6 +39,13 @@ class Stream:
     task: str
     unit: float = 1.0
 
+    def astype(self, dtype: Any) -> "Stream":
+        """Return the stream in another precision."""
+        return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
+
+
+# --- learners ----------------------------------------------------------------------------------
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
@@ -66,44 +54,6 @@ class Candidate:
     name: str
     learner: Any
     parameters: Mapping[str, Any]
-
-
-class Runs(NamedTuple):
-    """What S runs over a stream of T examples left behind."""
-
-    metric: str  # "mse" or "mistake_rate"
-    error: np.ndarray  # (S, T): the metric up to each round
-    labels: np.ndarray  # (S, T): the share of labels asked for up to each round
-    weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
-    seconds_per_run: float
-    support: np.ndarray | None = None  # (S,): support vectors at the end, those of all kernels
-
-    @property
-    def times(self) -> np.ndarray:
-        """The rounds 1, ..., T."""
-        return np.arange(1, self.error.shape[1] + 1)
-
-    def rows(
-        self,
-        paper: str,
-        dataset: str,
-        candidate: Candidate,
-        printed: Callable[[str, str, str, str], float | None] = lambda *_: None,
-    ) -> list[Row]:
-        """Return a row for the error, the share of labels asked for, and the support vectors."""
-        measured = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
-        if self.support is not None:
-            measured["support"] = self.support
-        return [
-            row(
-                (paper, dataset, candidate.name, metric),
-                values,
-                printed=printed(paper, dataset, candidate.name, metric),
-                parameters=candidate.parameters,
-                seconds_per_run=self.seconds_per_run,
-            )
-            for metric, values in measured.items()
-        ]
 
 
 def accepts(factory: str) -> tuple[str, ...]:
@@ -196,17 +146,76 @@ def pausing(factory: str) -> dict[str, Any]:
     return {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
 
 
-@functools.cache
-def _with_weights(num_kernels: int) -> Callable[[Any], Any]:
-    """Return a record that keeps the kernels' weights; the same object each time.
+def stacked(learners: Sequence[Any]) -> Any:
+    """Return learners of one structure as one, with a leading axis on every leaf."""
+    return jax.tree.map(lambda *leaves: jnp.stack([*map(jnp.asarray, leaves)]), *learners)
 
-    Another function object would be another compilation.
-    """
 
-    def record(output: Any) -> Any:
-        return output._replace(info=output.info.weights.reshape(-1, num_kernels).sum(0))
+# --- runs --------------------------------------------------------------------------------------
 
-    return record
+
+class Played(NamedTuple):
+    """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
+
+    metrics: Mapping[str, np.ndarray]
+    seconds_per_run: float
+
+    def rows(
+        self,
+        paper: str,
+        dataset: str,
+        candidate: Candidate,
+        printed: Callable[[str, str, str, str], float | None] = nothing,
+    ) -> list[Row]:
+        """Return a row for each metric."""
+        others = {"parameters": candidate.parameters, "seconds_per_run": self.seconds_per_run}
+        return rows((paper, dataset, candidate.name), self.metrics, printed, **others)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Runs:
+    """What S runs over a stream of T examples left behind."""
+
+    stream: Stream
+    order: np.ndarray  # (S, T): the examples in the order they were played
+    prediction: np.ndarray  # (S, T), in that order
+    queried: np.ndarray  # (S, T)
+    weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
+    support: np.ndarray | None  # (S,): support vectors at the end, those of all kernels
+    seconds_per_run: float
+
+    @property
+    def times(self) -> np.ndarray:
+        """The rounds 1, ..., T."""
+        return np.arange(1, self.prediction.shape[1] + 1)
+
+    @property
+    def metric(self) -> str:
+        """The name of the error."""
+        return "mistake_rate" if self.stream.task == "classification" else "mse"
+
+    @functools.cached_property
+    def error(self) -> np.ndarray:
+        """The metric up to each round (S, T)."""
+        y = np.asarray(self.stream.y, np.float64)[self.order]
+        if self.stream.task == "classification":
+            return jaxmkl.metrics.running_mistake_rate(self.prediction, y)
+        return jaxmkl.metrics.running_mse(self.prediction, y) * self.stream.unit
+
+    @functools.cached_property
+    def labels(self) -> np.ndarray:
+        """The share of labels asked for up to each round (S, T)."""
+        return jaxmkl.metrics.running_label_rate(self.queried)
+
+    def rows(self, *name: Any) -> list[Row]:
+        """Return a row for the error, the share of labels asked for, and the support vectors.
+
+        The arguments are those of :meth:`Played.rows`.
+        """
+        measured = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
+        if self.support is not None:
+            measured["support"] = self.support
+        return Played(measured, self.seconds_per_run).rows(*name)
 
 
 def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float]:
@@ -224,6 +233,20 @@ def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float]
     return function.lower(*arguments, **static).compile(), time.perf_counter() - began
 
 
+_programs: dict[Any, Any] = {}
+
+
+def program(function: Any, *arguments: Any, **static: Any) -> Any:
+    """Compile a function, or find it compiled for arguments of the same structure and shapes."""
+    leaves, structure = jax.tree.flatten(arguments)
+    key = (function, structure, *map(jax.typeof, leaves), *static.items())
+    if key not in _programs:
+        while len(_programs) >= PROGRAMS:
+            _programs.pop(next(iter(_programs)), None)
+        _programs[key], _ = compiled(function, *arguments, **static)
+    return _programs[key]
+
+
 def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
     """Call a compiled function, wait for its result, and return it and the seconds."""
     began = time.perf_counter()
@@ -231,23 +254,27 @@ def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
     return result, time.perf_counter() - began
 
 
-def num_supports(learner: Any, states: Any) -> jax.Array | None:
-    """Return how many support vectors (S,) all kernels of states have; None for a learner without.
-
-    A support vector that several kernels hold counts once for each.
-    """
-
-    def of_state(state: Any) -> jax.Array | None:
-        number = getattr(learner.info(state), "support", None)
-        return None if number is None else number.sum()
-
-    return jax.vmap(of_state)(states)
-
-
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Callable) -> Any:
     states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)
     return outputs, num_supports(learner, states)
+
+
+@functools.partial(jax.jit, static_argnames=("permute", "record"))
+def sweep(
+    learners: Any,
+    keys: Any,
+    X: Any,
+    y: Any,
+    permute: bool = True,
+    record: Callable = jaxmkl.without_info,
+) -> Any:
+    """Return what runs of stacked learners record (G, S, T, ...), all of them at once."""
+
+    def of_one(learner: Any) -> Any:
+        return jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)[1]
+
+    return jax.vmap(of_one)(learners)
 
 
 def keys_of(seeds: int) -> jax.Array:
@@ -267,31 +294,22 @@ def prepare(
         permute: whether every run has its own order of the examples.
         weights: whether to keep the kernels' weights.
     """
-    keys = keys_of(seeds)
-    record: Callable[[Any], Any] = without_info
-    if weights:
-        core: Any = learner.learner if isinstance(learner, jaxmkl.Scaled) else learner
-        record = _with_weights(core.kernels.num_kernels)
+    keys, T = keys_of(seeds), len(stream.y)
+    record = kernel_weights(num_kernels(learner)) if weights else jaxmkl.without_info
     arguments = (learner, keys, stream.X, stream.y)
-    function, _ = compiled(_run_many, *arguments, permute=permute, record=record)
+    function = program(_run_many, *arguments, permute=permute, record=record)
+    orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))
 
     def play() -> Runs:
         (outputs, support), running = timed(function, *arguments)
-        prediction = np.asarray(outputs.prediction, np.float64)
-        y = np.asarray(stream.y, np.float64)
-        if permute:
-            y = y[np.asarray(jaxmkl.permutations(keys, len(y)))]
-        if stream.task == "classification":
-            metric, error = "mistake_rate", jaxmkl.metrics.running_mistake_rate(prediction, y)
-        else:
-            metric, error = "mse", jaxmkl.metrics.running_mse(prediction, y) * stream.unit
         return Runs(
-            metric=metric,
-            error=error,
-            labels=jaxmkl.metrics.running_label_rate(np.asarray(outputs.queried)),
+            stream=stream,
+            order=np.asarray(orders),
+            prediction=np.asarray(outputs.prediction, np.float64),
+            queried=np.asarray(outputs.queried),
             weights=np.asarray(outputs.info) if weights else None,
-            seconds_per_run=running / seeds,
             support=None if support is None else np.asarray(support),
+            seconds_per_run=running / seeds,
         )
 
     return play

@@ -7,15 +7,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl.learner import input_bound
 
-from .evaluate import (
-    MAX_SKIPS,
-    TOLERANCE,
-    Stream,
-    candidate,
-    check_settings,
-    evaluate,
-    pausing,
-)
+from .evaluate import MAX_SKIPS, TOLERANCE, Stream, candidate, check_settings, evaluate, pausing
 from .options import Options, UsageError, chosen, refused
 from .report import Panel, Report, Row
 

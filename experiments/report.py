@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["Panel", "Report", "Row", "row"]
+__all__ = ["Panel", "Report", "Row", "figure", "row", "rows"]
 
 PLOT_POINTS = 400
 PLANES = 3  # panels of points in a line
@@ -44,15 +44,43 @@ class Row:
         return self.paper, self.dataset, self.algorithm, self.metric
 
 
-def row(name: tuple[str, str, str, str], values: Any, **others: Any) -> Row:
+def row(
+    name: tuple[str, str, str, str], values: Any, *, seeds: int | None = None, **others: Any
+) -> Row:
     """Return the row of a metric's values over the seeds (S,); the deviation is the sample's.
+
+    A figure that several seeds have made together comes alone, with their number.
 
     >>> row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]).std
     1.4142135623730951
     """
     values = np.asarray(values, np.float64)
     std = float(values.std(ddof=1)) if np.ptp(values) > 0 else 0.0
-    return Row(*name, mean=float(values.mean()), std=std, seeds=len(values), **others)
+    return Row(*name, mean=float(values.mean()), std=std, seeds=seeds or len(values), **others)
+
+
+def nothing(*name: str) -> None:
+    """Print no figure for any name."""
+
+
+def rows(
+    name: tuple[str, str, str],
+    measured: Mapping[str, Any],
+    printed: Callable[[str, str, str, str], float | None] = nothing,
+    **others: Any,
+) -> list[Row]:
+    """Return a row for each metric.
+
+    Args:
+        name: paper, data set and algorithm.
+        measured: values over the seeds (S,) by metric.
+        printed: tells the printed figure of a paper, data set, algorithm and metric.
+        **others: what the rows have in common.
+    """
+    return [
+        row((*name, metric), values, printed=printed(*name, metric), **others)
+        for metric, values in measured.items()
+    ]
 
 
 def plain(value: Any) -> Any:
@@ -154,33 +182,34 @@ def drawing(panels: Sequence[Panel]) -> Figure:
                 looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}
                 axes.scatter(*points.T, label=label, **looks)
             axes.set_aspect("equal")
-            continue
-        if panel.weights is not None:
+        elif panel.weights is not None:
             times = thin(len(panel.weights))
             kernels = np.arange(1, panel.weights.shape[1] + 1)
             image = axes.pcolormesh(times + 1, kernels, panel.weights[times].T, vmin=0)
             result.colorbar(image, ax=axes)
-            continue
-        for label, (x, y) in panel.lines.items():
-            y = np.atleast_2d(y)
-            points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
-            x, y = np.asarray(x)[points], y[:, points]
-            marker = "o" if panel.marks else None
-            if panel.errors and len(y) > 1:
-                means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
-                axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
-                continue
-            middle, low, high = spread(y, panel.median)
-            (line,) = axes.plot(x, middle, label=label, marker=marker, markersize=3)
-            if len(y) > 1:
-                axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
-        if panel.log_x:
-            axes.set_xscale("log")
-        if panel.log_y:
-            axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        else:
+            draw_lines(axes, panel)
     return result
+
+
+def draw_lines(axes: Any, panel: Panel) -> None:
+    """Draw a panel's lines."""
+    for label, (x, y) in panel.lines.items():
+        y = np.atleast_2d(y)
+        points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
+        x, y = np.asarray(x)[points], y[:, points]
+        if panel.errors and len(y) > 1:
+            means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
+            axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
+            continue
+        middle, low, high = spread(y, panel.median)
+        marker = "o" if panel.marks else None
+        (line,) = axes.plot(x, middle, label=label, marker=marker, markersize=3)
+        if len(y) > 1:
+            axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
 
 
 class Report:
@@ -262,27 +291,20 @@ class Report:
         """
         units, beside = units or {}, beside or {}
         metrics = list(dict.fromkeys(row.metric for row in rows))
-        with_printed = {
-            m: any(r.printed is not None for r in rows if r.metric == m) for m in metrics
-        }
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("data", no_wrap=True)
-        table.add_column("algorithm", no_wrap=True)
-        for metric in metrics:
-            written = metric.replace("_", " ") + (
-                f" ({units[metric][1]})" if metric in units else ""
-            )
-            table.add_column(written, justify="right")
-            if with_printed[metric]:
-                table.add_column("printed", justify="right", style="dim")
-        for column in beside:
-            table.add_column(column, justify="right", style="dim")
-        for name in parameters:
-            table.add_column(name.replace("_", " "), justify="right", style="dim")
-        table.add_column("seeds", justify="right")
+        with_printed = {row.metric for row in rows if row.printed is not None}
         timed = any(row.seconds_per_run is not None for row in rows)
-        if timed:
-            table.add_column("seconds a run", justify="right")
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in ("data", "algorithm"):
+            table.add_column(column, no_wrap=True)
+        for metric in metrics:
+            unit = f" ({units[metric][1]})" if metric in units else ""
+            table.add_column(metric.replace("_", " ") + unit, justify="right")
+            if metric in with_printed:
+                table.add_column("printed", justify="right", style="dim")
+        for column in (*beside, *(name.replace("_", " ") for name in parameters)):
+            table.add_column(column, justify="right", style="dim")
+        for column in ("seeds", *(["seconds a run"] if timed else [])):
+            table.add_column(column, justify="right")
         lines: dict[tuple[str, str], dict[str, Row]] = {}
         for row in rows:
             lines.setdefault((row.dataset, row.algorithm), {})[row.metric] = row
@@ -290,11 +312,10 @@ class Report:
         for (dataset, algorithm), line in lines.items():
             cells = [dataset if dataset != before else "", algorithm]
             for metric in metrics:
-                unit = units.get(metric, (1.0, ""))[0]
-                cell = line.get(metric)
-                cells.append(_mean_and_std(cell, unit))
-                if with_printed[metric]:
-                    cells.append(figure(cell.printed if cell else None, unit))
+                cell, unit_size = line.get(metric), units.get(metric, (1.0, ""))[0]
+                cells.append(_mean_and_std(cell, unit_size))
+                if metric in with_printed:
+                    cells.append(figure(cell.printed if cell else None, unit_size))
             cells += [figure(column.get(dataset)) for column in beside.values()]
             some = next(iter(line.values()))
             cells += [_number(some.parameters.get(name)) for name in parameters]
@@ -311,10 +332,7 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write ``{"command", "rows"}`` to a file."""
-        content = {
-            "command": self.command,
-            "rows": [plain(vars(row)) for row in self.rows],
-        }
+        content = {"command": self.command, "rows": [plain(vars(row)) for row in self.rows]}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
         self.say(f"{len(self.rows)} rows written to {path}")

@@ -37,42 +37,34 @@ WINDOW = 500
 def diabetes() -> Stream:
     """Disease progression of 442 patients; the target is standardised for the learners."""
     X, y = sklearn.datasets.load_diabetes(return_X_y=True, scaled=False)
-    scaled = (y - y.mean()) / y.std()
-    return Stream("diabetes", X.astype(np.float32), scaled.astype(np.float32), "regression")
+    return stream("diabetes", X, (y - y.mean()) / y.std(), "regression")
 
 
 def breast_cancer() -> Stream:
     """Malignant or benign, 569 tumours."""
     X, y = sklearn.datasets.load_breast_cancer(return_X_y=True)
-    return Stream(
-        "breast_cancer",
-        X.astype(np.float32),
-        np.where(y, 1, -1).astype(np.float32),
-        "classification",
-    )
+    return stream("breast_cancer", X, np.where(y, 1, -1), "classification")
 
 
 def digits() -> Stream:
     """Even or odd, 1797 images of handwritten digits."""
     X, y = sklearn.datasets.load_digits(return_X_y=True)
-    return Stream(
-        "digits", X.astype(np.float32), np.where(y % 2, -1, 1).astype(np.float32), "classification"
-    )
+    return stream("digits", X, np.where(y % 2, -1, 1), "classification")
 
 
 def drift() -> Stream:
     """The generated drifting regression stream."""
-    X, y = generate.examples(0, 0, DRIFT_LENGTH)
-    return Stream("drift", X, y, "regression")
+    return stream("drift", *generate.examples(0, 0, DRIFT_LENGTH), "regression")
+
+
+def stream(name: str, X: np.ndarray, y: np.ndarray, task: str) -> Stream:
+    """Return a stream in single precision."""
+    return Stream(name, X, y, task).astype(np.float32)
 
 
 STREAMS: dict[str, Callable[[], Stream]] = {
-    "diabetes": diabetes,
-    "breast_cancer": breast_cancer,
-    "digits": digits,
-    "drift": drift,
+    make.__name__: make for make in (diabetes, breast_cancer, digits, drift)
 }
-
 
 # With the digits, too, the tour takes a little more than a minute on two cores.
 DEFAULT = ("diabetes", "breast_cancer", "drift")
@@ -120,12 +112,7 @@ def run(options: Options, report: Report) -> None:
         began = time.perf_counter()
         compiling = [
             pool.submit(
-                prepare,
-                built.learner,
-                stream,
-                seeds,
-                permute=stream.name != "drift",
-                weights=True,
+                prepare, built.learner, stream, seeds, permute=stream.name != "drift", weights=True
             )
             for stream, built in work
         ]

@@ -12,9 +12,10 @@ __all__ = ["labels", "signs"]
 def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
-    Accepts {0, 1}, {-1, 1}, booleans, or two distinct strings, of which the second in sorted
-    order is +1. One value alone is accepted where its sign is plain: 1 and True are +1; 0, -1 and
-    False are -1.
+    Numbers are read by their sign, as everywhere: above 0 is +1. Two values are accepted if one
+    is above 0 and the other is not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one if its sign
+    is plain: 1 and True are +1; 0, -1 and False are -1. Of two strings the second in sorted order
+    is +1. What is ambiguous is refused: {1, 2} would be one class inside a trace.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -33,6 +34,11 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     >>> labels([1, 2, 3])
     Traceback (most recent call last):
     ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2, 3
+
+    >>> labels([1, 2])
+    Traceback (most recent call last):
+    ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2 \
+    (numbers are read by their sign: pass y == 2)
     """
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -48,10 +54,14 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
             raise _unknown_labels(values)
         is_positive = values == classes[1]
     elif kind in "biuf":
-        is_positive, is_zero = values == 1, values == 0
-        if not ((is_positive | is_zero).all() or (is_positive | (values == -1)).all()):
+        distinct = np.unique(values).tolist()
+        is_positive = values > 0
+        if len(distinct) == 2 and distinct[0] <= 0 < distinct[1]:
+            classes = tuple(distinct)
+        elif len(distinct) < 2 and set(distinct) <= {-1, 0, 1}:
+            classes = (0, 1) if 0 in distinct else (-1, 1)
+        else:
             raise _unknown_labels(values)
-        classes = (0, 1) if is_zero.any() else (-1, 1)
         classes = (False, True) if kind == "b" else classes
     else:
         raise _unknown_labels(values)
@@ -90,7 +100,9 @@ def _unboxed(values: np.ndarray) -> np.ndarray:
 def _unknown_labels(values: np.ndarray) -> ValueError:
     distinct = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
     shown = ", ".join(distinct[:5]) + (", ..." if len(distinct) > 5 else "")
+    same_side = len(distinct) == 2 and values.dtype.kind in "iuf" and not np.isnan(values).any()
+    advice = f" (numbers are read by their sign: pass y == {values.max()})" if same_side else ""
     return ValueError(
         "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
-        f"got the {'value' if len(distinct) == 1 else 'values'} {shown}"
+        f"got the {'value' if len(distinct) == 1 else 'values'} {shown}{advice}"
     )

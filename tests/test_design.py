@@ -14,13 +14,14 @@ from sklearn.linear_model import MultiTaskLasso
 
 import jaxmkl
 from jaxmkl import design
-from jaxmkl.design.common import Pool, ranked
-from jaxmkl.design.descent import Move, descend
+from jaxmkl.design._descent import Move, descend
+from jaxmkl.design._frame import Problem, ranked
+from jaxmkl.design._pool import Pool
+from jaxmkl.design._reconstruction import reconstruct, row_sums
 from jaxmkl.design.gmkal import iterate as iterate_gmkal
 from jaxmkl.design.gmkal import solve
 from jaxmkl.design.lmkal import form, minimised, parts
 from jaxmkl.design.lmkal import iterate as iterate_lmkal
-from jaxmkl.design.reconstruction import reconstruct, row_sums
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import iterate as iterate_rrss
 
@@ -69,8 +70,11 @@ def history(found: design.Design) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "accelerate"))
-def run_gmkal(*arguments: Any, max_iterations: int = 3000, accelerate: bool = True) -> Any:
-    return iterate_gmkal(*arguments, max_iterations=max_iterations, accelerate=accelerate)
+def run_gmkal(
+    problem: Problem, weights: Any, max_iterations: int = 3000, accelerate: bool = True
+) -> Any:
+    settings = {"max_iterations": max_iterations, "accelerate": accelerate}
+    return iterate_gmkal(problem, weights, **settings)
 
 
 def penalty_of(grams: np.ndarray, share: float = 0.1) -> float:
@@ -87,7 +91,8 @@ def ended(grams: np.ndarray, tolerance: float, **settings: Any) -> Any:
     P, n = grams.shape[:2]
     penalty = penalty_of(grams)
     pool = Pool(jnp.asarray(grams), None)
-    end = run_gmkal(pool, jnp.full((P,), 1 / P), penalty, EPS, tolerance, **settings)
+    problem = Problem(pool, penalty, EPS, tolerance)
+    end = run_gmkal(problem, jnp.full((P,), 1 / P), **settings)
     sizes, w = np.split(np.asarray(end.origin), [n])
     w = w / w.sum()
     return oracle.cted_step(oracle.consensus(grams, w), sizes, penalty), w
@@ -245,7 +250,7 @@ def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
     found = design.rrss(gram, tolerance=1e-9, max_iterations=3000)
     penalty = 0.1 * np.sqrt((gram**2 / np.diag(gram)).sum(axis=1).max())
     run = jax.jit(partial(iterate_rrss, max_iterations=3000))
-    end = run(Pool(jnp.asarray(gram)[None], None), penalty, EPS, 1e-9)
+    end = run(Problem(Pool(jnp.asarray(gram)[None], None), penalty, EPS, 1e-9))
     sizes, lengths = np.split(np.asarray(end.origin), [n])
     A = oracle.rrss_step(gram, sizes, 2 * penalty * lengths)
     np.testing.assert_allclose(found.scores, np.abs(A).sum(axis=1), rtol=1e-6, atol=1e-8)
@@ -366,7 +371,7 @@ def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     penalty = penalty_of(grams)
     run = jax.jit(partial(iterate_lmkal, max_iterations=300))
     pool = Pool(jnp.asarray(grams), None)
-    end = run(pool, jnp.full((40, 9), 1 / 9), penalty, EPS, 1e-7)
+    end = run(Problem(pool, penalty, EPS, 1e-7), jnp.full((40, 9), 1 / 9))
     sizes, before = (np.asarray(part) for part in parts(end.origin, 40))
     Z = np.asarray(parts(end.move.point, 40)[1])
     A = oracle.cted_step(oracle.consensus(grams, before), sizes, penalty)

@@ -13,10 +13,10 @@ import pytest
 from oracles import design as oracle
 
 from jaxmkl import design
-from jaxmkl.design import reconstruction
-from jaxmkl.design.common import Pool
+from jaxmkl.design import _reconstruction as reconstruction
+from jaxmkl.design._pool import Pool
+from jaxmkl.design._reconstruction import products_of, reconstruct, row_sums
 from jaxmkl.design.lmkal import form
-from jaxmkl.design.reconstruction import products_of, reconstruct, row_sums
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import lengths_of
 

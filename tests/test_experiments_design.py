@@ -7,17 +7,21 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from experiment_rows import pictures, rows_of, value
 from sklearn.svm import SVC
-from test_experiments import pictures, rows_of, value
 
 import jaxmkl
-from experiments import design as experiment
-from experiments import pools, report
+from experiments import report
 from experiments.__main__ import main
+from experiments.bench import pools
 from experiments.evaluate import keys_of
 from experiments.options import Options
-from experiments.paper import Job
-from experiments.printed import DESIGN_DATASETS, DESIGN_WINS, printed
+from experiments.papers import PAPERS
+from experiments.papers import design as experiment
+from experiments.papers import design_plane as plane
+from experiments.papers import design_pools as choosing
+from experiments.papers.paper import Job
+from experiments.papers.printed import DESIGN_WINS, printed, table
 
 SMALL_PROGRAMS = True
 
@@ -33,8 +37,8 @@ def few_points() -> tuple[np.ndarray, np.ndarray]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder of data; a small set in the place of the wines."""
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    monkeypatch.setattr(experiment, "BUNDLED", {**experiment.BUNDLED, "wine": few_points})
-    monkeypatch.setattr(experiment, "MOST_LABELS", {**experiment.MOST_LABELS, "wine": 15})
+    monkeypatch.setattr(choosing, "BUNDLED", {**choosing.BUNDLED, "wine": few_points})
+    monkeypatch.setattr(choosing, "MOST_LABELS", {**choosing.MOST_LABELS, "wine": 15})
     monkeypatch.setattr(experiment, "RESAMPLES", 200)
 
 
@@ -95,12 +99,12 @@ def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsy
 
 
 def test_kernels_alone_are_not_mixed_up(monkeypatch):
-    monkeypatch.setitem(experiment.ALGORITHMS, "ted*", "ted")
+    monkeypatch.setitem(choosing.ALGORITHMS, "ted*", "ted")
     X, _ = few_points()
     with jax.enable_x64(True):
         grams = np.stack([jaxmkl.design.dictionary(X[:20]), jaxmkl.design.dictionary(X[20:])])
-        found = experiment.choices("ted*", grams, 20, {"regularization": 0.05})
-        assert list(found) == list(experiment.KERNELS)
+        found = choosing.choices("ted*", grams, 20, {"regularization": 0.05})
+        assert list(found) == list(choosing.KERNELS)
         for t, kernel in ((0, "Gaussian 1e0"), (6, "polynomial 2"), (8, "linear")):
             for s in range(2):
                 alone = jaxmkl.design.ted(grams[s, t], 0.05)
@@ -114,9 +118,9 @@ def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
     X, _ = few_points()
     pool = [X[s : s + 10] @ X[s : s + 10].T for s in range(0, 40, 10)]
     grams = np.stack(pool).astype(np.float32)
-    at_once = experiment.chosen_points("ted", grams, 10, {})
-    monkeypatch.setattr(experiment, "AT_ONCE", 2 * grams[0].nbytes)
-    in_groups = experiment.chosen_points("ted", grams, 10, {})
+    at_once = choosing.chosen_points("ted", grams, 10, {})
+    monkeypatch.setattr(choosing, "AT_ONCE", 2 * grams[0].nbytes)
+    in_groups = choosing.chosen_points("ted", grams, 10, {})
     np.testing.assert_array_equal(in_groups.ranking, at_once.ranking)
     for s in range(4):
         np.testing.assert_array_equal(at_once.ranking[s], jaxmkl.design.ted(grams[s]).ranking)
@@ -126,26 +130,26 @@ def test_the_penalty_falls_until_enough_points_are_active(monkeypatch):
     X, _ = few_points()
     with jax.enable_x64(True):
         grams = np.stack([jaxmkl.design.dictionary(X[s : s + 20])[8] for s in (0, 20)])
-        monkeypatch.setattr(experiment, "SHARES", (0.9, 0.3, 0.001))
+        monkeypatch.setattr(choosing, "SHARES", (0.9, 0.3, 0.001))
         active = np.array(
             [[jaxmkl.design.cted(gram, s).num_active for gram in grams] for s in (0.9, 0.3)]
         ).min(axis=1)
         assert active[0] < active[1]
-        found = experiment.chosen_points("cted", grams, int(active[1]), {})
+        found = choosing.chosen_points("cted", grams, int(active[1]), {})
         assert found.regularization == 0.3
         assert found.active.min() == active[1]
-        monkeypatch.setattr(experiment, "SHARES", (0.9, 0.3, 5.0))
-        found = experiment.chosen_points("cted", grams, 20, {})  # as many as there are
+        monkeypatch.setattr(choosing, "SHARES", (0.9, 0.3, 5.0))
+        found = choosing.chosen_points("cted", grams, 20, {})  # as many as there are
         assert found.regularization == 0.3
-        found = experiment.chosen_points("cted", grams, int(active[1]), {"regularization": 0.9})
+        found = choosing.chosen_points("cted", grams, int(active[1]), {"regularization": 0.9})
         assert found.regularization == 0.9
         assert found.active.min() == active[0]
 
 
 def test_the_best_kernels_and_the_median_one():
     blank = np.zeros(1)
-    choice = experiment.Choice(blank, blank, blank, blank, blank, 0.0)
-    means = dict(zip(experiment.KERNELS, (3, 9, 1, 7, 5, 2, 8, 4, 6), strict=True))
+    choice = choosing.Choice(blank, blank, blank, blank, blank, 0.0)
+    means = dict(zip(choosing.KERNELS, (3, 9, 1, 7, 5, 2, 8, 4, 6), strict=True))
     found = {k: experiment.Scored(choice, np.full((2, 4), m / 10), k) for k, m in means.items()}
     chosen = experiment.best_and_median(found, "rrss*")
     assert {name: means[scored.kernel] for name, scored in chosen.items()} == {
@@ -196,11 +200,10 @@ def test_printed_wins_are_multiples_of_one_over_the_evaluation_points():
     assert printed("design", "australian", "lmkal over rrss_m", "win_rate") == 1.0
     assert printed("design", "wine", "gmkal over cted", "win_rate") is None
     for of_method in DESIGN_WINS.values():
-        for row in of_method.values():
-            for dataset, won in zip(DESIGN_DATASETS, row, strict=True):
-                points = experiment.MOST_LABELS[dataset] // experiment.EVERY
-                # they are cut or rounded to whole percent
-                assert min(abs(won - 100 * k / points) for k in range(points + 1)) < 0.6
+        for (dataset, _), won in table(of_method).items():
+            points = choosing.MOST_LABELS[dataset] // choosing.EVERY
+            # they are cut or rounded to whole percent
+            assert min(abs(won - 100 * k / points) for k in range(points + 1)) < 0.6
 
 
 def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys):
@@ -221,7 +224,7 @@ def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys
 def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch, capsys):
     played = []
     parts = {"tables": lambda job: played.append(job.datasets)}
-    monkeypatch.setitem(main.__globals__["PAPERS"], "design", paper_with(parts))
+    monkeypatch.setitem(PAPERS, "design", paper_with(parts))
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
     assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
@@ -237,7 +240,7 @@ def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
     options = Options(command="design", data=tmp_path, seeds=2)
     shown = report.Report("python -m experiments design")
     job = Job(experiment.PAPER, options, shown, ("sonar",), ("random",), 2)
-    splits = experiment.splits_of(job, "sonar")
+    splits = choosing.splits_of(job, "sonar")
     said = "sonar: 40 points, 4 features, 3 classes; in the paper's Table III: 208 points, 60"
     assert said in capsys.readouterr().out
     assert splits.counts.tolist() == [5, 10, 15, 20, 25]
@@ -256,7 +259,7 @@ def test_texts_become_rows_of_length_1(tmp_path):
     options = Options(command="design", data=tmp_path)
     shown = report.Report("python -m experiments design")
     job = Job(experiment.PAPER, options, shown, ("reuters_4class",), ("random",), 1)
-    splits = experiment.splits_of(job, "reuters_4class")
+    splits = choosing.splits_of(job, "reuters_4class")
     rare = np.log(21 / (1 + (counts > 0).sum(0))) + 1
     literal = counts * rare
     literal /= np.linalg.norm(literal, axis=1, keepdims=True)
@@ -274,7 +277,7 @@ def test_the_picture(tmp_path, monkeypatch):
     assert pictures(plots) == {"design_plane.png"}
     found = []
     for seed in range(2):
-        X = experiment.plane(seed)
+        X = plane.plane(seed)
         with jax.enable_x64(True):
             gram = jaxmkl.design.dictionary(X).mean(axis=0)
             chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12).ranking)
@@ -357,14 +360,15 @@ def test_pools_of_the_benchmark(monkeypatch):
 
 
 def test_examples_in_docstrings():
-    result = doctest.testmod(importlib.import_module("experiments.design"))
-    assert result.attempted > 0
-    assert result.failed == 0
+    for name in ("design", "design_pools", "design_plane"):
+        result = doctest.testmod(importlib.import_module(f"experiments.papers.{name}"))
+        assert result.attempted > 0
+        assert result.failed == 0
 
 
 @pytest.mark.data
 def test_sizes_are_those_of_the_papers_table_3(data_dir: Path):
-    for name, size in experiment.SIZES.items():
+    for name, size in choosing.SIZES.items():
         with np.load(data_dir / f"{name}.npz", allow_pickle=False) as archive:
             shape = archive["X"].shape if "X" in archive else tuple(archive["shape"])
             classes = 7 if name == "segmentation" else size[2]

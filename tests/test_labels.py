@@ -13,8 +13,10 @@ from jaxmkl.labels import labels, signs
     [
         ([0, 1, 0], [-1, 1, -1], (0, 1)),
         ([-1, 1, 1], [-1, 1, 1], (-1, 1)),
-        ([1.0, 0.0], [1, -1], (0, 1)),
-        ([-0.0, 1.0], [-1, 1], (0, 1)),
+        ([1.0, 0.0], [1, -1], (0.0, 1.0)),
+        ([-0.0, 1.0], [-1, 1], (0.0, 1.0)),
+        ([5, 0, 5], [1, -1, 1], (0, 5)),
+        ([-2.5, 0.5], [-1, 1], (-2.5, 0.5)),
         ([True, False], [1, -1], (False, True)),
         ([True], [1], (False, True)),
         ([False, False], [-1, -1], (False, True)),
@@ -50,10 +52,10 @@ def test_labels_keep_a_floating_dtype(dtype):
 @pytest.mark.parametrize(
     ("y", "given"),
     [
-        ([1, 2], "values 1, 2"),
+        ([1, 2], "values 1, 2 (numbers are read by their sign: pass y == 2)"),
         ([-1, 0, 1], "values -1, 0, 1"),
-        ([-1, 0], "values -1, 0"),
-        ([0.5, 1.0], "values 0.5, 1.0"),
+        ([-1, 0], "values -1, 0 (numbers are read by their sign: pass y == 0)"),
+        ([0.5, 1.0], "values 0.5, 1.0 (numbers are read by their sign: pass y == 1.0)"),
         ([0.0, np.nan, np.nan], "values 0.0, nan"),
         ([np.nan], "value nan"),
         ([2, 2], "value 2"),

@@ -11,7 +11,7 @@ Each takes Gram matrices, or ``features`` of kernels of low rank, and returns a 
 All are functions that can be traced: map them over ``regularization`` or over a stack of pools.
 """
 
-from jaxmkl.design.common import Design as Design
+from jaxmkl.design._frame import Design as Design
 from jaxmkl.design.cted import cted as cted
 from jaxmkl.design.dictionary import centred as centred
 from jaxmkl.design.dictionary import dictionary as dictionary

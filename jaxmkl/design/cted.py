@@ -2,7 +2,7 @@
 
     minimise  tr((I - A)' K (I - A)) + lambda sum_i |a^i|     over A (n, n)
 
-by the reweighting steps of :mod:`jaxmkl.design.gmkal` with a single kernel. The problem is
+by the reweighting steps of :func:`jaxmkl.design.gmkal` with a single kernel. The problem is
 convex; a point whose row a^i vanishes takes no part in reconstructing the others.
 
 References:
@@ -11,10 +11,13 @@ References:
   Wang et al., Experimental design with multiple kernels, equations (6) to (10), Algorithm 1.
 """
 
+from functools import partial
 from typing import Any
 
-from jaxmkl.design.common import Design, pool_of
-from jaxmkl.design.gmkal import run
+from jaxmkl.design._frame import Design, choose
+from jaxmkl.design._pool import pool_of
+from jaxmkl.design._reconstruction import largest_penalty
+from jaxmkl.design.gmkal import equal_weights, solve
 
 __all__ = ["cted"]
 
@@ -60,15 +63,6 @@ def cted(
     >>> design.cted(features=x, num_points=2).ranking.tolist()
     [2, 4]
     """
-    pool = pool_of("cted", "gram", gram, features, stacked=False)
-    return run(
-        "cted",
-        pool,
-        regularization,
-        num_points,
-        absolute,
-        None,
-        tolerance,
-        max_iterations,
-        smoothing,
-    )
+    pool = pool_of("cted", gram, features, stacked=False)
+    settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, *settings)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl.pytree import require
+from jaxmkl._pytree import require
 
 __all__ = ["centred", "dictionary", "normalised"]
 

@@ -32,35 +32,25 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxmkl.design.common import (
-    Design,
-    Pool,
-    checked_settings,
-    count_active,
-    default_smoothing,
-    penalty_of,
-    points_wanted,
-    pool_of,
-    ranked,
-    traced,
-    unless_zero,
-    warn_of_few,
-    without_smoothing,
-)
-from jaxmkl.design.descent import Descent, Move, descend
-from jaxmkl.design.gmkal import solve
-from jaxmkl.design.reconstruction import (
+from jaxmkl._pytree import require
+from jaxmkl.design._descent import Descent, Move, descend
+from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._pool import Pool, pool_of, traced
+from jaxmkl.design._reconstruction import (
     HIGHEST,
     coefficients,
     diagonals_of,
+    dot,
+    forms,
     largest_penalty,
     products_of,
     reconstruct,
     row_sums,
     small_matrix,
+    solver,
     stacked,
 )
-from jaxmkl.pytree import require
+from jaxmkl.design.gmkal import equal_weights, solve
 
 __all__ = ["lmkal"]
 
@@ -69,25 +59,15 @@ STEPS_OF_Z = 200  # at most
 
 
 class Proximal(NamedTuple):
-    """State of the accelerated proximal gradient.
+    """State of the accelerated proximal gradient."""
 
-    Attributes:
-      Z: the weights (n, P).
-      Y: where the next step starts from (n, P).
-      value: f(Z).
-      momentum: the paper's a_t.
-      curvature: L, the bound that was good last.
-      gap: the Frank-Wolfe gap of Z.
-      turn: steps tried.
-    """
-
-    Z: jax.Array
-    Y: jax.Array
-    value: jax.Array
-    momentum: jax.Array
-    curvature: jax.Array
-    gap: jax.Array
-    turn: jax.Array
+    Z: jax.Array  # the weights (n, P)
+    Y: jax.Array  # where the next step starts from (n, P)
+    value: jax.Array  # f(Z)
+    momentum: jax.Array  # the paper's a_t
+    curvature: jax.Array  # L, the bound that was good last
+    gap: jax.Array  # the Frank-Wolfe gap of Z
+    turn: jax.Array  # steps tried
 
 
 def minimised(
@@ -109,10 +89,7 @@ def minimised(
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
-    rows_projected = jax.vmap(optax.projections.projection_simplex)
-
-    def project(Z: jax.Array) -> jax.Array:
-        return rows_projected(Z).astype(Z.dtype)
+    project = jax.vmap(optax.projections.projection_simplex)
 
     def gap_of(Z: jax.Array) -> jax.Array:
         slope = gradient(Z)
@@ -130,7 +107,7 @@ def minimised(
         return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     def turn(state: Proximal) -> Proximal:
-        new = project(state.Y - gradient(state.Y) / (state.curvature * metric))
+        new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
         step = new - state.Y
         length = jnp.sum(metric * step**2)
         slack = 1 + 100 * jnp.finfo(Z.dtype).eps
@@ -171,7 +148,7 @@ def form(
     largest = jnp.max(diagonals_of(pool), axis=0)
     if pool.gram is not None:
         R_transposed, R = coefficients(localized(pool, Z).gram[0], d, penalty)
-        G = jnp.dot(R, R_transposed, precision=HIGHEST)
+        G = dot(R, R_transposed)
         M = pool.gram * G[None]
 
         def of_grams(Z: jax.Array) -> jax.Array:
@@ -181,56 +158,43 @@ def form(
     F = stacked(pool.features, Z)
     k = F.shape[1]
     M = small_matrix(F, jnp.ones((k, k), F.dtype), d, penalty)
-    factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
-    inner = jnp.dot(F.T, F, precision=HIGHEST)
+    solved_by = solver(M)
+    inner = dot(F.T, F)
 
     def of_features(Z: jax.Array) -> jax.Array:
         # |Phi'(I - A)|² with A = D^-1 F M^-1 F' and Phi the features at Z
         Phi = stacked(pool.features, Z)
-        shared = jnp.dot(F.T, Phi, precision=HIGHEST)
-        weighted = jnp.dot(F.T, Phi * d[:, None], precision=HIGHEST)
-        solved = jax.scipy.linalg.cho_solve((factor, True), weighted)
-        crossed = jnp.sum(solved * shared)
-        squared = jnp.sum(solved * jnp.dot(inner, solved, precision=HIGHEST))
-        return jnp.sum(Phi**2) - 2 * crossed + squared
+        shared = dot(F.T, Phi)
+        solved = solved_by(dot(F.T, Phi * d[:, None]))
+        return (
+            jnp.sum(Phi**2) - 2 * jnp.sum(solved * shared) + jnp.sum(solved * dot(inner, solved))
+        )
 
     # G_ii = 1 - 2 A_ii + |a^i|²
-    left = jax.scipy.linalg.cho_solve((factor, True), F.T).T
+    left = solved_by(F.T).T
     own = d * jnp.sum(left * F, axis=1)
-    squares = d**2 * jnp.sum(jnp.dot(left, inner, precision=HIGHEST) * left, axis=1)
+    squares = d**2 * forms(left, inner)
     return of_features, largest * jnp.maximum(1 - 2 * own + squares, 0)
 
 
-def iterate(
-    pool: Pool,
-    Z: jax.Array,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-) -> Descent:
-    """The iteration from checked arguments.
+def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
+    """The iteration.
 
     Its points (n + n P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
     coefficients are those that follow from its origin.
     """
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
-    one = jnp.ones((1,), dtype)
+    pool, penalty = problem.pool, problem.penalty
+    n, one = pool.num_points, jnp.ones((1,), pool.dtype)
 
     def step(x: jax.Array) -> Move:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
         found = reconstruct(of_Z, products_of(of_Z), one, 2 * sizes, penalty)
-        following = jnp.sqrt(found.norms + eps)
         best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
-        objective = best.value + penalty * jnp.sum(following - jnp.sqrt(eps))
-        violation = jnp.max(jnp.sqrt(found.norms) / sizes) - 1
-        return Move(jnp.concatenate([following, best.Z.ravel()]), objective, violation)
+        return move_to(problem, sizes, found.norms, best.value, best.Z.ravel())
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), Z.ravel()])
-    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+    start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
+    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
 
 
 def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
@@ -241,37 +205,19 @@ def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
 def _solve(
-    pool: Pool,
-    Z: jax.Array,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-    num_points: int | None,
+    Z: jax.Array, problem: Problem, *, max_iterations: int, num_points: int | None
 ) -> Design:
-    n = pool.num_points
-    end = iterate(pool, Z, penalty, smoothing, tolerance, max_iterations=max_iterations)
-    sizes, before = parts(end.origin, n)
-    num_active = count_active(end.move.point[:n], smoothing)
+    pool, n = problem.pool, problem.pool.num_points
+    end = iterate(problem, Z, max_iterations=max_iterations)
+    (sizes, before), (updated, weights) = parts(end.origin, n), parts(end.move.point, n)
     one = jnp.ones((1,), pool.dtype)
-    scores = row_sums(localized(pool, before), one, 2 * sizes, penalty)
-    found = Design(
-        scores=scores,
-        ranking=ranked(scores, num_points),
-        num_active=num_active,
-        kernel_weights=parts(end.move.point, n)[1],
-        objective=end.objective,
-        converged=end.converged,
-    )
+    scores = row_sums(localized(pool, before), one, 2 * sizes, problem.penalty)
     # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it as 1 / K_t(i, i)
     diagonals = diagonals_of(pool)
     smallest = jnp.min(diagonals, axis=0, keepdims=True)
     shares = jnp.where(diagonals > 0, smallest / diagonals, 1)
     none = jnp.sum(smallest / jnp.sum(shares, axis=0, keepdims=True))
-    eps = jnp.asarray(smoothing, pool.dtype)
-    zero = none <= without_smoothing(end.objective, end.move.point[:n], penalty, eps)
-    return unless_zero(found, zero, none)
+    return design_of(problem, num_points, end, updated, scores, weights, none)
 
 
 def _start(weights: Any, pool: Pool) -> jax.Array:
@@ -301,27 +247,14 @@ def lmkal(
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
+    Arguments that are not named here are those of :func:`gmkal`, whose errors are raised too.
+
     Args:
-      grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, k_i the columns
-        of the consensus kernel with equal weights; a number that may be traced.
-      features: features (P, n, r) in the place of ``grams``: kernels of low rank, for which
-        nothing of size (n, n) is formed.
-      num_points: how many points to rank; all by default.
-      absolute: whether ``regularization`` is lambda itself.
       initial_weights: weights (P,) or (n, P) to start from. By default those that
         :func:`jaxmkl.design.gmkal` ends with, so that the objective is at most its.
-      tolerance: the share of the objective a last step may lower it by; its root bounds how far
-        the optimality conditions may be violated.
-      max_iterations: steps at most.
-      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default.
 
     Returns:
       A :class:`Design` with weights (n, P).
-
-    Raises:
-      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
-        finite, and for any other argument out of its range.
 
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design
@@ -330,26 +263,14 @@ def lmkal(
     >>> design.lmkal(grams, num_points=2).kernel_weights.shape
     (5, 2)
     """
-    pool = pool_of("lmkal", "grams", grams, features, stacked=True)
-    num_points = points_wanted("lmkal", num_points, pool.num_points)
-    checked_settings("lmkal", tolerance, max_iterations, smoothing)
-    P = pool.num_kernels
-    equal = jnp.full((P,), 1 / P, pool.dtype)
-    largest = largest_penalty(pool, equal)
-    penalty = penalty_of("lmkal", regularization, absolute, largest, pool.dtype)
-    smoothing = default_smoothing(smoothing, pool.dtype)
-    if initial_weights is None:
-        initial_weights = solve(
-            pool, equal, penalty, smoothing, tolerance, max_iterations=500, num_points=None
-        ).kernel_weights
-    found = _solve(
-        pool,
-        _start(initial_weights, pool),
-        penalty,
-        smoothing,
-        tolerance,
-        max_iterations=max_iterations,
-        num_points=num_points,
-    )
-    warn_of_few("lmkal", num_points, found.num_active)
-    return found
+    pool = pool_of("lmkal", grams, features, stacked=True)
+    settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+
+    def from_start(problem: Problem, **static: Any) -> Design:
+        start = initial_weights
+        if start is None:
+            whole = {"max_iterations": 500, "num_points": None}
+            start = solve(equal_weights(pool), problem, **whole).kernel_weights
+        return _solve(_start(start, pool), problem, **static)
+
+    return choose("lmkal", pool, from_start, largest_penalty, *settings)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl.design.common import Design, points_wanted
-from jaxmkl.pytree import require
+from jaxmkl._pytree import require
+from jaxmkl.design._frame import Design, points_wanted
 
 __all__ = ["random"]
 

@@ -24,21 +24,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design.common import (
-    Design,
-    Pool,
-    checked_settings,
-    count_active,
-    default_smoothing,
-    penalty_of,
-    points_wanted,
-    pool_of,
-    ranked,
-    unless_zero,
-    warn_of_few,
+from jaxmkl.design._descent import Descent, Move, descend
+from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._pool import Pool, pool_of
+from jaxmkl.design._reconstruction import (
+    blockwise_row_sums,
+    diagonals_of,
+    dot,
+    forms,
+    squared_columns,
 )
-from jaxmkl.design.descent import Descent, Move, descend
-from jaxmkl.design.reconstruction import HIGHEST, blockwise_row_sums, diagonals_of
 
 __all__ = ["rrss"]
 
@@ -48,15 +43,15 @@ def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
     s = jnp.sqrt(d)
     e, Q = jnp.linalg.eigh(s[:, None] * K * s[None, :])
     e = jnp.maximum(e, 0)
-    rotated = jnp.dot(Q.T, s[:, None] * K, precision=HIGHEST)
-    return s[:, None] * jnp.dot(Q, rotated / (e[:, None] + c[None, :]), precision=HIGHEST)
+    rotated = dot(Q.T, s[:, None] * K)
+    return s[:, None] * dot(Q, rotated / (e[:, None] + c[None, :]))
 
 
 def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """H and G (n, r): A = diag(d) H G'."""
     rooted = F * jnp.sqrt(d)[:, None]
-    e, U = jnp.linalg.eigh(jnp.dot(rooted.T, rooted, precision=HIGHEST))
-    H = jnp.dot(F, U, precision=HIGHEST)
+    e, U = jnp.linalg.eigh(dot(rooted.T, rooted))
+    H = dot(F, U)
     return H, H / (jnp.maximum(e, 0)[None, :] + c[:, None])
 
 
@@ -65,13 +60,8 @@ def _largest_penalty(pool: Pool) -> jax.Array:
     """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
     diagonal = diagonals_of(pool)[0]
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
-    if pool.gram is not None:
-        squares = jnp.sum(pool.gram[0] ** 2 * inverse[None, :], axis=1)
-    else:
-        F = pool.features[0]
-        inner = jnp.dot(F.T, F * inverse[:, None], precision=HIGHEST)
-        squares = jnp.sum(jnp.dot(F, inner, precision=HIGHEST) * F, axis=1)
-    return jnp.sqrt(jnp.max(squares))
+    one = jnp.ones((1,), pool.dtype)
+    return jnp.sqrt(jnp.max(squared_columns(pool, one, inverse)))
 
 
 def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -84,50 +74,36 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
         residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
         return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
     H, G = factors(pool.features[0], d, c)
-    inner = jnp.dot(G.T, G, precision=HIGHEST)
-    norms = d**2 * jnp.sum(jnp.dot(H, inner, precision=HIGHEST) * H, axis=1)
+    norms = d**2 * forms(H, dot(G.T, G))
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
 
 
-def iterate(
-    pool: Pool, penalty: jax.Array, smoothing: Any, tolerance: Any, *, max_iterations: int
-) -> Descent:
-    """The iteration from checked arguments.
+def iterate(problem: Problem, *, max_iterations: int) -> Descent:
+    """The iteration.
 
     Its points (2 n,) are the rows' sizes sqrt(|a^i|² + eps), then the lengths of the residuals.
     The last coefficients are those that follow from its origin.
     """
-    n, dtype = pool.num_points, pool.dtype
-    eps = jnp.asarray(smoothing, dtype)
+    pool, penalty = problem.pool, problem.penalty
+    n = pool.num_points
     diagonal = diagonals_of(pool)[0]
-    floor = eps * jnp.mean(diagonal)
+    floor = problem.eps * jnp.mean(diagonal)
 
     def step(x: jax.Array) -> Move:
         sizes, lengths = x[:n], x[n:]
         norms, residuals = lengths_of(pool, 2 * sizes, 2 * penalty * lengths)
-        following = jnp.sqrt(norms + eps)
         after = jnp.sqrt(residuals + floor)
-        objective = jnp.sum(after) + penalty * jnp.sum(following - jnp.sqrt(eps))
-        violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
-        return Move(jnp.concatenate([following, after]), objective, violation)
+        return move_to(problem, sizes, norms, jnp.sum(after), after)
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), jnp.sqrt(diagonal + floor)])
-    return descend(step, start, tolerance=tolerance, max_iterations=max_iterations)
+    start = jnp.concatenate([jnp.ones((n,), pool.dtype), jnp.sqrt(diagonal + floor)])
+    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
 
 
 @partial(jax.jit, static_argnames=("max_iterations", "num_points"))
-def _solve(
-    pool: Pool,
-    penalty: jax.Array,
-    smoothing: Any,
-    tolerance: Any,
-    *,
-    max_iterations: int,
-    num_points: int | None,
-) -> Design:
+def _solve(problem: Problem, *, max_iterations: int, num_points: int | None) -> Design:
+    pool, penalty = problem.pool, problem.penalty
     n = pool.num_points
-    end = iterate(pool, penalty, smoothing, tolerance, max_iterations=max_iterations)
-    num_active = count_active(end.move.point[:n], smoothing)
+    end = iterate(problem, max_iterations=max_iterations)
     d, c = 2 * end.origin[:n], 2 * penalty * end.origin[n:]
     if pool.gram is not None:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
@@ -135,16 +111,9 @@ def _solve(
         H, G = factors(pool.features[0], d, c)
         norms = jnp.sqrt(lengths_of(pool, d, c)[0])
         scores = blockwise_row_sums(lambda rows: H[rows], G, d, norms)
-    found = Design(
-        scores=scores,
-        ranking=ranked(scores, num_points),
-        num_active=num_active,
-        kernel_weights=jnp.ones((1,), pool.dtype),
-        objective=end.objective,
-        converged=end.converged,
-    )
-    zero = penalty >= _largest_penalty(pool)
-    return unless_zero(found, zero, jnp.sum(jnp.sqrt(diagonals_of(pool)[0])))
+    none = jnp.sum(jnp.sqrt(diagonals_of(pool)[0]))
+    one, zero = jnp.ones((1,), pool.dtype), penalty >= _largest_penalty(pool)
+    return design_of(problem, num_points, end, end.move.point[:n], scores, one, none, zero)
 
 
 def rrss(
@@ -161,28 +130,17 @@ def rrss(
     """Choose points with one kernel and a robust loss (RRSS).
 
     In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
-    needs float64, and where digits ran out ``converged`` is False.
+    needs float64, and where digits ran out ``converged`` is False. Arguments that are not named
+    here are those of :func:`cted`, whose errors are raised too.
 
     Args:
-      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
       regularization: the penalty gamma as a share of the smallest one with which no point is
         chosen, max_i sqrt(sum_j K_ij² / K_jj); a number that may be traced.
-      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
-        of size (n, n) is formed.
-      num_points: how many points to rank; all by default.
       absolute: whether ``regularization`` is gamma itself.
-      tolerance: the share of the objective a last step may lower it by; its root bounds how far
-        the optimality conditions may be violated.
-      max_iterations: steps at most.
-      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default; for residuals it is taken
-        times the mean of K_ii.
+      smoothing: eps as in :func:`cted`; for residuals it is taken times the mean of K_ii.
 
     Returns:
       A :class:`Design`.
-
-    Raises:
-      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
-        finite, and for any other argument out of its range.
 
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design
@@ -190,18 +148,6 @@ def rrss(
     >>> design.rrss(x @ x.T, num_points=2).ranking.tolist()
     [4, 2]
     """
-    pool = pool_of("rrss", "gram", gram, features, stacked=False)
-    num_points = points_wanted("rrss", num_points, pool.num_points)
-    checked_settings("rrss", tolerance, max_iterations, smoothing)
-    largest = _largest_penalty(pool)
-    penalty = penalty_of("rrss", regularization, absolute, largest, pool.dtype)
-    found = _solve(
-        pool,
-        penalty,
-        default_smoothing(smoothing, pool.dtype),
-        tolerance,
-        max_iterations=max_iterations,
-        num_points=num_points,
-    )
-    warn_of_few("rrss", num_points, found.num_active)
-    return found
+    pool = pool_of("rrss", gram, features, stacked=False)
+    settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    return choose("rrss", pool, _solve, _largest_penalty, *settings)

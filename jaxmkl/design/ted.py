@@ -18,40 +18,30 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design.common import Design, Pool, penalty_of, points_wanted, pool_of, ranked
-from jaxmkl.design.reconstruction import HIGHEST, largest_penalty
+from jaxmkl.design._frame import Design, penalty_of, points_wanted, ranked
+from jaxmkl.design._pool import Pool, pool_of
+from jaxmkl.design._reconstruction import diagonals_of, dot, largest_penalty, squared_columns
 
 __all__ = ["ted"]
 
 
 class Deflated(NamedTuple):
-    """What is left of the kernel: itself (n, n), or W (r, r) of K = F W F'.
+    """What is left of the kernel."""
 
-    Attributes:
-      kernel: the matrix.
-      diagonal: K_ii (n,).
-      squares: |k_i|² (n,).
-      taken: which points are taken (n,).
-    """
-
-    kernel: jax.Array
-    diagonal: jax.Array
-    squares: jax.Array
-    taken: jax.Array
+    kernel: jax.Array  # itself (n, n), or W (r, r) of K = F W F'
+    diagonal: jax.Array  # K_ii (n,)
+    squares: jax.Array  # |k_i|² (n,)
+    taken: jax.Array  # which points are taken (n,)
 
 
 @partial(jax.jit, static_argnames=("steps", "num_points"))
 def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None) -> Design:
     n, dtype = pool.num_points, pool.dtype
-    if pool.gram is not None:
-        K = pool.gram[0]
-        state = Deflated(K, jnp.diagonal(K), jnp.sum(K**2, axis=1), jnp.zeros((n,), bool))
-    else:
-        F = pool.features[0]
-        inner = jnp.dot(F.T, F, precision=HIGHEST)
-        squares = jnp.sum(jnp.dot(F, inner, precision=HIGHEST) * F, axis=1)
-        W = jnp.eye(F.shape[1], dtype=dtype)
-        state = Deflated(W, jnp.sum(F**2, axis=1), squares, jnp.zeros((n,), bool))
+    F = None if pool.gram is not None else pool.features[0]
+    one = jnp.ones((1,), dtype), jnp.ones((n,), dtype)
+    squares = squared_columns(pool, *one)
+    kernel = pool.gram[0] if F is None else jnp.eye(F.shape[1], dtype=dtype)
+    state = Deflated(kernel, diagonals_of(pool)[0], squares, jnp.zeros((n,), bool))
 
     def gains(state: Deflated) -> jax.Array:
         return jnp.maximum(state.squares, 0) / (jnp.maximum(state.diagonal, 0) + penalty)
@@ -59,17 +49,15 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
     def step(state: Deflated, _: Any) -> tuple[Deflated, tuple[jax.Array, ...]]:
         gain = gains(state)
         i = ranked(jnp.where(state.taken, -1.0, gain), 1)[0]
-        if pool.gram is not None:
-            column = state.kernel[i]
-            image = jnp.dot(state.kernel, column, precision=HIGHEST)
+        if F is None:
+            outer = column = state.kernel[i]
+            image = dot(state.kernel, column)
         else:
-            direction = jnp.dot(state.kernel, F[i], precision=HIGHEST)
-            column = jnp.dot(F, direction, precision=HIGHEST)
-            back = jnp.dot(column, F, precision=HIGHEST)
-            image = jnp.dot(F, jnp.dot(state.kernel, back, precision=HIGHEST), precision=HIGHEST)
+            outer = dot(state.kernel, F[i])
+            column = dot(F, outer)
+            image = dot(F, dot(state.kernel, dot(column, F)))
         divisor = jnp.maximum(column[i], 0) + penalty
         length = jnp.sum(column**2)
-        outer = column if pool.gram is not None else direction
         left = Deflated(
             state.kernel - outer[:, None] * (outer[None, :] / divisor),
             state.diagonal - column**2 / divisor,
@@ -102,6 +90,8 @@ def ted(
 ) -> Design:
     """Choose points greedily (TED).
 
+    Errors are those of :func:`cted`.
+
     Args:
       gram: the Gram matrix (n, n), symmetric and positive semi-definite.
       regularization: the ridge lambda as a share of 2 max_i |k_i|, k_i the columns of the Gram
@@ -117,21 +107,15 @@ def ted(
       is what it brought when it was, so scores need not fall. The objective is tr(K) after each
       point.
 
-    Raises:
-      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
-        finite, and for any other argument out of its range.
-
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design
     >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
     >>> design.ted(x @ x.T, num_points=2).ranking.tolist()
     [3, 4]
     """
-    pool = pool_of("ted", "gram", gram, features, stacked=False)
+    pool = pool_of("ted", gram, features, stacked=False)
     n = pool.num_points
     num_points = points_wanted("ted", num_points, n)
-    largest = largest_penalty(pool, jnp.ones((1,), pool.dtype))
-    penalty = penalty_of("ted", regularization, absolute, largest, pool.dtype, vanish=False)
-    steps = min(n, n if features is None else pool.features.shape[2])
-    steps = num_points if num_points is not None else steps
+    penalty = penalty_of("ted", regularization, absolute, largest_penalty(pool))
+    steps = num_points or min(n, pool.values.shape[2])
     return _solve(pool, penalty, steps=steps, num_points=num_points)

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design.common import ACTIVE, Pool
-from jaxmkl.design.descent import Descent
-from jaxmkl.design.reconstruction import (
-    HIGHEST,
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Problem, active
+from jaxmkl.design._pool import Pool
+from jaxmkl.design._reconstruction import (
     diagonals_of,
+    dot,
     kernel_scales,
     products_of,
     slopes_of,
@@ -30,7 +31,7 @@ from jaxmkl.design.reconstruction import (
     squared_inverse,
 )
 
-__all__ = ["Found", "by_working_sets", "worth_it"]
+__all__ = ["Found", "by_working_sets", "found_of", "worth_it"]
 
 STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
 STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
@@ -38,31 +39,37 @@ WORTH = 4  # a working set is used where the pool is at least that much larger
 
 
 class Found(NamedTuple):
-    """Where the iteration stands after a working set.
+    """Where the iteration stands after a working set."""
 
-    Attributes:
-      sizes: sqrt(|a^i|² + eps) of all points (n,), sqrt(eps) of those outside of the set.
-      origin: the sizes (n,) the coefficients follow from, zero outside.
-      weights: the weights (P,) they follow from.
-      updated: the weights that follow from them.
-      priority: what the points (n,) of a next working set are the largest of.
-      start: the sizes (n,) a next working set starts from.
-      objective: history (T,).
-      length: how many values it has.
-      turn: how often the map was applied.
-      converged: whether the last one ended by its tolerance and no point outside violates.
-    """
+    sizes: (
+        jax.Array
+    )  # sqrt(|a^i|² + eps) of all points (n,), sqrt(eps) of those outside of the set
+    origin: jax.Array  # the sizes (n,) the coefficients follow from, zero outside
+    weights: jax.Array  # the weights (P,) they follow from
+    updated: jax.Array  # the weights that follow from them
+    priority: jax.Array  # what the points (n,) of a next working set are the largest of
+    start: jax.Array  # the sizes (n,) a next working set starts from
+    objective: jax.Array  # history (T,)
+    length: jax.Array  # how many values it has
+    turn: jax.Array  # how often the map was applied
+    converged: jax.Array  # if the last one ended by its tolerance and no point outside violates
 
-    sizes: jax.Array
-    origin: jax.Array
-    weights: jax.Array
-    updated: jax.Array
-    priority: jax.Array
-    start: jax.Array
-    objective: jax.Array
-    length: jax.Array
-    turn: jax.Array
-    converged: jax.Array
+
+def found_of(end: Descent, n: int) -> Found:
+    """Where a descent on the whole pool of n points stands."""
+    sizes = end.move.point[:n]
+    return Found(
+        sizes=sizes,
+        origin=end.origin[:n],
+        weights=end.origin[n:] / jnp.sum(end.origin[n:]),
+        updated=end.move.point[n:],
+        priority=sizes,
+        start=sizes,
+        objective=end.objective,
+        length=end.length,
+        turn=end.turn,
+        converged=end.converged,
+    )
 
 
 def size_of_set(pool: Pool) -> int:
@@ -75,35 +82,19 @@ def worth_it(pool: Pool) -> bool:
     return pool.gram is None and pool.num_points >= WORTH * size_of_set(pool)
 
 
-def by_working_sets(
-    iterate: Any,
-    pool: Pool,
-    weights: jax.Array,
-    penalty: jax.Array,
-    eps: jax.Array,
-    tolerance: Any,
-    max_iterations: int,
-) -> Found:
+def by_working_sets(iterate: Any, problem: Problem, max_iterations: int) -> Found:
     """Iterate, at last on working sets, until no point of the pool violates the conditions.
 
     Args:
-      iterate: from a pool, its products, a start (m + P,) and when to stop to a descent.
-      pool: the features, of more points than a working set has.
-      weights: w (P,) to start with.
-      penalty: lambda, a number.
-      eps: the smoothing.
-      tolerance: of the iteration.
+      iterate: from a problem, and by name its products, a start (m + P,) and when to stop, to
+        a descent.
+      problem: with the features of more points than a working set has.
       max_iterations: T.
     """
-    products = products_of(pool)
-    F, inner = products
-    n, dtype = pool.num_points, pool.dtype
-    m = size_of_set(pool)
+    pool, penalty, eps = problem.pool, problem.penalty, problem.eps
+    products = F, inner = products_of(pool)
+    n, m, dtype = pool.num_points, size_of_set(pool), pool.dtype
     diagonals = diagonals_of(pool)  # (P, n)
-    root = jnp.sqrt(eps)
-
-    def is_active(sizes: jax.Array) -> jax.Array:
-        return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), 100 * root)
 
     def started(state: Descent) -> jax.Array:
         return state.turn >= STEPS_OF_ALL
@@ -113,20 +104,20 @@ def by_working_sets(
 
     def turn(state: Found) -> Found:
         rows = jnp.sort(jax.lax.top_k(state.priority, m)[1].astype(jnp.int32))
-        part = Pool(None, pool.features[:, rows])
+        part = problem._replace(pool=Pool(None, pool.features[:, rows]))
         own = F[rows], inner
         limit = jnp.minimum(STEPS_OF_SET, max_iterations - state.turn)
         start = jnp.concatenate([state.start[rows], state.updated])
-        end: Descent = iterate(part, own, start, limit=limit)
+        end: Descent = iterate(part, products=own, start=start, limit=limit)
         origin, w = end.origin[:m], end.origin[m:] / jnp.sum(end.origin[m:])
-        sizes = jnp.full((n,), root).at[rows].set(end.move.point[:m])
+        sizes = jnp.full((n,), jnp.sqrt(eps)).at[rows].set(end.move.point[:m])
         scales = kernel_scales(pool, w)
         M = small_matrix(own[0], scales, 2 * origin, penalty)
         slopes = slopes_of(F, squared_inverse(M, inner * scales) * scales)
         outside = jnp.max(2 * slopes, where=jnp.ones((n,), bool).at[rows].set(False), initial=0)
         # a point alone would get a row of this norm; half of it, as it is not alone
         gain = penalty * jnp.maximum(2 * slopes - 1, 0) / 4
-        scale = jnp.dot(w**2, diagonals, precision=HIGHEST)
+        scale = dot(w**2, diagonals)
         alone = gain / jnp.maximum(scale, jnp.finfo(dtype).tiny)
         # a working set that does not yet lower the objective is not a step of its own
         places = jnp.arange(max_iterations) - state.length
@@ -139,27 +130,13 @@ def by_working_sets(
             origin=jnp.zeros((n,), dtype).at[rows].set(origin),
             weights=w,
             updated=end.move.point[m:],
-            priority=slopes + jnp.where(is_active(sizes), jnp.max(slopes), 0),
+            priority=slopes + jnp.where(active(sizes, eps), jnp.max(slopes), 0),
             start=jnp.maximum(sizes, alone),
             objective=jnp.where(inside, lowest, state.objective),
             length=state.length + end.length,
             turn=state.turn + end.turn,
-            converged=end.converged & (outside <= 1 + jnp.sqrt(tolerance)),
+            converged=end.converged & (outside <= 1 + jnp.sqrt(problem.tolerance)),
         )
 
-    start = jnp.concatenate([jnp.ones((n,), dtype), weights])
-    whole: Descent = iterate(pool, products, start, leave=started)
-    sizes = whole.move.point[:n]
-    first = Found(
-        sizes=sizes,
-        origin=whole.origin[:n],
-        weights=whole.origin[n:] / jnp.sum(whole.origin[n:]),
-        updated=whole.move.point[n:],
-        priority=sizes,
-        start=sizes,
-        objective=whole.objective,
-        length=whole.length,
-        turn=whole.turn,
-        converged=whole.converged,
-    )
+    first = found_of(iterate(problem, products=products, leave=started), n)
     return jax.lax.while_loop(going, turn, first)

@@ -6,21 +6,20 @@ The paper's tables are not to be had, so nothing is printed beside ours. The par
     asking        labels asked for where unsure, by the margin, or by chance, at the same rates
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
 
-from .evaluate import Candidate, candidate, compiled, keys_of, timed
-from .options import refused
+from ..evaluate import Candidate, Played, Stream, candidate, evaluate, stacked, sweep
+from ..inside import QUERY, query, with_query
+from ..options import refused
+from ..report import Panel, Row
 from .paper import Job, Paper
-from .report import Panel, Row, row
 
 __all__ = ["PAPER"]
 
@@ -33,38 +32,6 @@ TERMS = 400  # of sentiment, the first ones
 METRICS = ("mistake_rate", "balanced_error", "auc", "late_auc")
 GAINS = ("auc", "late_auc")  # better is larger
 PERCENT = dict.fromkeys((*METRICS, "label_rate"), (1e-2, "%"))
-
-
-class Tasks(NamedTuple):
-    """A stream of examples of many tasks."""
-
-    name: str
-    X: np.ndarray  # (T, 1 + d), the task in column 0
-    y: np.ndarray  # (T,)
-
-    @property
-    def task(self) -> np.ndarray:
-        """The task of each example (T,)."""
-        return self.X[:, 0].astype(int)
-
-
-class Played(NamedTuple):
-    """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
-
-    metrics: Mapping[str, np.ndarray]
-    seconds_per_run: float
-
-    def rows(self, dataset: str, made: Candidate) -> list[Row]:
-        """Return a row for each metric."""
-        return [
-            row(
-                ("multitask", dataset, made.name, metric),
-                values,
-                parameters=made.parameters,
-                seconds_per_run=self.seconds_per_run,
-            )
-            for metric, values in self.metrics.items()
-        ]
 
 
 # --- data ----------------------------------------------------------------------------------------
@@ -96,8 +63,11 @@ def unit_rows(counts: np.ndarray) -> np.ndarray:
     return rows / np.where(length > 0, length, 1.0)
 
 
-def stream_of(job: Job, name: str) -> Tasks:
-    """Read a data set: landmine standardized, of sentiment the first terms at length 1."""
+def stream_of(job: Job, name: str) -> Stream:
+    """Read a data set: landmine standardized, of sentiment the first terms at length 1.
+
+    Column 0 of its features is the task.
+    """
     if name == "sentiment":
         with refused():
             data = jaxmkl.data.read(job.path(name), sparse=True)
@@ -106,61 +76,32 @@ def stream_of(job: Job, name: str) -> Tasks:
         data = job.read(name)
         X = jaxmkl.data.scale(data.X, "standard")
     X = jaxmkl.data.with_tasks(job.array(name, "task"), X.astype(np.float32))
-    return Tasks(name, X, data.y.astype(np.float32))
+    return Stream(name, X, data.y.astype(np.float32), "classification")
 
 
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def built(job: Job, stream: Tasks, name: str, **arguments: Any) -> Candidate:
+def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
     arguments = {
-        "num_tasks": int(stream.task.max()) + 1,
+        "num_tasks": int(stream.X[:, 0].max()) + 1,
         "kernel": jaxmkl.Gaussian(jaxmkl.median_distance(stream.X[:, 1:])),
         **arguments,
     }
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)
 
 
-@jax.jit
-def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    states, outputs = jaxmkl.run_many(learner, keys, X, y)
-    return outputs.prediction, outputs.queried, jax.vmap(learner.info)(states).support
-
-
-@jax.jit
-def _label_rates(learners: Any, keys: Any, X: Any, y: Any) -> jax.Array:
-    """Shares of labels (N,) that stacked learners ask for, over some orders."""
-
-    def one(learner: Any, key: Any) -> jax.Array:
-        _, outputs = jaxmkl.run_many(learner, key[None], X, y)
-        return jnp.mean(outputs.queried.astype(X.dtype))
-
-    all_of = jax.vmap(one, in_axes=(0, None))
-    return jnp.mean(jax.lax.map(lambda key: all_of(learners, key), keys), axis=0)
-
-
-def program(job: Job, arguments: tuple) -> Callable:
-    """Compile the runs of a learner, or find them compiled for one of other parameters."""
-    leaves, structure = jax.tree.flatten(arguments)
-    name = "program", structure, tuple(np.shape(leaf) for leaf in leaves)
-    if name not in job.results:
-        job.results[name], _ = compiled(_run_many, *arguments)
-    return job.results[name]
-
-
-def play(job: Job, learner: Any, stream: Tasks) -> Played:
+def play(job: Job, learner: Any, stream: Stream) -> Played:
     """Run a learner over a stream, each seed in an order of its own, all at once."""
-    keys = keys_of(job.seeds)
-    arguments = learner, keys, stream.X, stream.y
-    (prediction, queried, support), seconds = timed(program(job, arguments), *arguments)
-    order = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
-    prediction = np.asarray(prediction, np.float64)
-    each = [scores(f, stream.y[o], stream.task[o]) for f, o in zip(prediction, order, strict=True)]
+    runs = evaluate(learner, stream, job.seeds, permute=True)
+    task = stream.X[:, 0].astype(int)
+    each = [
+        scores(f, stream.y[o], task[o]) for f, o in zip(runs.prediction, runs.order, strict=True)
+    ]
     metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
-    metrics["label_rate"] = np.asarray(queried).mean(axis=1)
-    metrics["support"] = np.asarray(support)
-    return Played(metrics, seconds / job.seeds)
+    metrics |= {"label_rate": runs.labels[:, -1], "support": runs.support}
+    return Played(metrics, runs.seconds_per_run)
 
 
 def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str, float]:
@@ -259,20 +200,19 @@ def components(job: Job) -> None:
                     made = built(job, stream, label.format(name), components=name, **arguments)
                     step(f"{dataset} {made.name}")
                     found[name] = play(job, made.learner, stream)
-                    rows += found[name].rows(dataset, made)
+                    rows += found[name].rows("multitask", dataset, made)
                 if set(found) == set(COMPONENTS):
                     lines += against_the_better(dataset, label, found)
+    title = "A model of all tasks, one of each, or both"
+    show(
+        job, title, rows, "both less the better of local and global, ± the standard error:", *lines
+    )
+
+
+def show(job: Job, title: str, rows: list[Row], *notes: str) -> None:
+    """Show a table, if there are rows."""
     if rows:
-        job.report.table(
-            "A model of all tasks, one of each, or both",
-            job.report.add(rows),
-            units=PERCENT,
-            notes=[
-                *NOTES,
-                "both less the better of local and global, ± the standard error:",
-                *lines,
-            ],
-        )
+        job.report.table(title, job.report.add(rows), units=PERCENT, notes=[*NOTES, *notes])
 
 
 NOTES = (
@@ -290,8 +230,7 @@ def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) ->
     for metric in METRICS:
         of = {name: played.metrics[metric] for name, played in found.items()}
         sign = -1 if metric in GAINS else 1
-        worth = {name: sign * of[name].mean() for name in ("local", "global")}
-        better = min(worth, key=lambda name, worth=worth: worth[name])  # type: ignore[misc]
+        _, better = min((sign * of[name].mean(), name) for name in ("local", "global"))
         what = f"{dataset}, {label.format('both')} less {better}"
         apart = difference(of["both"], of[better])
         good = sign * apart.mean <= apart.error
@@ -311,64 +250,39 @@ def asking(job: Job) -> None:
     steps = len(datasets) * (len(SHARES) * len(names) + 1)
     rows: list[Row] = []
     lines: list[str] = []
-    panels: list[Panel] = []
     with job.report.progress("asking", steps) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
             found: dict[tuple[str, float], Played] = {}
+
+            def played(label: str, stream: Stream = stream, **arguments: Any) -> Played:
+                made = built(job, stream, label, update_on="unsure", **arguments)
+                step(f"{stream.name} {label}")
+                result = play(job, made.learner, stream)
+                rows.extend(result.rows("multitask", stream.name, made))
+                return result
+
             hs = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
             for share in SHARES:
                 for name in names:
-                    label = f"{name} ({share:.0%})"
-                    step(f"{dataset} {label}")
                     value = rate_of(found, share) if name == "chance" else hs[name](share)
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
-                    made = asked_by(job, stream, name, value, label)
-                    found[name, share] = play(job, made.learner, stream)
-                    rows += found[name, share].rows(dataset, made)
-            made = built(job, stream, "all labels", update_on="unsure")
-            step(f"{dataset} {made.name}")
-            everything = play(job, made.learner, stream)
-            rows += everything.rows(dataset, made)
+                    rule = {QUERY: query(name, value)}
+                    found[name, share] = played(f"{name} ({share:.0%})", **rule)
+            everything = played("all labels")
             lines += against_chance(dataset, found)
-            panels += curves(dataset, found, everything)
-    if rows:
-        job.report.table(
-            "Who gets a label: the unsure, those of small margin, or any",
-            job.report.add(rows),
-            units=PERCENT,
-            notes=[
-                *NOTES,
-                "the same updates in all rows: on mistakes, and on losses where unsure",
-                f"h by the share of labels in {TRIAL_ORDERS} other orders; chance asks as often "
-                "as the unsure did; differences over the same orders:",
-                *lines,
-            ],
-        )
-        for dataset in datasets:
-            of_set = [panel for panel in panels if panel.title == dataset]
-            job.report.plot(f"multitask_asking_{dataset}", of_set)
-
-
-def rule(name: str, value: Any) -> Any:
-    """Return a rule by its name; the value is h, or the share asked for by chance.
-
-    >>> rule("chance", 0.5)
-    Chance(rate=0.5)
-    """
-    rules: dict[str, Callable[[Any], Any]] = {
-        "unsure": jaxmkl.Unsure,
-        "margin": jaxmkl.Margin,
-        "chance": jaxmkl.Chance,
-    }
-    return rules[name](value)
-
-
-def asked_by(job: Job, stream: Tasks, name: str, value: Any, label: str) -> Candidate:
-    """Build the learner that asks by a rule."""
-    return built(job, stream, label, labelling=rule(name, value), update_on="unsure")
+            draw(job, dataset, found, everything)
+    show(
+        job,
+        "Who gets a label: the unsure, those of small margin, or any",
+        rows,
+        "the same updates in all rows: on mistakes, and on losses where unsure",
+        f"h by the share of labels in {TRIAL_ORDERS} other orders; chance asks as often as the "
+        "unsure did; differences over the same orders:",
+        *lines,
+    )
 
 
 def rate_of(found: Mapping[tuple[str, float], Played], share: float) -> float:
@@ -378,14 +292,13 @@ def rate_of(found: Mapping[tuple[str, float], Played], share: float) -> float:
     return share
 
 
-def h_by_share(job: Job, stream: Tasks, name: str) -> Callable[[float], float | None]:
+def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
     """Return the function that finds the h with which a rule asks for a share of the labels."""
-    learner = asked_by(job, stream, name, GRID[0], name).learner
-    learners = [dataclasses.replace(learner, labelling=rule(name, float(h))) for h in GRID]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(v) for v in leaves]), *learners)
+    learner = built(job, stream, name, update_on="unsure").learner
+    learners = stacked([with_query(learner, query(name, float(h))) for h in GRID])
     # orders that no row of the table has
     keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
-    rates = _label_rates(stacked, keys, stream.X, stream.y)
+    rates = sweep(learners, keys, stream.X, stream.y).queried.mean(axis=(1, 2))
     return interpolated(GRID, np.asarray(rates, np.float64))
 
 
@@ -419,22 +332,21 @@ def against_chance(dataset: str, found: Mapping[tuple[str, float], Played]) -> l
     return lines
 
 
-def curves(
-    dataset: str, found: Mapping[tuple[str, float], Played], everything: Played
-) -> list[Panel]:
+def draw(
+    job: Job, dataset: str, found: Mapping[tuple[str, float], Played], everything: Played
+) -> None:
     """Draw errors against the share of labels."""
     panels = []
-    names: Sequence[str] = list(dict.fromkeys(name for name, _ in found))
     for metric in METRICS:
         lines = {}
-        for name in names:
+        for name in dict.fromkeys(name for name, _ in found):
             of_name = [played for (rule, _), played in found.items() if rule == name]
             of_name.append(everything)
             x = np.array([played.metrics["label_rate"].mean() for played in of_name])
             lines[name] = x, np.array([played.metrics[metric] for played in of_name]).T
         words = metric.replace("_", " ")
         panels.append(Panel(dataset, "share of labels", words, lines, marks=True))
-    return panels
+    job.report.plot(f"multitask_asking_{dataset}", panels)
 
 
 PAPER = Paper(

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxmkl.design._reconstruction import dot, solver
+
 __all__ = ["Descent", "Move", "descend"]
 
 MEMORY = 6  # past steps the next point is made of
@@ -30,49 +32,28 @@ LONGER, LONGEST = 1.5, 16.0  # by what the first steps become longer, and how lo
 
 
 class Move(NamedTuple):
-    """One application of the map.
+    """One application of the map."""
 
-    Attributes:
-      point: the next point (d,), positive.
-      objective: its value there, a number.
-      violation: by how much the optimality conditions are violated, relative, a number.
-    """
-
-    point: jax.Array
-    objective: jax.Array
-    violation: jax.Array
+    point: jax.Array  # the next point (d,), positive
+    objective: jax.Array  # its value there, a number
+    violation: jax.Array  # by how much the optimality conditions are violated, relative
 
 
 class Descent(NamedTuple):
-    """State and result of a descent.
+    """State and result of a descent."""
 
-    Attributes:
-      origin: the point (d,) the last accepted step was taken from.
-      move: that step.
-      points: differences (m, d) of past origins.
-      images: differences (m, d) of past steps' points.
-      held: how many of them there are.
-      turn: how often the map was applied.
-      length: how many steps were accepted.
-      objective: history (T,), NaN behind its end.
-      plain: whether the next step is plain.
-      stretch: s of the first steps, 0 once one was refused.
-      done: whether to stop.
-      converged: whether that is by the tolerance.
-    """
-
-    origin: jax.Array
-    move: Move
-    points: jax.Array
-    images: jax.Array
-    held: jax.Array
-    turn: jax.Array
-    length: jax.Array
-    objective: jax.Array
-    plain: jax.Array
-    stretch: jax.Array
-    done: jax.Array
-    converged: jax.Array
+    origin: jax.Array  # the point (d,) the last accepted step was taken from
+    move: Move  # that step
+    points: jax.Array  # differences (m, d) of past origins
+    images: jax.Array  # differences (m, d) of past steps' points
+    held: jax.Array  # how many of them there are
+    turn: jax.Array  # how often the map was applied
+    length: jax.Array  # how many steps were accepted
+    objective: jax.Array  # history (T,), NaN behind its end
+    plain: jax.Array  # whether the next step is plain
+    stretch: jax.Array  # s of the first steps, 0 once one was refused
+    done: jax.Array  # whether to stop
+    converged: jax.Array  # whether that is by the tolerance
 
 
 def extrapolated(state: Descent) -> jax.Array:
@@ -80,21 +61,14 @@ def extrapolated(state: Descent) -> jax.Array:
     g = state.move.point
     residual = g - state.origin
     changes = state.images - state.points  # (m, d), zero where nothing is held
-    products = jnp.dot(changes, changes.T, precision=jax.lax.Precision.HIGHEST)
+    products = dot(changes, changes.T)
     size = jnp.trace(products)
     small = 100 * jnp.finfo(g.dtype).eps ** 0.75
     filled = products + (small * size + (size == 0)) * jnp.eye(MEMORY, dtype=g.dtype)
-    factor = jax.lax.linalg.cholesky(filled, symmetrize_input=False)
-    right = jnp.dot(changes, residual, precision=jax.lax.Precision.HIGHEST)
-    c = jax.scipy.linalg.cho_solve((factor, True), right)
-    point = g - jnp.dot(c, state.images, precision=jax.lax.Precision.HIGHEST)
+    c = solver(filled)(dot(changes, residual))
+    point = g - dot(c, state.images)
     point = jnp.where(jnp.isfinite(point), point, g)
     return jnp.clip(point, g / REACH, g * REACH)
-
-
-def stretched(state: Descent) -> jax.Array:
-    """The next point (d,) further along the last step."""
-    return state.origin * (state.move.point / state.origin) ** state.stretch
 
 
 def descend(
@@ -139,7 +113,8 @@ def descend(
         return on if leave is None else on & ~leave(state)
 
     def turn(state: Descent) -> Descent:
-        beyond = jnp.where(state.stretch > 0, stretched(state), extrapolated(state))
+        further = state.origin * (state.move.point / state.origin) ** state.stretch
+        beyond = jnp.where(state.stretch > 0, further, extrapolated(state))
         x = jnp.where(state.plain, state.move.point, beyond)
         move = step(x)
         fall = state.move.objective - move.objective

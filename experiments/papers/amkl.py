@@ -11,10 +11,9 @@ The parts:
     regret           Theorems 1 to 3: regret against the length of a stationary stream
 """
 
-import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,23 +23,25 @@ import numpy as np
 import jaxmkl
 from jaxmkl.kernels import Kernel
 
-from . import generate
-from .evaluate import (
+from .. import generate
+from ..evaluate import (
     FAMILY,
     Candidate,
-    Runs,
+    Played,
     Stream,
     accepts,
     candidate,
-    compiled,
     evaluate,
     keys_of,
+    program,
+    stacked,
+    sweep,
     timed,
-    without_info,
 )
+from ..inside import QUERY, agreement, with_query, with_step_size
+from ..report import Panel, Row, nothing, row, rows
 from .paper import Job, Paper
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
-from .report import Panel, Row, row
 
 __all__ = ["PAPER"]
 
@@ -51,11 +52,7 @@ STATIONARY = "stationary"
 # The paper's four, and their factories.
 LEARNERS = tuple(name for name in FAMILY if name != "expert_mkl")
 TUNED = "amkl_aks (tuned)"
-TABLES = {
-    **{name: name for name in LEARNERS},
-    TUNED: "amkl_aks",
-    "expert_mkl": "expert_mkl",
-}
+TABLES = {**{name: name for name in LEARNERS}, TUNED: "amkl_aks", "expert_mkl": "expert_mkl"}
 
 # The kernels of the rows of one kernel with support vectors; σ² = .1, 1, 10.
 ONE_KERNEL: dict[str, Kernel] = {
@@ -65,31 +62,18 @@ ONE_KERNEL: dict[str, Kernel] = {
     "linear": jaxmkl.Linear(),
 }
 BUDGET = 50
-SUPPORT = {
-    **dict.fromkeys(ONE_KERNEL, "kernel_ogd"),
-    "omkl": "omkl",
-    "omkl_b": "omkl_b",
-}
+SUPPORT = {**dict.fromkeys(ONE_KERNEL, "kernel_ogd"), "omkl": "omkl", "omkl_b": "omkl_b"}
 ALGORITHMS = {**TABLES, **SUPPORT}
 
 # The tolerance of the tuned row: chosen on the data, for no more labels than the paper's row.
-TUNED_TOLERANCE = {
-    "twitter": 0.002,
-    "tom": 0.005,
-    "air": 0.005,
-    "energy": 0.002,
-    "naval": 0.0005,
-}
+TUNED_TOLERANCE = dict(zip(REGRESSION, (0.002, 0.005, 0.005, 0.002, 0.0005), strict=True))
 
 # The tolerance with which expert_mkl asks for about half of the labels, pauses up to MAX_SKIPS.
-HALF_TOLERANCE = {
-    "twitter": 0.092,
-    "tom": 0.02,
-    "air": 0.17,
-    "energy": 0.068,
-    "naval": 0.0005,
-}
+HALF_TOLERANCE = dict(zip(REGRESSION, (0.092, 0.02, 0.17, 0.068, 0.0005), strict=True))
 MAX_SKIPS = 5
+
+# Rows whose features are scaled as they come.
+ONLINE_RANKS = ("expert_mkl (online ranks)",)
 
 MSE = {"mse": (1e-3, "x 1e-3")}
 NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a slow sweep of y"
@@ -98,50 +82,53 @@ NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a
 def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
     """Read a data set: regression as the paper plays it, features of classification scaled."""
     data = job.read(dataset)
-    if dataset in REGRESSION:
-        X = jaxmkl.data.scale(data.X, "largest") if dataset == "naval" else data.X
-    else:
-        X = jaxmkl.data.scale(data.X, scale) if scale != "none" else data.X
+    how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
+    X = data.X if how == "none" else jaxmkl.data.scale(data.X, how)
     return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
 
 
-def run(job: Job, dataset: str, name: str, ranks: bool = False, **arguments: Any) -> None:
-    """Run one learner on one data set, unless a part before has done so.
+def played(
+    job: Job,
+    part: str,
+    datasets: Sequence[str],
+    names: Sequence[str],
+    arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
+    printed: Callable[[str, str, str, str], float | None] = nothing,
+) -> list[Row]:
+    """Return the rows of learners on data sets; those that no part before has run are run.
 
     Args:
-        job: the job; its results get the candidate and its runs under (dataset, name).
-        dataset: regression in file order, or classification in an order for each seed.
-        name: the learner's name in tables: that of its factory, with words in brackets behind.
-        ranks: whether features are scaled online by running ranks instead of by the whole set.
-        **arguments: arguments of the factory.
+        job: the job.
+        part: the part's name, for its progress.
+        datasets: regression in file order, or classification in an order for each seed.
+        names: learners' names in tables: that of the factory, with words in brackets behind;
+            of those in ONLINE_RANKS features are scaled online by running ranks instead of by
+            the whole set.
+        arguments: tells the factory's arguments for a data set and a name.
+        printed: tells the printed figures.
     """
-    if (dataset, name) in job.results:
-        return
-    stream = stream_of(job, dataset, "none" if ranks else "standard")
-    factory = name.split(" ")[0]
-    scaler = jaxmkl.RunningRanks() if ranks else None
-    built = candidate(name, factory, stream.task, job.options.settings, scaler, **arguments)
-    runs = evaluate(built.learner, stream, job.seeds, permute=dataset in CLASSIFICATION)
-    job.results[dataset, name] = built, runs
+
+    def read(dataset: str, name: str) -> Stream:
+        return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
+
+    def built(stream: Stream, name: str) -> Candidate:
+        scaler = jaxmkl.RunningRanks() if name in ONLINE_RANKS else None
+        settings, chosen = job.options.settings, arguments(stream.name, name)
+        return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
+
+    pairs = [(dataset, name) for dataset in datasets for name in names]
+    permute = not {*datasets} & {*REGRESSION}
+    found = job.runs(part, pairs, read, built, permute=permute)
+    return [r for d, made, runs in found for r in runs.rows("amkl", d, made, printed)]
 
 
-def results(job: Job, datasets: Sequence[str], names: Sequence[str]) -> list[tuple]:
-    """Return (data set, candidate, runs) of runs that were made."""
-    return [(d, *job.results[d, a]) for d in datasets for a in names]
-
-
-def table_runs(job: Job, part: str) -> list[tuple[str, Candidate, Runs]]:
+def table_rows(job: Job, part: str) -> list[Row]:
     """Run the rows of the tables."""
-    datasets, names = job.among(part, REGRESSION, tuple(TABLES))
-    wanted = [(d, a) for d in datasets for a in names if (d, a) not in job.results]
-    with job.report.progress(part, len(wanted)) as step:
-        for dataset, name in wanted:
-            step(f"{dataset} {name}")
-            tuned: dict[str, Any] = {}
-            if name == TUNED:
-                tuned["tolerance"] = TUNED_TOLERANCE[dataset]
-            run(job, dataset, name, **tuned)
-    return results(job, datasets, names)
+
+    def tuned(dataset: str, name: str) -> dict[str, Any]:
+        return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
+
+    return played(job, part, *job.among(part, REGRESSION, tuple(TABLES)), tuned, of_tables)
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -151,40 +138,24 @@ def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | 
 
 def tables(job: Job) -> None:
     """Tables II and III: error and share of labels at the end of the stream."""
-    made = table_runs(job, "tables")
-    rows = [
-        r for dataset, built, runs in made for r in runs.rows("amkl", dataset, built, of_tables)
-    ]
-    if not rows:
+    found = table_rows(job, "tables")
+    if not found:
         return
     notes = ["file order; the seeds draw the random features and the kernels' subsets"]
-    names = {built.name for _, built, _ in made}
+    names = {row.algorithm for row in found}
     if TUNED in names:
         notes.append(f"{TUNED}: its tolerance was chosen on these data; printed: amkl_aks")
     if "expert_mkl" in names:
         notes.append("expert_mkl is not the paper's: kernels times local rules, all labels")
-    if any(dataset == "naval" for dataset, _, _ in made):
+    if any(row.dataset == "naval" for row in found):
         notes.append(NAVAL)
     title = "Tables II and III: mean squared error and share of labels asked for"
-    job.report.table(title, job.report.add(rows), units=MSE, notes=notes)
+    job.report.table(title, job.report.add(found), units=MSE, notes=notes)
 
 
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 TUNED_ON = 2000
 NORMED_ON = 500
-
-
-@jax.jit
-def _errors_of_steps(learner: Any, step_sizes: Any, keys: Any, X: Any, y: Any) -> jax.Array:
-    """Mean squared errors (G,) of a learner with support vectors and of G step sizes."""
-
-    def of_step(step_size: Any) -> jax.Array:
-        component = dataclasses.replace(learner.component, step_size=step_size)
-        swept = dataclasses.replace(learner, component=component)
-        _, outputs = jaxmkl.run_many(swept, keys, X, y, permute=False, record=without_info)
-        return outputs.loss.mean()
-
-    return jax.vmap(of_step)(step_sizes)
 
 
 def mean_norm(kernel: Kernel, X: np.ndarray) -> float:
@@ -204,34 +175,32 @@ def tuned_step(learner: Any, stream: Stream) -> float:
     """
     grid = np.array(STEP_SIZES) / mean_norm(learner.kernels, stream.X[:NORMED_ON])
     first = stream.X[:TUNED_ON], stream.y[:TUNED_ON]
-    errors = np.asarray(_errors_of_steps(learner, grid.astype(np.float32), keys_of(1), *first))
+    learners = stacked([with_step_size(learner, step) for step in grid.astype(np.float32)])
+    errors = np.asarray(sweep(learners, keys_of(1), *first, permute=False).loss.mean(axis=(1, 2)))
     return float(grid[np.argmin(np.where(np.isfinite(errors), errors, np.inf))])
 
 
 def support(job: Job) -> None:
     """Table II, the rows with support vectors: one kernel, 17 kernels, and those on a budget."""
     datasets, names = job.among("support", REGRESSION, tuple(SUPPORT))
-    rows: list[Row] = []
+    found: list[Row] = []
     with job.report.progress("support", len(datasets) * len(names)) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
             for name in names:
                 step(f"{dataset} {name}")
-                arguments: dict[str, Any] = {}
+                arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
                 if name in ONE_KERNEL:
                     arguments["kernel"] = ONE_KERNEL[name]
-                if name == "omkl_b":
-                    arguments["budget"] = BUDGET
                 make = functools.partial(
-                    candidate, name, SUPPORT[name], stream.task, job.options.settings
+                    candidate, name, SUPPORT[name], stream.task, job.options.settings, **arguments
                 )
-                built = make(**arguments)
+                built = make()
                 if "step_size" not in job.options.settings:
-                    arguments["step_size"] = tuned_step(built.learner, stream)
-                    built = make(**arguments)
+                    built = make(step_size=tuned_step(built.learner, stream))
                 runs = evaluate(built.learner, stream, 1, permute=False)
-                rows += runs.rows("amkl", dataset, built, printed)
-    if not rows:
+                found += runs.rows("amkl", dataset, built, printed)
+    if not found:
         return
     steps = ", ".join(f"{step:g}" for step in STEP_SIZES)
     notes = [
@@ -244,16 +213,17 @@ def support(job: Job) -> None:
     if "naval" in datasets:
         notes.append(NAVAL)
     title = "Table II, the rows with support vectors"
-    shown = [row for row in job.report.add(rows) if row.metric != "label_rate"]
+    shown = [row for row in job.report.add(found) if row.metric != "label_rate"]
     job.report.table(title, shown, units=MSE, notes=notes)
 
 
 def curves(job: Job) -> None:
     """Figure 3: the mean squared error up to each round."""
     lines: dict[str, dict] = {}
-    for dataset, built, runs in table_runs(job, "curves"):
+    for dataset, name in dict.fromkeys(r.name[1:3] for r in table_rows(job, "curves")):
+        _, runs = job.results[dataset, name]
         start = runs.times >= 10  # before that a mean of few examples hides the rest
-        lines.setdefault(dataset, {})[built.name] = runs.times[start], runs.error[:, start]
+        lines.setdefault(dataset, {})[name] = runs.times[start], runs.error[:, start]
     for dataset, of_dataset in lines.items():
         panel = Panel(dataset, "examples", "mean squared error so far", of_dataset, log_y=True)
         job.report.plot(f"amkl_curves_{dataset}", [panel])
@@ -269,19 +239,13 @@ def best_printed(paper: str, dataset: str, algorithm: str, metric: str) -> float
 def classification(job: Job) -> None:
     """expert_mkl as a classifier: standardised by the whole set, and by online ranks."""
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
-    names = [name + words for name in names for words in ("", " (online ranks)")]
-    with job.report.progress("classification", len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            for name in names:
-                step(f"{dataset} {name}")
-                run(job, dataset, name, ranks=name.endswith("ranks)"))
-    made = results(job, datasets, names)
-    rows = [r for d, built, runs in made for r in runs.rows("amkl", d, built, best_printed)]
-    if not rows:
+    names = (*names, *ONLINE_RANKS)
+    found = played(job, "classification", datasets, names, printed=best_printed)
+    if not found:
         return
     job.report.table(
         "expert_mkl in classification",
-        [r for r in job.report.add(rows) if r.metric == "mistake_rate"],
+        [r for r in job.report.add(found) if r.metric == "mistake_rate"],
         beside={"adaptive random forest": ADAPTIVE_RANDOM_FOREST},
         notes=(
             "an order of the examples for each seed; printed: the best of the five papers",
@@ -293,24 +257,22 @@ def classification(job: Job) -> None:
 
 def labelling(job: Job) -> None:
     """expert_mkl with about half of the labels, by agreement of the experts and by counting."""
+    every_second, confident = (f"expert_mkl ({words})" for words in ("every second", "confidence"))
+
+    def asked_by(dataset: str, name: str) -> dict[str, Any]:
+        rules = {
+            every_second: agreement(math.inf, 1),
+            confident: agreement(HALF_TOLERANCE[dataset], MAX_SKIPS),
+        }
+        return {QUERY: rules[name]} if name in rules else {}
+
     datasets, names = job.among("labelling", REGRESSION, ("expert_mkl",))
-    names = [name + words for name in names for words in ("", " (every second)", " (confidence)")]
-    with job.report.progress("labelling", len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            rules = {
-                "expert_mkl (every second)": jaxmkl.Confidence(math.inf, 1),
-                "expert_mkl (confidence)": jaxmkl.Confidence(HALF_TOLERANCE[dataset], MAX_SKIPS),
-            }
-            for name in names:
-                step(f"{dataset} {name}")
-                arguments: dict[str, Any] = {"labelling": rules[name]} if name in rules else {}
-                run(job, dataset, name, **arguments)
-    made = results(job, datasets, names)
-    rows = [r for d, built, runs in made for r in runs.rows("amkl", d, built)]
-    if rows:
+    names = (*names, every_second, confident)
+    found = played(job, "labelling", datasets, names, asked_by)
+    if found:
         job.report.table(
             "expert_mkl with about half of the labels",
-            job.report.add(rows),
+            job.report.add(found),
             units=MSE,
             notes=(
                 "every second: the label of every second example, whatever the experts say",
@@ -324,34 +286,22 @@ TOLERANCES = (0.0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
 LONGEST_PAUSES = (1, 2, 4)
 
 
-@jax.jit
-def _sweep(learner: Any, tolerances: Any, max_skips: Any, keys: Any, X: Any, y: Any) -> tuple:
-    """Errors and shares of labels (G, S) of G pairs of tolerance and longest pause."""
-
-    def of_pair(tolerance: Any, skips: Any) -> tuple:
-        confidence = jaxmkl.Confidence(tolerance, skips)
-        swept = dataclasses.replace(learner, labelling=confidence)
-        _, outputs = jaxmkl.run_many(swept, keys, X, y, permute=False, record=without_info)
-        return outputs.loss.mean(1), outputs.queried.mean(1)
-
-    return jax.vmap(of_pair)(tolerances, max_skips)
-
-
 def tradeoff(job: Job) -> None:
     """Figure 2: error and labels over tolerance and longest pause, one vmapped sweep."""
     datasets, names = job.among("tradeoff", ("tom",), ("amkl", "amkl_aks"))
     grid = np.array([(c, m) for m in LONGEST_PAUSES for c in TOLERANCES], np.float32)
-    panels, rows = [], []
+    panels: list[Panel] = []
+    found: list[Row] = []
     with job.report.progress("tradeoff", len(names)) as step:
         for name in names:
             step(f"{name}, {len(grid)} settings and {job.seeds} seeds at once")
             stream = stream_of(job, datasets[0])
             built = candidate(name, ALGORITHMS[name], "regression", job.options.settings)
             keys = keys_of(job.seeds)
-            arguments = (built.learner, grid[:, 0], grid[:, 1], keys, stream.X, stream.y)
-            sweep, _ = compiled(_sweep, *arguments)
-            measured, seconds = timed(sweep, *arguments)
-            mse, rate = (np.asarray(part, np.float64) for part in measured)
+            swept = [with_query(built.learner, agreement(c, m)) for c, m in grid]
+            arguments = stacked(swept), keys, stream.X, stream.y
+            outputs, seconds = timed(program(sweep, *arguments, permute=False), *arguments)
+            mse, rate = (np.asarray(v).mean(axis=2) for v in (outputs.loss, outputs.queried))
             lines = {}
             for m in LONGEST_PAUSES:
                 of_m = grid[:, 1] == m
@@ -360,19 +310,16 @@ def tradeoff(job: Job) -> None:
                 Panel(f"{name}, tom", "share of labels", "mean squared error", lines, marks=True)
             )
             for (tolerance, m), *values in zip(grid, mse, rate, strict=True):
-                pair = {"tolerance": float(tolerance), "max_skips": int(m)}
-                rows += [
-                    row(
-                        ("amkl", "tom", f"{name} (η_c = {tolerance:g}, M = {m:g})", metric),
-                        of_metric,
-                        parameters={**built.parameters, **pair},
-                        seconds_per_run=seconds / len(grid) / job.seeds,
-                    )
-                    for metric, of_metric in zip(("mse", "label_rate"), values, strict=True)
-                ]
-    if rows:
+                found += rows(
+                    ("amkl", "tom", f"{name} (η_c = {tolerance:g}, M = {m:g})"),
+                    dict(zip(("mse", "label_rate"), values, strict=True)),
+                    parameters=built.parameters
+                    | {"tolerance": float(tolerance), "max_skips": int(m)},
+                    seconds_per_run=seconds / len(grid) / job.seeds,
+                )
+    if found:
         title = "Figure 2: tolerance and longest pause"
-        job.report.table(title, job.report.add(rows), units=MSE)
+        job.report.table(title, job.report.add(found), units=MSE)
         job.report.plot("amkl_tradeoff", panels)
 
 
@@ -398,7 +345,7 @@ def regret(job: Job) -> None:
         return
     X, y = generate.examples(1, 0, LENGTHS[-1], drift=False)
     keys = keys_of(job.seeds)
-    rows: list[Row] = []
+    measured: list[Row] = []
     found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     with job.report.progress("regret", len(LENGTHS) * (len(names) + 1)) as step:
         for length in LENGTHS:
@@ -411,19 +358,13 @@ def regret(job: Job) -> None:
                     name, name, "regression", job.options.settings, **rates(name, length)
                 )
                 runs = evaluate(built.learner, stream, job.seeds, permute=False)
-                values = runs.error[:, -1] * length - hindsight
-                found[name].append(values)
-                named = f"{STATIONARY}, T = {length}"
-                regret_row = row(
-                    ("amkl", named, name, "regret"),
-                    values,
-                    parameters=built.parameters,
-                    seconds_per_run=runs.seconds_per_run,
-                )
-                rows += [regret_row, *runs.rows("amkl", named, built)]
+                found[name].append(runs.error[:, -1] * length - hindsight)
+                name_and_made = "amkl", f"{STATIONARY}, T = {length}", built
+                of_regret = Played({"regret": found[name][-1]}, runs.seconds_per_run)
+                measured += [*of_regret.rows(*name_and_made), *runs.rows(*name_and_made)]
     job.report.table(
         "Theorems 1 to 3: regret against the best function of any one kernel in hindsight",
-        job.report.add(rows),
+        job.report.add(measured),
         notes=(
             "step size, hedge rate and tolerance are in proportion to 1/sqrt(T), λ = 0; best in "
             f"hindsight: the ridge solution of a kernel, penalty {PENALTY:g} an example",

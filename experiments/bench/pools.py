@@ -6,11 +6,8 @@ input included. Double precision for Gram matrices, single for the large pools o
 
 import dataclasses
 import functools
-import multiprocessing
-from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from statistics import median
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +18,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 import jaxmkl
 from jaxmkl import design
 
-from .bench import figures, peak_memory
-from .evaluate import keys_of, timed
-from .options import Options, UsageError
-from .paper import data_folder
-from .report import Report
-
-__all__ = ["LARGE_CASES", "SMALL_CASES", "Case", "run"]
+from ..evaluate import keys_of, timed
+from ..options import Options
+from ..report import Report
+from .timing import figures, in_own_process, peak_memory, real_or
 
 INPUTS = 10
 CENTRES = 20
@@ -36,27 +30,16 @@ WIDTHS = tuple(2.0**k for k in range(-1, 8))
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A pool and what chooses points of it.
+    """A pool and what chooses points of it."""
 
-    Attributes:
-      name: in tables.
-      method: the name of the function of jaxmkl.design.
-      points: of each pool.
-      dataset: where the points are from; generated where that is None, or the data are not there.
-      pools: how many there are; of several all are worked on in one call.
-      features: features of each kernel; 0 for Gram matrices of the paper's nine kernels.
-      kernels: how many kernels features are of.
-      repeats: calls that are timed, behind the first.
-    """
-
-    name: str
-    method: str
-    points: int
-    dataset: str | None = None
-    pools: int = 1
-    features: int = 0
-    kernels: int = 9
-    repeats: int = 3
+    name: str  # in tables
+    method: str  # the name of the function of jaxmkl.design
+    points: int  # of each pool
+    dataset: str | None = None  # generated where that is None, or the data are not there
+    pools: int = 1  # of several all are worked on in one call
+    features: int = 0  # of each kernel; 0 for Gram matrices of the paper's nine kernels
+    kernels: int = 9  # that features are of
+    repeats: int = 3  # calls that are timed, behind the first
 
 
 SMALL_CASES = (
@@ -81,17 +64,14 @@ def generated(points: int, inputs: int = INPUTS) -> np.ndarray:
 
 def inner_products(case: Case, options: Options) -> tuple[str, np.ndarray]:
     """Return a data set's name and its points' inner products (n, n), or generated ones."""
-    try:
-        if case.dataset is None:
-            raise UsageError("generated points are wanted")
-        X = jaxmkl.data.read(data_folder(options) / f"{case.dataset}.npz").X
-        if case.dataset == "reuters_4class":
-            rows = TfidfTransformer().fit_transform(scipy.sparse.csr_matrix(X, dtype=np.float64))
-            return case.dataset, (rows @ rows.T).toarray()
-        X = jaxmkl.data.scale(np.asarray(X, np.float64), "symmetric")
-        name = case.dataset
-    except (UsageError, OSError):
-        name, X = "generated", np.asarray(generated(2 * case.points), np.float64)
+    name, X = "generated", generated(2 * case.points)
+    if case.dataset is not None:
+        name, X, _ = real_or(options, case.dataset, lambda: (name, X, np.zeros(0)))
+    if name == "reuters_4class":
+        rows = TfidfTransformer().fit_transform(scipy.sparse.csr_matrix(X, dtype=np.float64))
+        return name, (rows @ rows.T).toarray()
+    X = np.asarray(X, np.float64)
+    X = X if name == "generated" else jaxmkl.data.scale(X, "symmetric")
     return name, X @ X.T
 
 
@@ -133,79 +113,37 @@ def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Desi
     return dataset, functools.partial(jax.jit(jax.vmap(method)), grams)
 
 
-class Measured(NamedTuple):
-    """What calls of a case took.
-
-    Attributes:
-      dataset: the name of the data.
-      before: MiB the process had held at most before the first call.
-      peak: MiB it had held at most at the end.
-      first: seconds of the first call.
-      later: seconds of the others.
-      iterations: how many the longest run took.
-      active: points with coefficients that do not vanish, the mean over pools.
-      converged: the share of pools that converged.
-    """
-
-    dataset: str
-    before: float
-    peak: float
-    first: float
-    later: list[float]
-    iterations: int
-    active: float
-    converged: float
-
-
-def measured(case: Case, options: Options) -> Measured:
-    """Play a case in this process."""
+def measured(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
+    """Play a case in this process; return its data set and what was measured."""
     with jax.enable_x64(not case.features):
         dataset, call = call_of(case, options)
         before = peak_memory()
         found, first = timed(call)
         later = [timed(call)[1] for _ in range(case.repeats)]
-        history = np.isfinite(np.asarray(found.objective)).sum(axis=-1)
-        return Measured(
-            dataset=dataset,
-            before=before,
-            peak=peak_memory(),
-            first=first,
-            later=later,
-            iterations=int(np.max(history)),
-            active=float(np.mean(np.asarray(found.num_active))),
-            converged=float(np.mean(np.asarray(found.converged))),
-        )
+        iterations = np.isfinite(np.asarray(found.objective)).sum(axis=-1)
+        return dataset, {
+            "seconds": later,
+            "compile_seconds": [max(first - median(later), 0.0)],
+            "peak_memory_mib": [peak_memory()],
+            "memory_before_mib": [before],
+            "iterations": [float(np.max(iterations))],
+            "active": [float(np.mean(np.asarray(found.num_active)))],
+            "converged_share": [float(np.mean(np.asarray(found.converged)))],
+        }
 
 
-def run(options: Options, report: Report, cases: tuple[Case, ...] | None = None) -> None:
+def run(options: Options, report: Report) -> None:
     """Measure cases, each in a process of its own, and show them."""
-    if cases is None:
-        cases = LARGE_CASES if options.large_pools else SMALL_CASES
+    cases = LARGE_CASES if options.large_pools else SMALL_CASES
     rows = []
-    context = multiprocessing.get_context("spawn")
     with report.progress("pools", len(cases)) as step:
         for case in cases:
             step(case.name)
-            with ProcessPoolExecutor(1, mp_context=context) as pool:
-                found = pool.submit(measured, case, options).result()
-            parameters: Mapping[str, Any] = {
-                key: value
-                for key, value in dataclasses.asdict(case).items()
-                if key not in ("name", "dataset", "repeats")
-            }
-            metrics = {
-                "seconds": found.later,
-                "compile_seconds": [max(found.first - median(found.later), 0.0)],
-                "peak_memory_mib": [found.peak],
-                "memory_before_mib": [found.before],
-                "iterations": [float(found.iterations)],
-                "active": [found.active],
-                "converged_share": [found.converged],
-            }
-            rows += [
-                figures(found.dataset, case.name, metric, values, **parameters)
-                for metric, values in metrics.items()
-            ]
+            dataset, metrics = in_own_process(measured, case, options)
+            parameters = dataclasses.asdict(case)
+            for name in ("name", "dataset", "repeats"):
+                del parameters[name]
+            rows += figures(dataset, case.name, metrics, **parameters)
     report.table(
         "Choosing points: medians, each case in a process of its own",
         report.add(rows),

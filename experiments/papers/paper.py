@@ -10,9 +10,9 @@ import numpy as np
 
 import jaxmkl
 
-from .evaluate import candidate, check_settings
-from .options import Options, UsageError, chosen, refused
-from .report import Report
+from ..evaluate import Candidate, Runs, Stream, candidate, check_settings, evaluate
+from ..options import Options, UsageError, chosen, refused
+from ..report import Report
 
 __all__ = ["Job", "Paper", "run_paper"]
 
@@ -80,6 +80,37 @@ class Job:
             self.report.say(f"{part}: none of its data sets and algorithms was asked for")
             return (), ()
         return names, found
+
+    def runs(
+        self,
+        part: str,
+        pairs: Sequence[tuple[str, str]],
+        stream_of: Callable[[str, str], Stream],
+        built: Callable[[Stream, str], Candidate],
+        *,
+        permute: bool,
+    ) -> list[tuple[str, Candidate, Runs]]:
+        """Run learners on data sets, those that no part before has run.
+
+        Args:
+            part: its name, for the progress.
+            pairs: data sets and learners by their names in tables.
+            stream_of: reads a data set for a learner.
+            built: makes a learner for a stream.
+            permute: whether every seed has an order of its own.
+
+        Returns:
+            data sets, candidates and runs.
+        """
+        wanted = [pair for pair in pairs if pair not in self.results]
+        with self.report.progress(part, len(wanted)) as step:
+            for dataset, name in wanted:
+                step(f"{dataset} {name}")
+                stream = stream_of(dataset, name)
+                made = built(stream, name)
+                runs = evaluate(made.learner, stream, self.seeds, permute=permute)
+                self.results[dataset, name] = made, runs
+        return [(dataset, *self.results[dataset, name]) for dataset, name in pairs]
 
     def read(self, name: str) -> Any:
         """Read one of the papers' data sets."""

@@ -13,38 +13,39 @@ rows that vanish do no harm. From features F (n, r), K = F F', nothing of size (
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design.common import Pool
+from jaxmkl.design._pool import Pool
 
 __all__ = ["Reconstruction", "largest_penalty", "reconstruct", "row_sums"]
 
 HIGHEST = jax.lax.Precision.HIGHEST
+dot = partial(jnp.dot, precision=HIGHEST)
 # From features: rows whose sums are worked out where A has more entries than these, and at once.
 EXACT_ROWS, ROWS_AT_ONCE = 4096, 64
 ENTRIES = 2**31
 
 
 class Reconstruction(NamedTuple):
-    """What is needed of the coefficients.
+    """What is needed of the coefficients."""
 
-    Attributes:
-      norms: squared norms |a^i|² of the rows (n,).
-      errors: e_t = tr(R' K_t R) (P,).
-    """
+    norms: jax.Array  # squared norms |a^i|² of the rows (n,)
+    errors: jax.Array  # e_t = tr(R' K_t R) (P,)
 
-    norms: jax.Array
-    errors: jax.Array
+
+def solver(matrix: jax.Array) -> Callable[[jax.Array], jax.Array]:
+    """The product with the inverse of a symmetric positive definite matrix (k, k)."""
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    return lambda right: jax.scipy.linalg.cho_solve((factor, True), right)
 
 
 def inverse(matrix: jax.Array) -> jax.Array:
     """The inverse (k, k) of a symmetric positive definite matrix."""
-    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    identity = jnp.eye(len(matrix), dtype=matrix.dtype)
-    return jax.scipy.linalg.cho_solve((factor, True), identity)
+    return solver(matrix)(jnp.eye(len(matrix), dtype=matrix.dtype))
 
 
 def shifted(matrix: jax.Array, penalty: jax.Array) -> jax.Array:
@@ -67,15 +68,24 @@ def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
     return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
 
 
-@jax.jit
-def largest_penalty(pool: Pool, weights: jax.Array) -> jax.Array:
-    """lambda_max = 2 max_i |k_i|: from it on all coefficients vanish."""
+def forms(F: jax.Array, N: jax.Array) -> jax.Array:
+    """F_i N F_i' (n,) of the rows of F (n, k)."""
+    return jnp.sum(dot(F, N) * F, axis=1)
+
+
+def squared_columns(pool: Pool, weights: jax.Array, by: jax.Array) -> jax.Array:
+    """sum_j K_ij² b_j (n,) of the consensus kernel."""
     if pool.gram is not None:
-        squares = jnp.sum(consensus(pool.gram, weights) ** 2, axis=1)
-    else:
-        F = stacked(pool.features, weights)
-        products = jnp.dot(F.T, F, precision=HIGHEST)
-        squares = jnp.sum(jnp.dot(F, products, precision=HIGHEST) * F, axis=1)
+        return jnp.sum(consensus(pool.gram, weights) ** 2 * by[None, :], axis=1)
+    F = stacked(pool.features, weights)
+    return forms(F, dot(F.T, F * by[:, None]))
+
+
+@jax.jit
+def largest_penalty(pool: Pool) -> jax.Array:
+    """lambda_max = 2 max_i |k_i| with equal weights: from it on all coefficients vanish."""
+    P, one = pool.num_kernels, jnp.ones((pool.num_points,), pool.dtype)
+    squares = squared_columns(pool, jnp.full((P,), 1 / P, pool.dtype), one)
     return 2 * jnp.sqrt(jnp.max(squares))
 
 
@@ -94,19 +104,13 @@ def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Ar
     return inverted * s[None, :] / s[:, None], inverted * s[:, None] / s[None, :]
 
 
-def squared_rows(R: jax.Array) -> jax.Array:
-    """|a^i|² (n,) of the rows of A = I - R."""
-    n = len(R)
-    return jnp.sum((jnp.eye(n, dtype=R.dtype) - R) ** 2, axis=1)
-
-
 def products_of(pool: Pool) -> Any:
     """What every iteration needs of a pool and no iteration changes."""
     if pool.gram is not None:
         return None
     P, n, r = pool.features.shape
     F = jnp.moveaxis(pool.features, 0, 1).reshape(n, P * r)
-    return F, jnp.dot(F.T, F, precision=HIGHEST)
+    return F, dot(F.T, F)
 
 
 def reconstruct(
@@ -124,18 +128,18 @@ def reconstruct(
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)
-        norms = squared_rows(R)
+        norms = jnp.sum((jnp.eye(len(R), dtype=R.dtype) - R) ** 2, axis=1)
         if pool.num_kernels == 1:
             # K R = lambda D A, so tr(R'KR) = tr(K R) - lambda sum_i |a^i|² / d_i
             errors = (jnp.sum(K * R) - penalty * jnp.sum(norms / d))[None]
             return Reconstruction(norms, errors / weights**2)
-        G = jnp.dot(R, R_transposed, precision=HIGHEST)
+        G = dot(R, R_transposed)
         return Reconstruction(norms, jnp.sum(pool.gram * G[None], axis=(1, 2)))
     F, inner = products
     P, r = pool.num_kernels, pool.features.shape[2]
     scales = kernel_scales(pool, weights)
     N = squared_inverse(small_matrix(F, scales, d, penalty), inner * scales)
-    norms = d**2 * jnp.sum(jnp.dot(F, N * scales, precision=HIGHEST) * F, axis=1)
+    norms = d**2 * forms(F, N * scales)
     errors = penalty**2 * jnp.sum(jnp.diagonal(N).reshape(P, r), axis=1) / weights**2
     return Reconstruction(jnp.maximum(norms, 0), errors)
 
@@ -143,7 +147,7 @@ def reconstruct(
 def small_matrix(F: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Array) -> jax.Array:
     """M (k, k) = lambda I + F' S² F, the features' scales put in afterwards."""
     rooted = F * jnp.sqrt(d)[:, None]
-    return shifted(jnp.dot(rooted.T, rooted, precision=HIGHEST) * scales, penalty)
+    return shifted(dot(rooted.T, rooted) * scales, penalty)
 
 
 def kernel_scales(pool: Pool, weights: jax.Array) -> jax.Array:
@@ -153,11 +157,15 @@ def kernel_scales(pool: Pool, weights: jax.Array) -> jax.Array:
     return scale[:, None] * scale[None, :]
 
 
+def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
+    """sqrt(F_i N F_i') (n,)."""
+    return jnp.sqrt(jnp.maximum(forms(F, N), 0))
+
+
 def squared_inverse(M: jax.Array, inner: jax.Array) -> jax.Array:
     """N (k, k) = M^-1 F' F M^-1 from M and F'F."""
-    factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
-    half = jax.scipy.linalg.cho_solve((factor, True), inner)
-    return jax.scipy.linalg.cho_solve((factor, True), half.T)
+    solved = solver(M)
+    return solved(solved(inner).T)
 
 
 def row_sums(
@@ -185,19 +193,8 @@ def row_sums(
     M = small_matrix(F, scales, d, penalty)
     d = jnp.maximum(d, floor)
     norms = d * slopes_of(F, squared_inverse(M, inner * scales) * scales)
-    factor = jax.lax.linalg.cholesky(M, symmetrize_input=False)
-    middle = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(M), dtype=M.dtype)) * scales
-
-    def left(rows: jax.Array) -> jax.Array:
-        return jnp.dot(F[rows], middle, precision=HIGHEST)
-
-    return blockwise_row_sums(left, F, d, norms)
-
-
-def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
-    """sqrt(F_i N F_i') (n,)."""
-    squares = jnp.sum(jnp.dot(F, N, precision=HIGHEST) * F, axis=1)
-    return jnp.sqrt(jnp.maximum(squares, 0))
+    middle = inverse(M) * scales
+    return blockwise_row_sums(lambda rows: dot(F[rows], middle), F, d, norms)
 
 
 def blockwise_row_sums(
@@ -218,7 +215,7 @@ def blockwise_row_sums(
 
     def block(turn: jax.Array, sums: jax.Array) -> jax.Array:
         rows = jax.lax.dynamic_slice_in_dim(order, jnp.minimum(turn * B, n - B), B)
-        A = d[rows][:, None] * jnp.dot(left(rows), right.T, precision=HIGHEST)
+        A = d[rows][:, None] * dot(left(rows), right.T)
         return sums.at[rows].set(jnp.sum(jnp.abs(A), axis=1))
 
     return jax.lax.fori_loop(0, -(-wanted // B), block, norms)

@@ -13,20 +13,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
-from jaxmkl.support import BlockCodes, GrowingState, Proposal
 
-from .evaluate import Candidate, Runs, Stream, candidate, evaluate, keys_of
+from ..evaluate import Candidate, Runs, Stream, candidate, evaluate, keys_of
+from ..inside import slipped, supports_of_kernels
+from ..report import Panel, Row, rows
 from .paper import Job, Paper
 from .printed import printed
-from .report import Panel, Row, row
 
-__all__ = ["PAPER", "SlippedSupport"]
+__all__ = ["PAPER"]
 
 BEST = "perceptron*"
 SLIP = "omkc_sd (printed slip)"
@@ -54,30 +52,6 @@ LEFT_OUT = (
 )
 
 
-@pytree.dataclass
-class SlippedSupport(jaxmkl.DenseSupport):
-    """Support vectors of the last three kernels go to the first three: the printed OMKC(SD).
-
-    The program that made the table adds what the three polynomials take in to the Gaussians of
-    σ = 2^-6, 2^-5, 2^-4. So a polynomial stays zero and errs in every round. Where both the
-    polynomial and the Gaussian take an example in, the Gaussian does so twice; the two count as
-    two support vectors, as they do there.
-    """
-
-    def learn(
-        self, state: GrowingState, kernels: Kernel, code: BlockCodes, proposal: Proposal
-    ) -> GrowingState:
-        """Take the example in, in another place than proposed."""
-        count = proposal.learned.astype(proposal.coefficient.dtype)
-        twice = count[:3] + count[-3:]
-        times = jnp.concatenate([twice, count[3:-3], jnp.zeros_like(twice)])
-        rerouted = proposal._replace(learned=times > 0, coefficient=times * proposal.coefficient)
-        learned = super().learn(state, kernels, code, rerouted)
-        room = learned.overflow == state.overflow
-        number = state.number + (proposal.learned & room).astype(jnp.int32)
-        return learned._replace(number=number)
-
-
 def stream_of(job: Job, dataset: str) -> Stream:
     """Read a data set as the paper plays it: some scaled; of cod_rna the test rows."""
     data = job.read(dataset)
@@ -101,8 +75,8 @@ def best_kernel(job: Job, stream: Stream) -> Kernel:
     """
     if (stream.name, "kernel") not in job.results:
         keys = keys_of(job.seeds)[:1]
-        state, _ = jaxmkl.run_many(jaxmkl.omkc_u(), keys, stream.X, stream.y)
-        best = int(np.argmin(state.support.number[0]))
+        states, _ = jaxmkl.run_many(jaxmkl.omkc_u(), keys, stream.X, stream.y)
+        best = int(np.argmin(supports_of_kernels(states)[0]))
         job.results[stream.name, "kernel"] = kernels_one_by_one()[best]
     return job.results[stream.name, "kernel"]
 
@@ -126,11 +100,7 @@ def built(job: Job, stream: Stream, name: str) -> Candidate:
     if name in BUDGETED:
         arguments["budget"] = budget_of(stream.name)
     made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
-    if name == SLIP:
-        support = SlippedSupport(capacity=made.learner.support.capacity)
-        slipped = dataclasses.replace(made.learner, support=support)
-        made = dataclasses.replace(made, learner=slipped)
-    return made
+    return made if name != SLIP else dataclasses.replace(made, learner=slipped(made.learner))
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -146,23 +116,19 @@ def shown(rows: Iterable[Row]) -> list[Row]:
 def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Run the rows of a table and show them."""
     datasets, names = job.among(part, sets, names)
-    rows: list[Row] = []
-    with job.report.progress(part, len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            stream = stream_of(job, dataset)
-            for name in names:
-                step(f"{dataset} {name}")
-                if (dataset, name) not in job.results:
-                    learner = built(job, stream, name)
-                    runs = evaluate(learner.learner, stream, job.seeds, permute=True)
-                    job.results[dataset, name] = learner, runs
-                learner, runs = job.results[dataset, name]
-                rows += runs.rows("bomkl", dataset, learner, of_tables)
-    if rows:
+    made = job.runs(
+        part,
+        [(dataset, name) for dataset in datasets for name in names],
+        lambda dataset, name: stream_of(job, dataset),
+        lambda stream, name: built(job, stream, name),
+        permute=True,
+    )
+    found = [r for d, learner, runs in made for r in runs.rows("bomkl", d, learner, of_tables)]
+    if found:
         notes = ["an order of the examples for each seed; support: that of all kernels together"]
         notes += [text for about, text in NOTES.items() if {*about} & {*datasets, *names}]
-        rows = shown(job.report.add(rows))
-        job.report.table(title, rows, units=PERCENT, notes=[*notes, LEFT_OUT])
+        lines = shown(job.report.add(found))
+        job.report.table(title, lines, units=PERCENT, notes=[*notes, LEFT_OUT])
 
 
 NOTES = {
@@ -208,29 +174,29 @@ def sensitivity(job: Job) -> None:
     settings = {k: v for k, v in job.options.settings.items() if k not in swept}
     others = [name for name in names if name != "spa"]
     pairs = list(dict.fromkeys([*((a, BETA) for a in ALPHAS), *((ALPHA, b) for b in BETAS)]))
-    rows: list[Row] = []
-
-    def play(name: str, label: str, **arguments: Any) -> Runs:
-        made = candidate(label, name, "classification", settings, **arguments)
-        runs = evaluate(made.learner, stream, job.seeds, permute=True)
-        rows.extend(runs.rows("bomkl", f"{stream.name}, T = {len(stream.y)}", made))
-        return runs
-
+    measured: list[Row] = []
     found: dict[tuple, Runs] = {}
     with job.report.progress("sensitivity", len(pairs) + len(others) * len(BETAS)) as step:
+
+        def play(key: tuple, words: str, **arguments: Any) -> None:
+            name = key[0]
+            made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
+            step(made.name)
+            runs = evaluate(made.learner, stream, job.seeds, permute=True)
+            measured.extend(runs.rows("bomkl", f"{stream.name}, T = {len(stream.y)}", made))
+            found[key] = runs
+
         for alpha, beta in pairs:
-            label = f"spa (α = {alpha:g}, β = {beta:g})"
-            step(label)
-            found["spa", alpha, beta] = play("spa", label, alpha=alpha, beta=beta)
+            words = f"α = {alpha:g}, β = {beta:g}"
+            play(("spa", alpha, beta), words, alpha=alpha, beta=beta)
         for name in others:
             for beta in BETAS:
-                label = f"{name} (as spa, β = {beta:g})"
-                step(label)
                 size = supports(found["spa", ALPHA, beta]).mean() / len(kernels_one_by_one())
-                found[name, ALPHA, beta] = play(name, label, budget=max(1, round(size)))
+                words = f"as spa, β = {beta:g}"
+                play((name, ALPHA, beta), words, budget=max(1, round(size)))
     job.report.table(
         "Figure 1: alpha and beta of SPA",
-        shown(job.report.add(rows)),
+        shown(job.report.add(measured)),
         units=PERCENT,
         notes=(
             f"the printed figure is for all of a9a; here a sample of {len(stream.y)} examples, so "
@@ -238,24 +204,21 @@ def sensitivity(job: Job) -> None:
             "as spa: a budget of as many support vectors in all as SPA has with that beta",
         ),
     )
-
-    def panel(x: str, y: str, values: Callable[[Runs], Any], lines: dict[str, list]) -> Panel:
-        grid = np.array(ALPHAS if x == "alpha" else BETAS)
-        drawn = {
-            name: (grid, np.array([values(runs) for runs in of_name]).T)
-            for name, of_name in lines.items()
-        }
-        return Panel("a9a", x, y, drawn, marks=True)
-
-    of_alpha = {"spa": [found["spa", alpha, BETA] for alpha in ALPHAS]}
-    of_beta = {name: [found[name, ALPHA, beta] for beta in BETAS] for name in ("spa", *others)}
     metrics: dict[str, Callable[[Runs], Any]] = {
         "mistake rate": lambda runs: runs.error[:, -1],
         "support vectors": supports,
         "seconds a run": lambda runs: runs.seconds_per_run,
     }
-    for x, lines in {"alpha": of_alpha, "beta": of_beta}.items():
-        panels = [panel(x, y, values, lines) for y, values in metrics.items()]
+    of_alpha = {"spa": [found["spa", alpha, BETA] for alpha in ALPHAS]}
+    of_beta = {name: [found[name, ALPHA, beta] for beta in BETAS] for name in ("spa", *others)}
+    for x, grid, lines in (("alpha", ALPHAS, of_alpha), ("beta", BETAS, of_beta)):
+        panels = []
+        for y, value in metrics.items():
+            drawn = {
+                name: (np.array(grid), np.array([value(runs) for runs in of_name]).T)
+                for name, of_name in lines.items()
+            }
+            panels.append(Panel("a9a", x, y, drawn, marks=True))
         job.report.plot(f"bomkl_{x}", panels)
 
 
@@ -269,13 +232,11 @@ def precision(job: Job) -> None:
     """Every row in single and in double precision, in the same orders."""
     names = tuple(dict.fromkeys((*TABLE_1, *TABLE_2)))
     datasets, names = job.among("precision", SMALL, names)
-    rows: list[Row] = []
+    found: list[Row] = []
     with job.report.progress("precision", len(datasets) * len(names)) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
-            double = dataclasses.replace(
-                stream, X=stream.X.astype(np.float64), y=stream.y.astype(np.float64)
-            )
+            double = stream.astype(np.float64)
             seeds = 1 if dataset in ("magic04", "a9a") else job.seeds
             for name in names:
                 step(f"{dataset} {name}")
@@ -283,11 +244,11 @@ def precision(job: Job) -> None:
                 single_runs = evaluate(learner.learner, stream, seeds, permute=True)
                 with jax.enable_x64(True):
                     double_runs = evaluate(learner.learner, double, seeds, permute=True)
-                rows += compared(dataset, learner, single_runs, double_runs)
-    if rows:
+                found += compared(dataset, learner, single_runs, double_runs)
+    if found:
         job.report.table(
             "Single and double precision",
-            shown(job.report.add(rows)),
+            shown(job.report.add(found)),
             units=PERCENT,
             notes=(
                 "difference: float32 less float64, order by order with the same draws; magic04 "
@@ -298,22 +259,16 @@ def precision(job: Job) -> None:
 
 def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> list[Row]:
     """Return the rows of a learner in two precisions and of their differences."""
-    rows: list[Row] = []
+    found: list[Row] = []
     for words, runs in {"float32": single, "float64": double}.items():
         named = dataclasses.replace(learner, name=f"{learner.name} ({words})")
-        rows += runs.rows("bomkl", dataset, named)
+        found += runs.rows("bomkl", dataset, named)
     differences = {
         "mistake_rate_difference": single.error[:, -1] - double.error[:, -1],
         "support_difference": supports(single) - supports(double),
     }
-    return rows + [
-        row(
-            ("bomkl", dataset, f"{learner.name} (float64)", metric),
-            values,
-            parameters=learner.parameters,
-        )
-        for metric, values in differences.items()
-    ]
+    name = "bomkl", dataset, f"{learner.name} (float64)"
+    return found + rows(name, differences, parameters=learner.parameters)
 
 
 PAPER = Paper(
@@ -321,12 +276,7 @@ PAPER = Paper(
     title="Budget online multiple kernel learning (Lu, Hoi, Sahoo and Zhao)",
     datasets=DATASETS,
     algorithms=ALGORITHMS,
-    parts={
-        "table1": table1,
-        "table2": table2,
-        "sensitivity": sensitivity,
-        "precision": precision,
-    },
+    parts={"table1": table1, "table2": table2, "sensitivity": sensitivity, "precision": precision},
     default_parts=("table1", "table2"),
     seeds=10,
     task="classification",

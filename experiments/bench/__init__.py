@@ -1,0 +1,27 @@
+"""Speed: time an example, beside scikit-learn one example at a time, and a very long stream.
+
+And learners with support vectors: seconds a pass over data sets of the papers, and memory;
+whether the last tenth of a stream takes as long as the first where the support is bounded; passes
+over many tasks, and the memory of their models; and choosing points of pools.
+"""
+
+from ..options import Options
+from ..report import Report
+from . import features, pools, supports
+
+__all__ = ["run"]
+
+
+def run(options: Options, report: Report) -> None:
+    """Run the benchmark, or what was asked for instead."""
+    if options.long:
+        features.long_stream(report)
+    elif options.memory:
+        supports.memory(options, report)
+    elif options.pools or options.large_pools:
+        pools.run(options, report)
+    else:
+        features.short(options, report)
+        supports.support_vectors(options, report)
+        supports.tenths(options, report)
+        supports.many_tasks(options, report)

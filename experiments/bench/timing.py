@@ -1,0 +1,136 @@
+"""What all benchmarks measure with: calls in turn, memory, processes of their own."""
+
+import multiprocessing
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from statistics import median, stdev
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from ..evaluate import compiled, timed
+from ..options import Options, UsageError
+from ..papers.paper import data_folder
+from ..report import Report, Row
+
+Data = tuple[str, np.ndarray, np.ndarray]  # a name, X (T, D) and y (T,)
+
+
+def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
+    """Return a data set of the papers in float32 where the data are, else what is made instead."""
+    try:
+        data = jaxmkl.data.read(data_folder(options) / f"{name}.npz")
+    except (UsageError, OSError):
+        name, X, y = made()
+        return name, X.astype(np.float32), y.astype(np.float32)
+    return name, np.asarray(data.X, np.float32), np.asarray(data.y, np.float32)
+
+
+def in_turn(
+    functions: Mapping[str, Callable[[], Any]], repeats: int, *, twice: bool = True
+) -> dict[str, list[float]]:
+    """Call functions in turn, several rounds of them, and return the seconds of each call.
+
+    Each timed call follows one of the same function that is not timed, so that none pays for what
+    another left in the caches; ``twice=False`` leaves that out, for calls of seconds.
+
+    >>> list(map(len, in_turn({"one": lambda: 1, "two": lambda: 2}, 3).values()))
+    [3, 3]
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            if twice:
+                jax.block_until_ready(function())
+            seconds[name].append(timed(function)[1])
+    return seconds
+
+
+class Measured(NamedTuple):
+    """A compiled call: what the first one made, seconds to compile it, seconds of later ones."""
+
+    result: Any
+    compiling: float
+    seconds: list[float]
+
+
+def measured(
+    report: Report,
+    calls: Mapping[str, tuple[Any, tuple]],
+    repeats: int,
+    *,
+    others: Mapping[str, Callable[[], Any]] | None = None,
+    twice: bool = True,
+) -> dict[str, Measured]:
+    """Compile jitted functions for their arguments, call each once, then time all in turn.
+
+    Args:
+        report: shows how far it is.
+        calls: functions and arguments by name.
+        repeats: timed calls of each.
+        others: functions that are not compiled, to be timed among them.
+        twice: whether a call that is not timed goes before each.
+    """
+    functions: dict[str, Callable[[], Any]] = {}
+    first: dict[str, tuple[Any, float]] = {}
+    with report.progress("compiling", len(calls)) as step:
+        for name, (function, arguments) in calls.items():
+            step(name)
+            ready, compiling = compiled(function, *arguments)
+            functions[name] = partial(ready, *arguments)
+            # it touches fresh memory
+            first[name] = jax.block_until_ready(functions[name]()), compiling
+    functions |= others or {}
+    report.say(f"timing {len(functions)} things in turn, {repeats} times")
+    later = in_turn(functions, repeats, twice=twice)
+    return {name: Measured(*first.get(name, (None, 0.0)), later[name]) for name in functions}
+
+
+def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
+    """Return the ratios of calls made in the same round."""
+    return [a / b for a, b in zip(numerator, denominator, strict=True)]
+
+
+def figures(
+    dataset: str, algorithm: str, of_metrics: Mapping[str, Sequence[float]], **parameters: Any
+) -> list[Row]:
+    """Return the rows of measured figures: the medians of the repeats and their deviations."""
+    return [
+        Row(
+            *("bench", dataset, algorithm, metric),
+            mean=median(values),
+            std=stdev(values) if len(values) > 1 else 0.0,
+            seeds=parameters.get("seeds", 1),
+            parameters={
+                "repeats": len(values),
+                "device": jax.devices()[0].device_kind,
+                **parameters,
+            },
+        )
+        for metric, values in of_metrics.items()
+    ]
+
+
+def peak_memory() -> float:
+    """Return the most memory the process has held so far, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # there getrusage starts with what the parent process held
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def in_own_process(function: Callable, *arguments: Any) -> Any:
+    """Return what a function makes in a fresh process."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *arguments).result()

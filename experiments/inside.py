@@ -1,0 +1,152 @@
+"""What experiments know of the inside of learners: all of it, so that it changes in one place.
+
+Everything else goes through the learners' names, their parameters, and what every learner has:
+``init``, ``run`` and the like, ``info``, ``task``.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import jaxmkl
+from jaxmkl import pytree
+from jaxmkl.kernels import Kernel
+from jaxmkl.learner import input_bound as input_bound
+from jaxmkl.learners.support_mkl import selection_kernels as selection_kernels
+from jaxmkl.support import BlockCodes, GrowingState, Proposal
+
+QUERY = "labelling"  # the parameter of factories that says how labels are asked for
+
+
+def num_kernels(learner: Any) -> int:
+    """Return how many kernels a learner has, scaled or not.
+
+    >>> num_kernels(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.RunningMoments()))
+    17
+    """
+    return getattr(learner, "learner", learner).kernels.num_kernels
+
+
+@functools.cache
+def kernel_weights(number: int) -> Callable[[Any], Any]:
+    """Return a record that keeps the weights of so many kernels, summed over their experts.
+
+    It is the same object each time: another one would be another compilation.
+    """
+
+    def record(output: Any) -> Any:
+        return output._replace(info=output.info.weights.reshape(-1, number).sum(0))
+
+    return record
+
+
+def num_supports(learner: Any, states: Any) -> jax.Array | None:
+    """Return how many support vectors (S,) all kernels of states have; None for a learner without.
+
+    A support vector that several kernels hold counts once for each.
+    """
+
+    def of_state(state: Any) -> jax.Array | None:
+        number = getattr(learner.info(state), "support", None)
+        return None if number is None else number.sum()
+
+    return jax.vmap(of_state)(states)
+
+
+def supports_of_kernels(states: Any) -> jax.Array:
+    """Return how many support vectors (S, P) each kernel of states has."""
+    return states.support.number
+
+
+def encode(learner: Any, state: Any, X: Any) -> jax.Array:
+    """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
+    block = learner.preferred_block_size
+    blocks = X[: len(X) // block * block].reshape(-1, block, X.shape[1])
+
+    def total(part: Any) -> Any:
+        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(learner.encode(state, part)))
+
+    return jax.lax.map(total, blocks)
+
+
+def state_bytes(state: Any) -> int:
+    """Return the bytes of a state's arrays, its key left out."""
+    leaves = jax.tree.leaves(state._replace(key=state.round))
+    return sum(leaf.nbytes for leaf in leaves)
+
+
+# --- learners with one part exchanged ----------------------------------------------------------
+
+
+def with_step_size(learner: Any, step_size: Any) -> Any:
+    """Return a learner with support vectors that makes steps of another size."""
+    component = dataclasses.replace(learner.component, step_size=step_size)
+    return dataclasses.replace(learner, component=component)
+
+
+def with_query(learner: Any, rule: Any) -> Any:
+    """Return a learner that asks for labels by another rule."""
+    return dataclasses.replace(learner, labelling=rule)
+
+
+def agreement(tolerance: Any, max_skips: Any) -> Any:
+    """Return the rule that skips a label where the kernels agree, at most so many in a row."""
+    return jaxmkl.Confidence(tolerance, max_skips)
+
+
+def query(name: str, value: Any) -> Any:
+    """Return a rule of asking by its name; the value is h, or the share asked for by chance.
+
+    >>> query("chance", 0.5)
+    Chance(rate=0.5)
+    """
+    rules: dict[str, Callable[[Any], Any]] = {
+        "unsure": jaxmkl.Unsure,
+        "margin": jaxmkl.Margin,
+        "chance": jaxmkl.Chance,
+    }
+    return rules[name](value)
+
+
+def scoring(learner: Any) -> Any:
+    """Return a learner of one kernel a round that tells its score, not its vote: a vote is no 0.
+
+    >>> scoring(jaxmkl.oks()).combination.output
+    'value'
+    """
+    combination = dataclasses.replace(learner.combination, output="value")
+    return dataclasses.replace(learner, combination=combination)
+
+
+@pytree.dataclass
+class SlippedSupport(jaxmkl.DenseSupport):
+    """Support vectors of the last three kernels go to the first three: the printed OMKC(SD).
+
+    The program that made the table adds what the three polynomials take in to the Gaussians of
+    σ = 2^-6, 2^-5, 2^-4. So a polynomial stays zero and errs in every round. Where both the
+    polynomial and the Gaussian take an example in, the Gaussian does so twice; the two count as
+    two support vectors, as they do there.
+    """
+
+    def learn(
+        self, state: GrowingState, kernels: Kernel, code: BlockCodes, proposal: Proposal
+    ) -> GrowingState:
+        """Take the example in, in another place than proposed."""
+        count = proposal.learned.astype(proposal.coefficient.dtype)
+        twice = count[:3] + count[-3:]
+        times = jnp.concatenate([twice, count[3:-3], jnp.zeros_like(twice)])
+        rerouted = proposal._replace(learned=times > 0, coefficient=times * proposal.coefficient)
+        learned = super().learn(state, kernels, code, rerouted)
+        room = learned.overflow == state.overflow
+        number = state.number + (proposal.learned & room).astype(jnp.int32)
+        return learned._replace(number=number)
+
+
+def slipped(learner: Any) -> Any:
+    """Return a learner whose support vectors go where the printed program puts them."""
+    support = SlippedSupport(capacity=learner.support.capacity)
+    return dataclasses.replace(learner, support=support)

@@ -1,0 +1,232 @@
+"""Runs of online kernel selection: data sets, the step size tuned on them, scores.
+
+The paper counts y f < 0 as mistakes, here they are y f <= 0.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from ..evaluate import (
+    Candidate,
+    Played,
+    Stream,
+    accepts,
+    candidate,
+    keys_of,
+    program,
+    stacked,
+    timed,
+)
+from ..inside import num_supports, scoring, selection_kernels
+from ..report import Row
+from .paper import Job
+from .printed import printed
+
+ALGORITHMS = {name: name for name in ("oks_sil", "okl_gd", "oks", "proj_ka")}
+
+# The ways in which features are scaled, and the words behind a data set's name.
+SCALED = {"symmetric": "scaled", "unit_rows": "unit rows"}
+
+STEP_SIZES = tuple(10.0**k for k in range(-5, 1))
+LARGE = 10_000  # streams from here on have a larger budget, and are tuned on this many rounds
+TUNING_SEEDS = 3  # of large streams
+# Learners with many support vectors: orders in tuning and on large streams, and how many rounds.
+SLOW_SEEDS = {"okl_gd": 5, "oks": 3}
+SLOW_ROUNDS = {"oks": 50_000}
+# Played in double precision, as the paper's, up to LARGE examples.
+DOUBLE = ("oks_sil", "oks", "proj_ka")
+# Proj-KA: the examples by which one of the paper's 25 widths is chosen.
+NUM_ALIGNED = 10_000
+
+PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%"))
+
+
+def stream_of(job: Job, dataset: str, how: str | None = None) -> Stream:
+    """Read a data set, its features scaled in a way of ``jaxmkl.data.scale`` or as they come."""
+    data = job.read(dataset)
+    X = data.X if how is None else jaxmkl.data.scale(data.X, how)
+    name = dataset if how is None else f"{dataset} ({SCALED[how]})"
+    return Stream(name, X.astype(np.float32), data.y.astype(np.float32), data.task)
+
+
+def budget_of(length: int) -> int:
+    """Return the paper's budget for a stream of that length.
+
+    >>> budget_of(8124), budget_of(10_000)
+    (150, 200)
+    """
+    return 150 if length < LARGE else 200
+
+
+def mistaken(name: str, f: Any, y: Any) -> np.ndarray:
+    """Return which scores are mistakes: y f <= 0; OKS takes a score of 0 for the class +1.
+
+    >>> f, y = np.array([0.5, 0.0, 0.0]), np.array([1.0, 1.0, -1.0])
+    >>> mistaken("oks_sil", f, y).tolist(), mistaken("oks", f, y).tolist()
+    ([False, True, True], [False, False, True])
+    """
+    f, y = np.asarray(f), np.asarray(y)
+    return y * np.where(f >= 0, 1, -1) < 0 if name == "oks" else y * f <= 0
+
+
+def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
+    """Build a learner for a stream of that length, by the paper's settings."""
+    if name in ("oks_sil", "proj_ka"):
+        arguments["budget"] = budget_of(length)
+    if "loss" in accepts(name):
+        arguments["loss"] = "hinge"
+    if name == "oks":
+        arguments["num_rounds"] = length
+    made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    return dataclasses.replace(made, learner=scoring(made.learner)) if name == "oks" else made
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames="rounds")
+def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tuple:
+    """Play the first rounds of the orders of N keys with a learner for each.
+
+    The runs are those of :func:`jaxmkl.run_many` with that key.
+
+    Returns:
+        scores and labels (N, rounds), and how many support vectors (N,) there are at the end.
+    """
+
+    def of_one(learner: Any, key: Any) -> tuple:
+        order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
+        state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
+        state = learner.enlarged(state, rounds)
+        state, outputs = jaxmkl.run(learner, state, X[order], y[order])
+        return outputs.prediction, y[order], learner.info(state).support.sum()
+
+    return jax.vmap(of_one)(learners, keys)
+
+
+@jax.jit
+def _all_rounds(learner: Any, keys: Any, X: Any, y: Any) -> tuple:
+    """Play a learner in the order of each key, with the data in memory once; the same figures."""
+    states, outputs = jaxmkl.run_many(learner, keys, X, y)
+    labels = y[jaxmkl.permutations(keys, len(y))]
+    return outputs.prediction, labels, num_supports(learner, states)
+
+
+def play(
+    learners: Any, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
+) -> Played:
+    """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them.
+
+    Their metrics are the mistake rate, the share of scores that are exactly 0, and how many
+    support vectors there are at the end.
+    """
+    arguments, static = (learners, keys, stream.X, stream.y), {}
+    rounds = min(len(stream.y), SLOW_ROUNDS.get(name, len(stream.y)))
+    if each or rounds < len(stream.y):
+        repeated = learners if each else stacked([learners] * len(keys))
+        arguments, static = (repeated, *arguments[1:]), {"rounds": rounds}
+    function = program(_first_rounds if static else _all_rounds, *arguments, **static)
+    (f, y, support), seconds = timed(function, *arguments)
+    metrics = {
+        "mistake_rate": mistaken(name, f, y).mean(axis=1),
+        "zero_rate": (np.asarray(f) == 0).mean(axis=1),
+        "support": np.asarray(support),
+    }
+    return Played(metrics, seconds / len(keys))
+
+
+def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
+    """Return the rows of a learner's runs; the printed figures are those without scaling."""
+
+    def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
+        return printed(paper, dataset.split(" ")[0], algorithm, metric)
+
+    return played.rows("oks", stream.name, made, unscaled)
+
+
+def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
+    """Return the stream in the precision a learner is to be played in, and whether it is double.
+
+    The paper's is double. Single precision is faster, and used where it does no harm.
+    """
+    double = name in DOUBLE and len(stream.y) <= LARGE
+    return stream.astype(np.float64 if double else np.float32), double
+
+
+def tuned(job: Job, stream: Stream, name: str) -> Candidate:
+    """Build a learner with the step size that errs least, of all steps and orders at once.
+
+    A learner without a step size, or with one that was set, is built as it is.
+    """
+    length = len(stream.y)
+    made = built(job, name, length)
+    if name == "proj_ka" or "step_size" in job.options.settings:
+        return made
+    if (stream.name, name, "step") not in job.results:
+        few = TUNING_SEEDS if length > LARGE else SLOW_SEEDS.get(name, job.seeds)
+        keys, rounds = keys_of(min(job.seeds, few)), min(length, LARGE)
+        made_of = [built(job, name, length, step_size=s).learner for s in STEP_SIZES]
+        learners = stacked([learner for learner in made_of for _ in keys])
+        repeated = jax.numpy.tile(keys, len(made_of))
+        f, y, _ = _first_rounds(learners, repeated, stream.X, stream.y, rounds=rounds)
+        rates = mistaken(name, f, y).mean(axis=1).reshape(len(made_of), -1).mean(axis=1)
+        job.results[stream.name, name, "step"] = STEP_SIZES[int(np.argmin(rates))]
+    return built(job, name, length, step_size=job.results[stream.name, name, "step"])
+
+
+def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
+    """Tune a learner, play it, and keep both for other parts."""
+    if (stream.name, name) in job.results:
+        return job.results[stream.name, name]
+    seeds = job.seeds
+    if len(stream.y) > LARGE:
+        seeds = min(seeds, SLOW_SEEDS.get(name, seeds))
+    keys = keys_of(seeds)
+    precise, double = in_precision(stream, name)
+    with jax.enable_x64(double):
+        made = tuned(job, precise, name)
+        learners: Any = made.learner
+        if name == "proj_ka":
+            first = stream if len(stream.y) > LARGE else precise
+            widths = aligned_widths(first, keys, made.parameters["num_aligned"])
+            parameters = {**made.parameters, "bandwidth": widths}
+            made = dataclasses.replace(made, parameters=parameters)
+            learners = two_pass(widths, parameters["budget"])
+        scores = play(learners, precise, keys, name, each=name == "proj_ka")
+        job.results[stream.name, name] = made, scores
+    return job.results[stream.name, name]
+
+
+def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
+    """Return for every order the width that its first examples are best aligned with."""
+    kernels = selection_kernels()
+    whole = num_aligned >= len(stream.y)  # then no order matters
+
+    def of_rows(rows: Any) -> float:
+        alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
+        return float(kernels.bandwidth[int(np.argmax(np.asarray(alignments)))])
+
+    if whole:
+        return [of_rows(slice(None))] * len(keys)
+    orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+    return [of_rows(order[:num_aligned]) for order in orders]
+
+
+_alignments = jax.jit(jaxmkl.kernel_alignment)
+
+
+def two_pass(widths: Sequence[float], budget: int) -> Any:
+    """Return stacked Projectrons, one of each width, whose prediction is their score.
+
+    >>> two_pass([0.5, 2.0], 10).kernels.bandwidth.tolist()
+    [0.5, 2.0]
+    """
+    made = [jaxmkl.projectron(jaxmkl.Gaussian(width), budget=budget) for width in widths]
+    return stacked([scoring(learner) for learner in made])

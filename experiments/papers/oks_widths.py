@@ -1,0 +1,256 @@
+"""Online kernel selection: what the moving width does, one of all inputs or one for each."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from .. import generate
+from ..evaluate import Candidate, Stream, keys_of, stacked, sweep
+from ..report import Panel, Row, figure, rows
+from . import oks_runs as runs
+from .paper import Job
+
+__all__ = ["GENERATED", "anisotropic", "width"]
+
+GENERATED = "two_of_ten"
+
+# --- the width ---------------------------------------------------------------------------------
+
+STARTS = tuple(2.0 ** (i / 2) for i in range(5, 12))
+MOVES = {1.0: "moves", 0.0: "held"}  # the rate of the width's steps, and what it is called
+
+
+def steps_of(job: Job) -> tuple[float, ...]:
+    """Return the step sizes to try: those of the table, or the one that was set."""
+    chosen = job.options.settings.get("step_size")
+    return runs.STEP_SIZES if chosen is None else (chosen,)
+
+
+def _with_parameters(output: Any) -> Any:
+    """Keep the kernel's parameters of a round."""
+    return output._replace(info=output.info.parameters)
+
+
+def width(job: Job) -> None:
+    """The width from every start of the paper, and mistakes beside those of widths held there."""
+    datasets, _ = job.among("width", ("svmguide3", "spambase"), ("oks_sil",))
+    pairs = [(dataset, how) for dataset in datasets for how in (None, "symmetric")]
+    steps = steps_of(job)
+    found: list[Row] = []
+    with job.report.progress("width", len(pairs)) as step:
+        for dataset, how in pairs:
+            stream = runs.stream_of(job, dataset, how)
+            step(f"{stream.name}, {2 * len(STARTS)} widths of {len(steps)} step sizes at once")
+            grid = [(start, rate) for start in STARTS for rate in MOVES]
+            made = [
+                runs.built(
+                    job,
+                    "oks_sil",
+                    len(stream.y),
+                    step_size=size,
+                    space=jaxmkl.GaussianWidths(start=start),
+                    optimizer=jaxmkl.InverseTime(rate),
+                )
+                for start, rate in grid
+                for size in steps
+            ]
+            learners, keys = stacked([each.learner for each in made]), keys_of(job.seeds)
+            outputs = sweep(learners, keys, stream.X, stream.y, record=_with_parameters)
+            labels = stream.y[np.asarray(jaxmkl.permutations(keys, len(stream.y)))]
+            mistakes = runs.mistaken("oks_sil", outputs.prediction, labels).mean(axis=2)
+            widths = np.asarray(outputs.info)
+            by_step = mistakes.mean(axis=1).reshape(len(grid), len(steps))
+            best = np.arange(len(grid)) * len(steps) + by_step.argmin(axis=1)
+            found += width_rows(
+                stream, [made[i] for i in best], grid, mistakes[best], widths[best]
+            )
+            draw_widths(job, stream, grid, mistakes[best], widths[best])
+    if found:
+        job.report.table(
+            "A width that moves, and one that is held where the other starts",
+            job.report.add(found),
+            units=runs.PERCENT,
+            parameters=("step_size",),
+            notes=(
+                "each with the best of its step sizes; width: at the end of the stream; single "
+                "precision",
+            ),
+        )
+
+
+def width_rows(
+    stream: Stream,
+    made: Sequence[Candidate],
+    grid: Sequence[tuple[float, float]],
+    mistakes: np.ndarray,
+    widths: np.ndarray,
+) -> list[Row]:
+    """Return the rows of learners by their start and rate: mistakes, and the width at the end."""
+    found = []
+    each = zip(made, grid, mistakes, widths[..., -1], strict=True)
+    for learner, (start, rate), rates, last in each:
+        name = "oks", stream.name, f"oks_sil (start {start:.3g}, {MOVES[rate]})"
+        measured = {"mistake_rate": rates, "width": last}
+        found += rows(name, measured, parameters=learner.parameters)
+    return found
+
+
+def draw_widths(
+    job: Job,
+    stream: Stream,
+    grid: Sequence[tuple[float, float]],
+    mistakes: np.ndarray,
+    widths: np.ndarray,
+) -> None:
+    """Draw widths over time, and mistakes by the start."""
+    rounds = np.arange(1, len(stream.y) + 1)
+    over_time = {
+        f"start {start:.3g}": (rounds, of_start)
+        for (start, rate), of_start in zip(grid, widths, strict=True)
+        if rate
+    }
+    by_start = {
+        words: (np.array(STARTS), mistakes[[r == rate for _, r in grid]].T)
+        for rate, words in MOVES.items()
+    }
+    looks = {"log_x": True, "median": True}
+    panels = [
+        Panel(stream.name, "examples", "width", over_time, log_y=True, **looks),
+        Panel(stream.name, "width at the start", "mistake rate", by_start, marks=True, **looks),
+    ]
+    job.report.plot(f"oks_width_{stream.name.replace(' (', '_').rstrip(')')}", panels)
+
+
+# --- one width an input ------------------------------------------------------------------------
+
+ROUNDS = 20_000
+ANISOTROPIC_SEEDS = 10
+ANISOTROPIC_START = 1.0
+LEARNING_RATE = 0.01
+# Whether there is a width for every input, and whether Adam moves it instead of the step 1/t.
+KINDS = {
+    "one width": (False, False),
+    "one width, adam": (False, True),
+    "a width an input": (True, False),
+    "a width an input, adam": (True, True),
+}
+
+
+@functools.partial(jax.jit, static_argnames="record")
+def _of_streams(learners: Any, keys: Any, X: Any, y: Any, record: Callable) -> Any:
+    """Return what stacked learners record (G, S, T, ...) of a stream for every key."""
+
+    def of_one(learner: Any, key: Any, X: Any, y: Any) -> Any:
+        state = learner.init(key, X.shape[1], X.dtype)
+        return jaxmkl.run(learner, state, X, y, record=record)[1]
+
+    of_all = jax.vmap(of_one, (None, 0, 0, 0))
+    return jax.vmap(of_all, (0, None, None, None))(learners, keys, X, y)
+
+
+def anisotropic(job: Job) -> None:
+    """One width an input beside one of all, on a stream of which two inputs of ten matter."""
+    datasets, _ = job.among("anisotropic", (GENERATED,), ("oks_sil",))
+    if not datasets:
+        return
+    seeds = min(job.seeds, ANISOTROPIC_SEEDS)
+    streams = [generate.two_that_matter(seed, 0, ROUNDS) for seed in range(seeds)]
+    X, y = (np.stack(part) for part in zip(*streams, strict=True))
+    keys = keys_of(seeds)
+    adam = jaxmkl.Optax("adam", LEARNING_RATE)
+    steps = steps_of(job)
+    built_kinds: dict[str, Candidate] = {}
+    wrong: dict[str, np.ndarray] = {}
+    widths: dict[str, np.ndarray] = {}
+    with job.report.progress("anisotropic", len(KINDS)) as step:
+        for words, (per_input, with_adam) in KINDS.items():
+            step(words)
+            space = jaxmkl.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
+            optimizer = adam if with_adam else None
+            make = functools.partial(
+                runs.built, job, "oks_sil", ROUNDS, space=space, optimizer=optimizer
+            )
+            made = [make(step_size=size) for size in steps]
+            best = 0
+            if len(steps) > 1:
+                learners = stacked([each.learner for each in made])
+                outputs = _of_streams(learners, keys, X, y, jaxmkl.without_info)
+                rates = runs.mistaken("oks_sil", outputs.prediction, y).mean(axis=(1, 2))
+                best = int(np.argmin(rates))
+            built_kinds[words] = made[best]
+            one = stacked([made[best].learner])
+            outputs = _of_streams(one, keys, X, y, _with_parameters)
+            wrong[words] = runs.mistaken("oks_sil", outputs.prediction, y)[0]
+            widths[words] = np.asarray(outputs.info)[0]
+    measured = anisotropic_rows(built_kinds, wrong, widths)
+    differences = [r for r in measured if r.metric == "difference"]
+    job.report.table(
+        "Two inputs of ten matter: one width of all, and a width for every input",
+        job.report.add(measured),
+        units=runs.PERCENT,
+        parameters=("step_size",),
+        notes=(
+            f"{seeds} streams of {ROUNDS} examples; each learner with the best of its step sizes",
+            "width ratio: the smallest width of the eight inputs that do not matter over the "
+            "larger one of the two that do, at the end",
+            "difference: mistakes less those of the best learner with one width, stream by stream",
+            *(
+                f"{r.algorithm}: {figure(100 * r.mean)} ± {figure(100 * r.std / r.seeds**0.5)} "
+                "points (a standard error)"
+                for r in differences
+            ),
+        ),
+    )
+    draw_anisotropic(job, wrong, widths)
+
+
+def anisotropic_rows(
+    made: Mapping[str, Candidate],
+    wrong: Mapping[str, np.ndarray],
+    widths: Mapping[str, np.ndarray],
+) -> list[Row]:
+    """Return the rows of every kind of learner.
+
+    Args:
+        made: the learners by kind.
+        wrong: which rounds were mistakes (S, T).
+        widths: (S, T), or (S, T, D) where every input has one.
+    """
+    rates = {words: of_kind.mean(axis=1) for words, of_kind in wrong.items()}
+    ones = [words for words, of_kind in widths.items() if of_kind.ndim == 2]
+    best = min(ones, key=lambda words: rates[words].mean())
+    found: list[Row] = []
+    for words, learner in made.items():
+        measured = {"mistake_rate": rates[words]}
+        if widths[words].ndim == 3:
+            last = widths[words][:, -1]
+            measured["width_ratio"] = last[:, 2:].min(axis=1) / last[:, :2].max(axis=1)
+            measured["difference"] = rates[words] - rates[best]
+        name = "oks", GENERATED, f"oks_sil ({words})"
+        found += rows(name, measured, parameters=learner.parameters)
+    return found
+
+
+def draw_anisotropic(
+    job: Job, wrong: Mapping[str, np.ndarray], widths: Mapping[str, np.ndarray]
+) -> None:
+    """Draw the widths of both kinds of inputs, and the mistakes so far."""
+    rounds = np.arange(1, ROUNDS + 1)
+    moving = widths["a width an input, adam"].swapaxes(1, 2)  # (S, D, T)
+    parts = {"the two that matter": moving[:, :2], "the eight others": moving[:, 2:]}
+    lines = {words: (rounds, part.reshape(-1, ROUNDS)) for words, part in parts.items()}
+    later = rounds >= 100
+    errors = {
+        words: (rounds[later], (of_kind.cumsum(axis=1) / rounds)[:, later])
+        for words, of_kind in wrong.items()
+    }
+    panels = [
+        Panel("two inputs of ten matter", "examples", "width", lines, log_y=True, median=True),
+        Panel("two inputs of ten matter", "examples", "mistake rate so far", errors),
+    ]
+    job.report.plot("oks_anisotropic", panels)

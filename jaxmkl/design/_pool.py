@@ -1,0 +1,152 @@
+"""What points are chosen from: Gram matrices of P kernels over n points, or r features of each."""
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl._pytree import require
+
+__all__ = ["Pool", "pool_of"]
+
+
+class Pool(NamedTuple):
+    """Kernels over a pool of points: of ``gram`` and ``features`` one is None.
+
+    Attributes:
+      gram: Gram matrices (P, n, n).
+      features: features (P, n, r); the inner products of rows are the kernels' values.
+    """
+
+    gram: Any
+    features: Any
+
+    @property
+    def values(self) -> jax.Array:
+        """The one that is not None."""
+        return self.features if self.gram is None else self.gram
+
+    @property
+    def num_kernels(self) -> int:
+        """Number of kernels P."""
+        return self.values.shape[0]
+
+    @property
+    def num_points(self) -> int:
+        """Number of points n."""
+        return self.values.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        """Precision in which the work is done."""
+        return self.values.dtype
+
+
+def traced(*values: Any) -> bool:
+    """Whether any of these is a tracer, whose numbers cannot be looked at."""
+    return any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
+    """The checked pool.
+
+    Args:
+      owner: the function that was called, for messages.
+      gram: one Gram matrix (n, n), or with ``stacked`` several (P, n, n); or None.
+      features: features (n, r) or (P, n, r); or None.
+      stacked: whether there is a leading axis of kernels.
+
+    Raises:
+      ValueError: for both or none, a wrong shape, a number that is not finite, a Gram matrix
+        that is not symmetric or not positive semi-definite.
+    """
+    name = "grams" if stacked else "gram"
+    given, argument = (gram, name) if features is None else (features, "features")
+    if (gram is None) == (features is None):
+        found = "both" if gram is not None else "none"
+        raise ValueError(f"{owner}: {name} or features must be given, one of them; got {found}")
+    if not isinstance(given, jax.Array):
+        given = np.asarray(given)
+        kind = given.dtype.kind
+        require(kind in "biuf", owner, argument, given.dtype, "an array of real numbers")
+    shape = tuple(given.shape)
+    axes = ("P",) * stacked + (("n", "n") if features is None else ("n", "r"))
+    good = len(shape) == len(axes) and 0 not in shape
+    good = good and (features is not None or shape[-1] == shape[-2])
+    found = f"an array of shape {shape}"
+    require(good, owner, argument, found, f"an array ({', '.join(axes)})")
+    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
+    values = jnp.asarray(given, dtype)
+    values = values if stacked else values[None]
+    if not traced(values):
+        _check_values(owner, argument, values, features is None)
+    return Pool(values, None) if features is None else Pool(None, values)
+
+
+def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -> None:
+    """Raise for values no design can be made of; warn of points that occur twice."""
+    root = math.sqrt(jnp.finfo(values.dtype).eps)
+    for kernel, size in enumerate(jnp.max(jnp.abs(values), axis=(1, 2)).tolist()):
+        place = argument if len(values) == 1 else f"{argument}[{kernel}]"
+        require(math.isfinite(size), owner, place, "NaN or infinite values", "finite")
+        require(size > 0, owner, place, "zeros only", "other than zero")
+        if is_gram:
+            skew, positive = (part.item() for part in _symmetry(values[kernel], root))
+            found = f"entries that differ from their mirror image by up to {skew:.3g}"
+            require(skew <= root * size, owner, place, found, "symmetric")
+            found = f"a matrix with an eigenvalue below -{root:.1g} of its largest row sum"
+            require(positive, owner, place, found, "positive semi-definite")
+    first, second, count = twins(values, is_gram)
+    if count:
+        warnings.warn(
+            f"{owner}: {argument} has duplicates: {count} points are the same as one before, as "
+            f"point {second} is as point {first}; they share their coefficients and are ranked "
+            "side by side, so leave one out",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+@jax.jit
+def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
+    """Largest asymmetry, and whether (n, n) shifted a little has a root."""
+    shift = root * jnp.max(jnp.sum(jnp.abs(matrix), axis=1))
+    shifted = (matrix + matrix.T) / 2 + shift * jnp.eye(len(matrix), dtype=matrix.dtype)
+    factor = jax.lax.linalg.cholesky(shifted, symmetrize_input=False)
+    return jnp.max(jnp.abs(matrix - matrix.T)), jnp.all(jnp.isfinite(jnp.diagonal(factor)))
+
+
+@jax.jit
+def _fingerprints(values: jax.Array) -> jax.Array:
+    """A number (n,) for each row of (P, n, k), the same for rows that are the same."""
+    P, _, k = values.shape
+    weights = jax.random.normal(jax.random.key(0), (P, k), values.dtype)
+    return jnp.einsum("pnk,pk->n", values, weights, precision=jax.lax.Precision.HIGHEST)
+
+
+def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
+    """The first two points whose rows of (P, n, k) agree, and how many rows occurred before.
+
+    Rows of features must be the same bit by bit; rows of Gram matrices to rounding.
+    """
+    prints = np.asarray(_fingerprints(values))
+    order = np.argsort(prints, kind="stable")
+    width = values.shape[2] if is_gram else 1
+    slack = 64 * np.finfo(prints.dtype).eps * math.sqrt(width) * float(np.abs(prints).max())
+    close = np.flatnonzero(np.diff(prints[order]) <= slack)
+    if not len(close):
+        return 0, 0, 0
+    pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)
+    if len(close) > 4096:  # of a pool this large a sample will do
+        pairs = pairs[:, :4096]
+    one, other = values[:, pairs[0]], values[:, pairs[1]]
+    apart = np.asarray(jnp.max(jnp.abs(one - other), axis=(0, 2)))
+    limit = 8 * np.finfo(prints.dtype).eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
+    same = pairs[:, apart <= limit]
+    if not same.size:
+        return 0, 0, 0
+    first = same[:, np.lexsort((same[1], same[0]))[0]]
+    return int(first[0]), int(first[1]), same.shape[1]

@@ -1,0 +1,144 @@
+"""What drivers refuse: shapes that do not fit, and values that cannot be learned from.
+
+Values are looked at on the host, with NumPy, and where they are known: data of an enclosing scope
+inside somebody's ``jit`` too, traced data never.
+"""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, check_state, input_bound, require_learner
+from jaxmkl.labels import labels
+from jaxmkl.streaming.sparse import SparseRows
+
+__all__ = [
+    "as_inputs",
+    "check_arguments",
+    "check_examples",
+    "count_nonfinite",
+    "is_traced",
+    "labels_in_words",
+    "warn_of_divergence",
+]
+
+
+def is_traced(*trees: Any) -> bool:
+    """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
+    leaves = [jnp.zeros(()), *jax.tree.leaves(trees)]
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+
+
+def check_arguments(driver: str, learner: Any, state: Any) -> None:
+    """Refuse what is no learner, and a state of another one."""
+    if isinstance(state, Learner):
+        given = f"{type(learner).__name__}, and the learner in its place"
+        wanted = f"the state: the order is {driver}(learner, state, ...)"
+        pytree.require(False, driver, "the second argument", given, wanted)
+    require_learner(driver, learner)
+    check_state(learner, state)
+
+
+def as_inputs(X: Any) -> Any:
+    """X as an array of NumPy or JAX, or as sparse rows."""
+    if isinstance(X, SparseRows | jax.Array):
+        return X
+    return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def check_examples(
+    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
+) -> tuple[Any, Any]:
+    """Refuse what cannot be learned from; return X (T, D), perhaps sparse, and y (T,) as arrays.
+
+    They keep their dtypes; labels of classes that can be seen come back as -1 and +1.
+    """
+    X, y = as_inputs(X), y if isinstance(y, jax.core.Tracer) else np.asarray(y)
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
+    if X.shape[1] != num_inputs:
+        raise ValueError(
+            f"X must have {num_inputs} columns, as many as the state was made for; "
+            f"got {X.shape[1]} (shape {X.shape})"
+        )
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"y must have shape (T,) or (T, 1); got shape {y.shape}")
+    if X.shape[0] != y.shape[0]:
+        raise ValueError(
+            f"y must have one entry for each of the {X.shape[0]} rows of X; got {y.shape[0]}"
+        )
+    if X.shape[0] == 0:
+        raise ValueError(f"X must hold at least one example; got shape {X.shape}")
+    classify = learner.task == "classification"
+    for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
+        kinds = (jnp.floating, jnp.integer, jnp.bool_)
+        if not any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
+            raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
+        if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(array)):
+            _check_values(name, array, input_bound(dtype))
+    if classify and not isinstance(y, jax.core.Tracer):
+        y = labels(y)[0]
+    return X, y
+
+
+def _check_values(name: str, array: Any, bound: float) -> None:
+    if array.dtype == bool or 0 in array.shape:
+        return
+    sparse = isinstance(array, SparseRows)
+    values = np.asarray(array.values if sparse else array)
+    limits = jnp.finfo if jnp.issubdtype(values.dtype, jnp.floating) else jnp.iinfo
+    bound = min(bound, float(limits(values.dtype).max))
+    with np.errstate(invalid="ignore"):
+        # no array as large as X is made; NaN fails the comparison
+        if -bound <= values.min(initial=0) and values.max(initial=0) <= bound:
+            return
+    usable = (-bound <= values) & (values <= bound)
+    if sparse:
+        usable |= np.asarray(array.indices) == array.num_columns
+        if usable.all():
+            return
+    where = tuple(int(i[0]) for i in np.nonzero(~usable))
+    stands = (where[0], int(array.indices[where])) if sparse else where
+    place = f"{name}[{', '.join(map(str, stands))}]"
+    raise ValueError(
+        f"{name} must be finite and of magnitude at most {bound:.3g} (drop or fill such values "
+        f"first, or scan learner.step, which skips and counts them); got {place} = "
+        f"{values[where]} and {int((~usable).sum())} such value(s) in all"
+    )
+
+
+def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, tuple]:
+    """Labels in words as -1 and +1: by the classes of earlier chunks, if there were any."""
+    if classes is None:
+        return labels(y)
+    unknown = sorted({str(value) for value in y.ravel()} - {str(value) for value in classes})
+    if unknown:
+        raise ValueError(
+            f"y must hold the classes of the chunks before, {classes[0]!r} and {classes[1]!r}; "
+            f"got {', '.join(map(repr, unknown))}"
+        )
+    return np.where(y == classes[1], np.float32(1), np.float32(-1)), classes
+
+
+def count_nonfinite(state: Any) -> int:
+    """Updates so far that were not finite, in all runs together; 0 where that is not known."""
+    count = getattr(state, "nonfinite", None)
+    seen = isinstance(count, jax.Array) and not isinstance(count, jax.core.Tracer)
+    return int(np.asarray(count).sum()) if seen and count.is_fully_addressable else 0
+
+
+def warn_of_divergence(driver: str, number: int) -> None:
+    """Warn, in the name of a driver, if so many updates were not finite."""
+    if number > 0:
+        text = (
+            f"{driver}: {number} update(s) met a model whose value was infinite or NaN: the "
+            "learner diverges; take a smaller step size, or bring inputs and targets to the "
+            "order of 1 (jaxmkl.scaled)"
+        )
+        warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -1,0 +1,461 @@
+"""Drivers: a learner over a stream, over many permutations of it, over chunks from anywhere.
+
+A driver adds nothing to ``jax.lax.scan(learner.step, state, (X, y))`` but speed (blocks), checks
+of the data, and the choice of what to keep of each round.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl.streaming.checks import (
+    as_inputs,
+    check_arguments,
+    check_examples,
+    count_nonfinite,
+    is_traced,
+    labels_in_words,
+    warn_of_divergence,
+)
+from jaxmkl.streaming.sparse import SparseRows
+
+__all__ = ["permutations", "run", "run_many", "stream", "without_info"]
+
+Record = Callable[[Output], Any]
+
+
+def without_info(output: Output) -> Output:
+    """Keep prediction, loss and queried of a round: what :func:`run` records by default."""
+    return output._replace(info=None)
+
+
+# --- the loop ------------------------------------------------------------------------------------
+
+
+def _scan(
+    learner: Learner,
+    state: Any,
+    X: jax.Array | SparseRows,
+    y: jax.Array,
+    order: jax.Array | None,
+    length: Any,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
+
+    Blocks are aligned with the rounds: a block starts at a multiple of its size. A state that
+    stands amid a block gets a first block whose leading rows are absent. With a ``length`` of None
+    all rows are meant, and derivatives can be taken; else blocks behind it cost nothing.
+    """
+    B, T = block_size, X.shape[0]
+    # two blocks at least: XLA unrolls a loop of one, which may round in another way
+    num_blocks = max(2, -(-(T + B - 1) // B))
+    offset = state.round % B
+    positions = jnp.arange(num_blocks * B, dtype=jnp.int32) - offset
+    present = (positions >= 0) & (positions < (T if length is None else length))
+    rows = jnp.clip(positions, 0, T - 1)
+    if order is not None:
+        rows = order[rows]
+    dtype = learner.dtype(state)
+
+    def one(state: Any, example: tuple) -> tuple[Any, Any]:
+        code, y, present = example
+        state, output = learner.advance(state, code, y, present)
+        return state, record(output)
+
+    def one_block(state: Any, block: tuple) -> tuple[Any, Any]:
+        rows, present = block
+        codes = learner.encode_block(state, X[rows].astype(dtype))
+        state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
+        return learner.close_block(state, codes), recorded
+
+    blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
+    if length is None:
+        state, recorded = jax.lax.scan(one_block, state, blocks)
+    else:
+        state, recorded = _scan_some(one_block, state, blocks, (length + offset + B - 1) // B)
+
+    def unblock(leaf: jax.Array) -> jax.Array:
+        flat = leaf.reshape((num_blocks * B, *leaf.shape[2:]))
+        return jax.lax.dynamic_slice_in_dim(flat, offset, T)
+
+    return state, jax.tree.map(unblock, recorded)
+
+
+def _scan_some(body: Callable, state: Any, xs: Any, number: Any) -> tuple[Any, Any]:
+    """As ``jax.lax.scan(body, state, xs)`` for the first ``number`` of ``xs``; zeros behind."""
+
+    def at(i: Any) -> Any:
+        return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), xs)
+
+    def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
+        state, ys = carry
+        state, y = body(state, at(i))
+        put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+        return state, jax.tree.map(put, ys, y)
+
+    length = jax.tree.leaves(xs)[0].shape[0]
+    ys = jax.tree.map(
+        lambda y: jax.lax.full((length, *y.shape), 0, y.dtype),
+        jax.eval_shape(body, state, at(0))[1],
+    )
+    return jax.lax.fori_loop(0, number, turn, (state, ys))
+
+
+@partial(jax.jit, static_argnames=("block_size", "record"))
+def _run(
+    learner: Learner,
+    state: Any,
+    X: jax.Array | SparseRows,
+    y: jax.Array,
+    length: Any,
+    *,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    return _scan(learner, state, X, y, None, length, block_size, record)
+
+
+@partial(jax.jit, static_argnames=("permute", "block_size", "record"))
+def _run_many(
+    learner: Learner,
+    keys: jax.Array,
+    X: jax.Array | SparseRows,
+    y: jax.Array,
+    *,
+    permute: bool,
+    block_size: int,
+    record: Record,
+) -> tuple[Any, Any]:
+    def one(key: jax.Array) -> tuple[Any, Any]:
+        start = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
+        state = learner.enlarged(start, X.shape[0])
+        order = _order(key, X.shape[0]) if permute else None
+        return _scan(learner, state, X, y, order, None, block_size, record)
+
+    return jax.vmap(one)(keys)
+
+
+def _order(key: jax.Array, num_examples: int) -> jax.Array:
+    return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+
+
+def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
+    """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
+
+    >>> import jax
+    >>> orders = permutations(jax.random.split(jax.random.key(0), 2), 5)
+    >>> sorted(orders[1].tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return jax.vmap(lambda key: _order(key, num_examples))(keys)
+
+
+# --- few lengths, and room for them --------------------------------------------------------------
+
+
+def _padded_length(length: int) -> int:
+    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ...
+
+    >>> [_padded_length(length) for length in (1, 64, 65, 100, 101, 1000)]
+    [64, 64, 80, 112, 112, 1024]
+    """
+    step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
+    return -(-length // step) * step
+
+
+def _room_for(X: Any) -> int:
+    """The length to which X is padded: its own where it lies on several devices."""
+    spread = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
+    alone = all(len(leaf.devices()) == 1 for leaf in spread)
+    return _padded_length(X.shape[0]) if alone else X.shape[0]
+
+
+def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
+    """The array in a dtype, filled up to a length, on the device where it is or will be.
+
+    In host memory, where that is cheap: there no length needs a compilation of its own.
+    """
+    if isinstance(array, SparseRows):
+        D = array.num_columns
+        indices = _placed(array.indices, length, np.int32, D)
+        fields = {"indices": indices, "values": _placed(array.values, length, dtype)}
+        return pytree.from_fields(SparseRows, fields | {"num_columns": D})
+    missing = length - array.shape[0]
+    ready = missing == 0 and array.dtype == dtype
+    home = None
+    if isinstance(array, jax.Array):
+        if ready:
+            return array
+        if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
+            pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
+            return jnp.pad(array.astype(dtype), pad, constant_values=fill)
+        home = array.sharding if array.committed else None
+    if not ready:
+        given, array = np.asarray(array), np.empty((length, *array.shape[1:]), dtype)
+        with np.errstate(over="ignore"):
+            array[: len(given)] = given
+        array[len(given) :] = fill
+    return jax.device_put(array, home)
+
+
+def _cut(leaf: jax.Array, length: int) -> jax.Array:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf[:length]
+    return jax.device_put(np.asarray(leaf)[:length], leaf.sharding if leaf.committed else None)
+
+
+def _play(
+    learner: Learner, state: Any, X: Any, y: Any, room: int, size: int, record: Record
+) -> tuple[Any, Any]:
+    """A run outside of any trace, of X and y filled up to a length of ``room``."""
+    length, dtype = X.shape[0], learner.dtype(state)
+    state = _with_room(learner, state, length)
+    X, y = _placed(X, room, dtype), _placed(y, room, dtype)
+    state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
+    if room > length:
+        recorded = jax.tree.map(partial(_cut, length=length), recorded)
+    return state, recorded
+
+
+def _with_room(learner: Learner, state: Any, examples: int) -> Any:
+    """The state with room for all of so many examples as support vectors.
+
+    A state that has grown before gets twice its room at least: another size is another
+    compilation.
+    """
+    capacity = learner.capacity(state)
+    if capacity is None or is_traced(state):
+        return state
+    used = int(learner.num_supports(state))
+    wanted = used + examples
+    if wanted <= capacity:
+        return state
+    return learner.enlarged(state, _padded_length(max(wanted, 2 * capacity if used else 0)))
+
+
+def _block_size(learner: Learner, block_size: int | None) -> int:
+    if block_size is None:
+        block_size = learner.preferred_block_size
+    if not isinstance(block_size, int | np.integer) or block_size < 1:
+        raise ValueError(f"block_size must be an integer of at least 1; got {block_size!r}")
+    return learner.fit_block_size(int(block_size))
+
+
+# --- drivers -------------------------------------------------------------------------------------
+
+
+def run(
+    learner: Learner,
+    state: Any,
+    X: Any,
+    y: Any,
+    *,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> tuple[Any, Any]:
+    """Run a learner over a stream, one example after the other, in one compiled call.
+
+    Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
+    are encoded by large matrix products. Streams are filled up to one of few lengths, so that most
+    need no compilation of their own. May be called inside ``jit``, ``vmap`` and ``grad``; traced
+    values are not checked, and a state with support vectors keeps the room it has.
+
+    Args:
+      learner: any learner.
+      state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
+        equals the uninterrupted one bit for bit (at the same block size).
+      X: inputs (T, D), real numbers of any dtype; they are cast to the state's. Or sparse: a
+        SciPy matrix or array, or :class:`~jaxmkl.SparseRows`; the run is the same.
+      y: targets (T,) or (T, 1). For classifiers numbers or booleans, of which those above 0 are
+        +1, or two strings (the second in sorted order is +1); see :func:`jaxmkl.labels.labels`.
+      block_size: examples per block; changes speed and nothing else. A learner may take the
+        largest smaller one that fits it.
+      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Pass the
+        same function object each time: another one is another compilation.
+
+    Returns:
+      The state after the stream, and what was recorded, with leading axis T: by default an
+      ``Output`` with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
+
+    Raises:
+      ValueError: for what is no learner or not its state, shapes that do not fit, no example,
+        NaN or infinite values, or labels that are not two classes. The message names the
+        argument, what was given and what is wanted.
+
+    Warns:
+      RuntimeWarning: when a model's value was infinite or NaN, as where a step size is too large.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 3))
+    >>> learner = jaxmkl.raker()
+    >>> state = learner.init(jax.random.key(1), num_inputs=3)
+    >>> state, outputs = run(learner, state, X, X[:, 0] * X[:, 1])
+    >>> outputs.loss.shape, int(state.round)
+    ((500,), 500)
+    """
+    check_arguments("run", learner, state)
+    dtype = learner.dtype(state)
+    X, y = check_examples(learner, X, y, learner.num_inputs(state), dtype)
+    size = _block_size(learner, block_size)
+    if is_traced(learner, state, X, y):
+        X, y = X.astype(dtype), y.astype(dtype)
+        return _run(learner, state, X, y, None, block_size=size, record=record)
+    before = count_nonfinite(state)
+    state, recorded = _play(learner, state, X, y, _room_for(X), size, record)
+    warn_of_divergence("run", count_nonfinite(state) - before)
+    return state, recorded
+
+
+def run_many(
+    learner: Learner,
+    keys: jax.Array,
+    X: Any,
+    y: Any,
+    *,
+    permute: bool = True,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> tuple[Any, Any]:
+    """Run a learner over a stream once for each key, all at once.
+
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``, and, if
+    ``permute``, its own order of the examples (:func:`permutations` tells which). Rows are
+    gathered block by block, so the data is in memory once, whatever the number of runs.
+
+    Args:
+      learner: any learner.
+      keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
+        have the runs shared out among these; S has to be a multiple of their number.
+      X: inputs (T, D), as in :func:`run`.
+      y: targets (T,), as in :func:`run`.
+      permute: whether each run goes through the examples in an order of its own.
+      block_size: as in :func:`run`.
+      record: as in :func:`run`.
+
+    Returns:
+      States and records with leading axis S; records are in the order in which a run met the
+      examples.
+
+    Raises:
+      ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (200, 3))
+    >>> keys = jax.random.split(jax.random.key(1), 4)
+    >>> states, outputs = run_many(jaxmkl.raker(), keys, X, X[:, 0])
+    >>> outputs.loss.shape
+    (4, 200)
+    """
+    require_learner("run_many", learner)
+    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    if not typed or keys.ndim != 1:
+        given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
+        raise ValueError(
+            f"keys must be a one-dimensional array of typed keys (jax.random.split of a "
+            f"jax.random.key); got {given}"
+        )
+    X = as_inputs(X)
+    # of states that are made for X: double precision if X and JAX have it
+    double = X.dtype == jnp.float64
+    dtype = jax.dtypes.canonicalize_dtype(jnp.float64 if double else jnp.float32)
+    X, y = check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
+    size = _block_size(learner, block_size)
+    if not is_traced(learner, keys, X, y):
+        X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
+        keys, X, y = jax.tree.map(_automatic, (keys, X, y))
+    X, y = X.astype(dtype), y.astype(dtype)
+    runs = _run_many(learner, keys, X, y, permute=permute, block_size=size, record=record)
+    warn_of_divergence("run_many", count_nonfinite(runs[0]))
+    return runs
+
+
+def _automatic(leaf: jax.Array) -> jax.Array:
+    """The array where it is, on a mesh whose axes leave the sharding of what follows to XLA."""
+    sharding = leaf.sharding
+    if not isinstance(sharding, jax.sharding.NamedSharding):
+        return leaf
+    mesh = sharding.mesh
+    types = (jax.sharding.AxisType.Auto,) * len(mesh.axis_names)
+    mesh = jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=types)
+    return jax.device_put(leaf, jax.sharding.NamedSharding(mesh, sharding.spec))
+
+
+def stream(
+    learner: Learner,
+    state: Any,
+    chunks: Iterable[tuple[Any, Any]],
+    *,
+    block_size: int | None = None,
+    record: Record = without_info,
+) -> Iterator[tuple[Any, Any]]:
+    """Run a learner over chunks that come from anywhere, in constant memory.
+
+    A generator: after each chunk it yields the state and the chunk's records, so that the caller
+    shows progress, sums up metrics or saves a checkpoint, and stops when it likes. Chunks may
+    have any lengths; one that is not longer than all before needs no compilation.
+    Rows of sparse chunks are padded alike, to a power of two of entries. Empty chunks are passed
+    over. Cutting a stream otherwise changes nothing. Labels in words keep the meaning that the
+    first chunk gave them; it has to hold both.
+
+    Args:
+      learner: any learner.
+      state: where to begin.
+      chunks: pairs (X, y), as in :func:`run`.
+      block_size: as in :func:`run`.
+      record: as in :func:`run`.
+
+    Yields:
+      ``(state, records)`` after each chunk.
+
+    Raises:
+      ValueError: as :func:`run`, with the number of the chunk.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.raker()
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> def chunks():
+    ...     for i in range(3):
+    ...         X = jax.random.normal(jax.random.key(i), (100 - i, 2))
+    ...         yield X, X.sum(axis=1)
+    >>> for state, outputs in stream(learner, state, chunks()):
+    ...     print(int(state.round), outputs.loss.shape)
+    100 (100,)
+    199 (99,)
+    297 (98,)
+    """
+    check_arguments("stream", learner, state)
+    size = _block_size(learner, block_size)
+    room = fullest = 0
+    classes: tuple | None = None
+    for number, chunk in enumerate(chunks):
+        pair = isinstance(chunk, tuple | list) and len(chunk) == 2
+        given = f"{type(chunk).__name__} of shape {np.shape(chunk)}" if not pair else ""
+        wanted = "pairs (X, y), one after the other, as [(X, y)]"
+        pytree.require(pair, "stream", "chunks", given, wanted)
+        X, y = chunk
+        num_inputs = learner.num_inputs(state)
+        try:
+            X, y = jax.tree.map(np.asarray, as_inputs(X)), np.asarray(y)
+            if X.shape == (0, num_inputs) and y.size == 0:
+                continue
+            if learner.task == "classification" and y.dtype.kind in "OSTU":
+                y, classes = labels_in_words(y, classes)
+            X, y = check_examples(learner, X, y, num_inputs, learner.dtype(state))
+        except ValueError as error:
+            raise ValueError(f"chunk {number}: {error}") from None
+        room = max(room, _room_for(X))
+        if isinstance(X, SparseRows):
+            fullest = max(fullest, 1, X.values.shape[1])
+            X = X.padded(len(X), 2 ** (fullest - 1).bit_length())
+        before = count_nonfinite(state)
+        state, recorded = _play(learner, state, X, y, room, size, record)
+        warn_of_divergence("stream", count_nonfinite(state) - before)
+        yield state, recorded

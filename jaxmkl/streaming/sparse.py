@@ -1,0 +1,170 @@
+"""Sparse inputs: the stored entries of each row, made dense one block of rows at a time."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+
+__all__ = ["SparseRows"]
+
+
+@pytree.dataclass
+class SparseRows:
+    """A sparse matrix (T, D) as rows of K entries, K being those of the fullest row.
+
+    The drivers (:func:`jaxmkl.run` and the others) take it as X, and make dense no more than a
+    block of rows at a time. They take SciPy's matrices and arrays too, which they turn into this.
+    It is a pytree, so it may enter ``jit``; another K is another compilation. It takes T K
+    numbers and as many int32, however few of them one very full row leaves in use.
+
+    ``rows[r]``, with integers r (B,), is the dense block (B, D) of these rows, in a floating
+    dtype. To select rows and stay sparse: ``jax.tree.map(lambda leaf: leaf[r], rows)``.
+
+    Args:
+      indices: (T, K) integers, the columns of each row's entries: increasing, and filled up with
+        ``num_columns``.
+      values: (T, K) real numbers, the entries; those at the filled-up places are not looked at.
+      num_columns: D (static).
+
+    Raises:
+      ValueError: for shapes that do not fit, or columns that do not increase or do not exist.
+
+    >>> import numpy as np
+    >>> rows = SparseRows(np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]]), 4)
+    >>> rows.shape
+    (2, 4)
+    >>> rows[np.array([1, 0])]
+    Array([[0., 0., 7., 0.],
+           [0., 5., 0., 6.]], dtype=float32)
+    """
+
+    indices: Any
+    values: Any
+    num_columns: int = pytree.static()
+
+    def __post_init__(self) -> None:
+        D = self.num_columns
+        good = isinstance(D, int | np.integer) and 0 <= D < 2**31
+        pytree.require(good, self, "num_columns", D, "an integer of at least 0 and below 2^31")
+        indices, values = (
+            part if isinstance(part, jax.Array) else np.asarray(part)
+            for part in (self.indices, self.values)
+        )
+        pytree.require(values.ndim == 2, self, "values", values.shape, "of shape (T, K)")
+        whole = jnp.issubdtype(indices.dtype, jnp.integer)
+        given = f"{indices.dtype} of shape {indices.shape}"
+        wanted = f"integers of shape {values.shape}, that of values"
+        pytree.require(whole and indices.shape == values.shape, self, "indices", given, wanted)
+        if not isinstance(indices, jax.core.Tracer):
+            known = np.asarray(indices)
+            fits = (known >= 0) & (known <= D)
+            fits[:, 1:] &= (known[:, 1:] > known[:, :-1]) | (known[:, 1:] == D)
+            wanted = f"increasing in each row, from 0 to {D - 1}, and filled up with {D}"
+            for row in np.flatnonzero(~fits.all(axis=1))[:1].tolist():
+                pytree.require(False, self, f"indices[{row}]", known[row].tolist(), wanted)
+        object.__setattr__(self, "indices", indices.astype(np.int32))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "num_columns", int(D))
+
+    @classmethod
+    def from_csr(cls, X: Any) -> "SparseRows":
+        """The rows of a sparse matrix (T, D), anything whose ``tocsr()`` is SciPy's CSR.
+
+        Entries that stand twice are summed, as SciPy does. ``X`` stays as it is.
+
+        Args:
+          X: a SciPy sparse matrix or array of any format.
+
+        Returns:
+          The rows, in host memory and in the dtype of ``X``.
+
+        Raises:
+          ValueError: when X is not sparse or has not two axes.
+
+        >>> import numpy as np, scipy.sparse
+        >>> X = scipy.sparse.csr_array([[0, 5, 0, 6], [0, 0, 7, 0]])
+        >>> rows = SparseRows.from_csr(X)
+        >>> rows.indices
+        array([[1, 3],
+               [2, 4]], dtype=int32)
+        >>> rows.values
+        array([[5, 6],
+               [7, 0]])
+        """
+        sparse = hasattr(X, "tocsr")
+        pytree.require(sparse, "SparseRows.from_csr", "X", type(X), "sparse, with a method tocsr")
+        if len(X.shape) != 2:
+            raise ValueError(
+                f"SparseRows.from_csr: X must have shape (T, D), examples by inputs; "
+                f"got shape {X.shape}"
+            )
+        csr = X.tocsr()
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        stored = csr.indptr[-1]  # SciPy allows room behind
+        lengths = np.diff(csr.indptr)
+        return cls.from_entries(lengths, csr.indices[:stored], csr.data[:stored], csr.shape[1])
+
+    @classmethod
+    def from_entries(
+        cls, lengths: np.ndarray, columns: np.ndarray, values: np.ndarray, num_columns: int
+    ) -> "SparseRows":
+        """The rows with ``lengths`` (T,) entries each, whose columns and values stand in a line.
+
+        >>> SparseRows.from_entries(np.array([1, 2]), np.array([2, 0, 1]), np.ones(3), 3).indices
+        array([[2, 3],
+               [0, 1]], dtype=int32)
+        """
+        place = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        padded_columns = np.full(place.shape, num_columns, np.int64)
+        padded_values = np.zeros(place.shape, values.dtype)
+        padded_columns[place] = columns
+        padded_values[place] = values
+        return cls(padded_columns, padded_values, num_columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(T, D)."""
+        return (*self.values.shape[:-1], self.num_columns)
+
+    @property
+    def ndim(self) -> int:
+        """Two."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, r: Any) -> jax.Array:
+        good = isinstance(r, jax.Array | np.ndarray) and r.ndim == 1
+        good = good and jnp.issubdtype(r.dtype, jnp.integer)
+        pytree.require(good, self, "r in rows[r]", r, "an array (B,) of integers")
+        values = self.values
+        if not jnp.issubdtype(values.dtype, jnp.floating):
+            values = values.astype(float)
+        values = jnp.asarray(values)[r]
+        block = jnp.zeros((len(r), self.num_columns), values.dtype)
+        at = jnp.arange(len(r))[:, None], jnp.asarray(self.indices)[r]
+        return block.at[at].add(values, mode="drop")
+
+    def astype(self, dtype: Any) -> "SparseRows":
+        """The rows with the values in another dtype."""
+        fields = {"indices": self.indices, "values": self.values.astype(dtype)}
+        return pytree.from_fields(type(self), fields | {"num_columns": self.num_columns})
+
+    def padded(self, num_rows: int, num_entries: int) -> "SparseRows":
+        """The rows in host memory, with empty ones and filled-up places added: (T, K) as given."""
+        T, K = self.values.shape
+        pad = ((0, num_rows - T), (0, num_entries - K))
+        indices = np.pad(np.asarray(self.indices), pad, constant_values=self.num_columns)
+        fields = {"indices": indices, "values": np.pad(np.asarray(self.values), pad)}
+        return pytree.from_fields(type(self), fields | {"num_columns": self.num_columns})

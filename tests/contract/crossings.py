@@ -1,0 +1,116 @@
+"""Crossings of the parts: a covering of all pairs, not the full product."""
+
+import itertools
+
+import jaxmkl
+from jaxmkl import aggregate, features, models, query, select, updates
+from jaxmkl.models import supports
+
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+# supports take kernels without Fourier features too
+MIXED = jaxmkl.KernelDictionary((jaxmkl.Gaussian(0.7), jaxmkl.Polynomial(2, 1.0)))
+
+
+def on_fourier(rule):
+    return models.FeatureModels(KERNELS, rule, features.FourierFeatures(4, scale="mean"))
+
+
+def on_dictionary(rule):
+    return models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features.SampledDictionary(8))
+
+
+def with_supports(store):
+    return lambda rule: models.SupportModels(MIXED, rule, store)
+
+
+MODELS = {
+    "Fourier features": on_fourier,
+    "sampled dictionary": on_dictionary,
+    "dense supports": with_supports(supports.DenseSupport(64, tile=16, period=8)),
+    "sparse supports": with_supports(supports.SparseSupport(64, tile=16, period=8)),
+    "random of a budget": with_supports(supports.BudgetSupport(5, supports.RemoveRandom())),
+    "oldest of a budget": with_supports(supports.BudgetSupport(5, supports.RemoveOldest())),
+    "self-tuned budget": with_supports(supports.BudgetSupport(5, supports.SelfTuned())),
+    "best replaced": with_supports(supports.BudgetSupport(5, supports.Replace())),
+    "projected": with_supports(supports.BudgetSupport(5, supports.Project(0.1))),
+}
+# The loss of each rule follows the target where there is a choice.
+RULES = {
+    "gradient": lambda loss: updates.OGD(0.2, 0.1, loss),
+    "normalised": lambda loss: updates.NormalizedOGD(0.4, loss=loss),
+    "perceptron": lambda loss: updates.Perceptron(),
+    "passive aggressive": lambda loss: updates.PassiveAggressive(0.3),
+    "sparse passive aggressive": lambda loss: updates.SparsePassiveAggressive(0.5, 1.0, 1.5),
+    "least squares": lambda loss: updates.RLS(0.1, (1.0, 0.98), period=8),
+}
+FOR_CLASSES = {"perceptron", "passive aggressive", "sparse passive aggressive"}
+AGGREGATES = {
+    "uniform": lambda task: aggregate.Uniform(),
+    "Hedge by loss": lambda task: aggregate.Hedge(0.5),
+    "Hedge by vote": lambda task: aggregate.Hedge(0.5, output="vote", cost="mistake"),
+    "one drawn": lambda task: aggregate.DrawOne(
+        0.1, cost="loss" if task == "regression" else "mistake"
+    ),
+}
+SELECTIONS = {
+    "all": lambda: select.All(),
+    "sampled": lambda: select.Sampled(0.3, judge_sampled=True),
+    "adaptive": lambda: select.AdaptiveKernelSelection(0.6),
+}
+QUERIES = {
+    "every label": lambda: query.All(),
+    "disagreement": lambda: query.Disagreement(0.05, 2),
+    "margin": lambda: query.Margin(0.3),
+    "chance": lambda: query.Random(0.6),
+}
+TARGETS = ("regression", "classification")
+PARTS = (MODELS, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
+
+
+def possible(chosen):
+    """Whether some parts, by place, make sense together; missing ones are None."""
+    bank, rule, combined, _, _, target = chosen
+    if rule == "least squares" and bank not in (None, "Fourier features", "sampled dictionary"):
+        return False
+    return target != "regression" or (rule not in FOR_CLASSES and combined != "Hedge by vote")
+
+
+def pairs_of(chosen):
+    return {((i, a), (j, b)) for (i, a), (j, b) in itertools.combinations(enumerate(chosen), 2)}
+
+
+def covering():
+    """Choices of all parts such that every pair of parts that is possible stands in one."""
+    wanted = set()
+    for (i, first), (j, second) in itertools.combinations(enumerate(PARTS), 2):
+        for a, b in itertools.product(first, second):
+            chosen = [None] * len(PARTS)
+            chosen[i], chosen[j] = a, b
+            if possible(chosen):
+                wanted.add(((i, a), (j, b)))
+    everything = [c for c in itertools.product(*PARTS) if possible(c)]
+    rows = []
+    while wanted:
+        best = max(everything, key=lambda chosen: len(pairs_of(chosen) & wanted))
+        assert pairs_of(best) & wanted, sorted(wanted)
+        rows.append(best)
+        wanted -= pairs_of(best)
+    return rows
+
+
+def made(chosen):
+    bank, rule, combined, selected, asked, target = chosen
+    loss = "squared" if target == "regression" else "hinge"
+    if rule == "least squares":
+        loss = "squared"
+    return jaxmkl.MKL(
+        MODELS[bank](RULES[rule](loss)),
+        AGGREGATES[combined](target),
+        SELECTIONS[selected](),
+        QUERIES[asked](),
+        loss=loss,
+        task=target,
+    )
+
+
+CROSSINGS = {", ".join(chosen): chosen for chosen in covering()}

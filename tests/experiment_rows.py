@@ -1,0 +1,51 @@
+"""What all tests of experiments read and play: JSON rows and pictures."""
+
+import json
+from pathlib import Path
+
+ROW = {
+    "paper",
+    "dataset",
+    "algorithm",
+    "metric",
+    "mean",
+    "std",
+    "seeds",
+    "printed",
+    "parameters",
+    "seconds_per_run",
+}
+SMALL = ("--set", "num_features=4")
+
+
+def refuse_constant(name: str) -> None:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def rows_of(path: Path) -> list[dict]:
+    """The rows of a JSON file, each checked against the contract."""
+    content = json.loads(path.read_text(), parse_constant=refuse_constant)
+    assert set(content) == {"command", "rows"}
+    assert content["command"].startswith("python -m experiments")
+    for row in content["rows"]:
+        assert set(row) == ROW
+        assert isinstance(row["parameters"], dict)
+        assert row["seeds"] >= 1
+        if row["metric"].endswith("_rate"):
+            assert 0 <= row["mean"] <= 1
+    names = [
+        (row["paper"], row["dataset"], row["algorithm"], row["metric"]) for row in content["rows"]
+    ]
+    assert len(set(names)) == len(names)
+    return content["rows"]
+
+
+def value(rows: list[dict], algorithm: str, metric: str) -> float:
+    (row,) = (r for r in rows if (r["algorithm"], r["metric"]) == (algorithm, metric))
+    return row["mean"]
+
+
+def pictures(folder: Path) -> set[str]:
+    """The names of a folder's files, all of which must be PNG."""
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
+    return {path.name for path in folder.iterdir()}

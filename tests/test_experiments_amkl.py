@@ -1,0 +1,168 @@
+"""The experiments of active learning, by real small runs."""
+
+import math
+
+import numpy as np
+import pytest
+from experiment_rows import SMALL, pictures, rows_of, value
+
+import jaxmkl
+from experiments import evaluate
+from experiments.__main__ import main
+from experiments.papers import amkl
+
+SMALL_PROGRAMS = True
+
+
+def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "naval", "--seeds", "2"]
+    arguments += ["--algorithms", "raker,amkl_aks (tuned)", "--parts", "curves,tables"]
+    plots = tmp_path / "plots"
+    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    assert {(r["algorithm"], r["metric"]): r["printed"] for r in rows} == {
+        ("raker", "mse"): 0.00025,
+        ("raker", "label_rate"): 1.0,
+        ("amkl_aks (tuned)", "mse"): 0.0002,
+        ("amkl_aks (tuned)", "label_rate"): 0.54,
+    }
+    assert all(r["paper"] == "amkl" for r in rows)
+    assert value(rows, "raker", "mse") < 0.02  # the variance of y
+    assert pictures(plots) == {"amkl_curves_naval.png"}
+    shown = capsys.readouterr().out
+    assert "mse (x 1e-3)" in shown
+    assert f"{1e3 * value(rows, 'raker', 'mse'):.3f}" in shown
+    assert "slow sweep of y" in shown
+    assert shown.count("naval raker") == 1  # the curves' runs serve the tables
+
+
+def test_half_of_the_labels(data_folder, tmp_path):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
+    arguments += ["--parts", "labelling", "--algorithms", "expert_mkl"]
+    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert value(rows, "expert_mkl", "label_rate") == 1
+    assert value(rows, "expert_mkl (every second)", "label_rate") == 0.5
+    assert 1 / 6 <= value(rows, "expert_mkl (confidence)", "label_rate") <= 1
+
+
+def test_classification(data_folder, tmp_path, capsys):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
+    arguments += ["--parts", "classification", "--algorithms", "expert_mkl"]
+    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    names = ("expert_mkl", "expert_mkl (online ranks)")
+    assert {r["algorithm"] for r in rows} == set(names)
+    for name in names:
+        assert value(rows, name, "mistake_rate") < 0.3
+        assert value(rows, name, "label_rate") == 1
+    printed_rates = {r["printed"] for r in rows if r["algorithm"] in names[1:]}
+    assert printed_rates == {0.296, None}
+    shown = capsys.readouterr().out
+    assert "adaptive random forest" in shown
+    assert "0.2680" in shown
+
+
+def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(amkl, "TOLERANCES", (0.0, 1e9))
+    monkeypatch.setattr(amkl, "LONGEST_PAUSES", (1, 4))
+    out, plots = tmp_path / "amkl.json", tmp_path / "plots"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
+    arguments += ["--algorithms", "amkl", "--parts", "tradeoff"]
+    assert main([*arguments, *SMALL, "--json", str(out), "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    # a tolerance beyond all skips as often as it may; with none the first label alone is skipped,
+    # before which the kernels agree on zero
+    assert value(rows, "amkl (η_c = 1e+09, M = 1)", "label_rate") == 0.5
+    assert value(rows, "amkl (η_c = 1e+09, M = 4)", "label_rate") == pytest.approx(0.2)
+    assert value(rows, "amkl (η_c = 0, M = 1)", "label_rate") == pytest.approx(299 / 300)
+    assert len(rows) == 8
+    assert pictures(plots) == {"amkl_tradeoff.png"}
+
+
+def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(amkl, "LENGTHS", (500, 1000))
+    out, plots = tmp_path / "amkl.json", tmp_path / "plots"
+    arguments = ["amkl", "--parts", "regret", "--seeds", "2"]
+    arguments += ["--algorithms", "raker", "--json", str(out), "--plots", str(plots)]
+    assert main([*arguments, "--set", "step_size=0.005", "--set", "num_features=20"]) == 0
+    rows = rows_of(out)
+    regrets = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "regret"}
+    errors = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "mse"}
+    for length in (500, 1000):
+        name = f"stationary, T = {length}"
+        assert 0 < regrets[name] < length * errors[name]  # the best function is not perfect
+    (exponent,) = (r["mean"] for r in rows if r["metric"] == "regret_exponent")
+    assert 0 < exponent < 1
+    assert pictures(plots) == {"amkl_regret.png"}
+    assert "regret exponent" in capsys.readouterr().out
+
+
+def test_an_exponent_is_not_fitted_through_a_negative_regret():
+    slopes = amkl.exponent(np.array([1, 4, 16]), np.array([[1.0, 2.0, 4.0], [1.0, -2.0, 4.0]]))
+    assert slopes[0] == pytest.approx(0.5)
+    assert math.isnan(slopes[1])
+
+
+def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--parts", "support"]
+    arguments += ["--algorithms", "kl_rbf_0.1,linear,omkl_b"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["seeds"] for r in rows} == {1}
+    assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mse"} == {
+        "kl_rbf_0.1": 0.01436,
+        "linear": 0.01952,
+        "omkl_b": 0.0394,
+    }
+    assert value(rows, "kl_rbf_0.1", "support") == 300
+    assert value(rows, "omkl_b", "support") == 17 * 50
+    X = np.load(data_folder / "tom.npz")["X"].astype(np.float64)
+    norm = np.square(X).sum(axis=1).mean()
+    steps = {r["algorithm"]: r["parameters"]["step_size"] for r in rows}
+    assert any(steps["kl_rbf_0.1"] == pytest.approx(s, rel=1e-6) for s in amkl.STEP_SIZES)
+    assert any(steps["linear"] == pytest.approx(s / norm, rel=1e-6) for s in amkl.STEP_SIZES)
+    assert "label rate" not in capsys.readouterr().out
+    assert main([*arguments[:-1], "linear", "--set", "step_size=0.125", "--json", str(out)]) == 0
+    assert rows_of(out)[0]["parameters"]["step_size"] == 0.125
+
+
+def test_the_tuned_step_is_the_best_of_the_grid():
+    draws = np.random.default_rng(1)
+    X = draws.uniform(size=(200, 2)).astype(np.float32)
+    stream = evaluate.Stream("made", X, X[:, 0], "regression")
+    tuned = amkl.tuned_step(jaxmkl.kernel_ogd(jaxmkl.Gaussian(0.5)), stream)
+    errors = {}
+    for step in amkl.STEP_SIZES:
+        learner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(0.5), step_size=step)
+        errors[step] = evaluate.evaluate(learner, stream, 1, permute=False).error[0, -1]
+    assert tuned == pytest.approx(min(errors, key=errors.__getitem__))
+    assert max(errors.values()) > 2 * min(errors.values())
+
+
+def test_parts_without_their_data_say_so(data_folder, capsys):
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german"]
+    assert main([*arguments, "--algorithms", "raker", "--parts", "all"]) == 0
+    shown = capsys.readouterr().out
+    parts = ("tables", "support", "classification", "labelling", "tradeoff", "curves", "regret")
+    for part in parts:
+        assert f"{part}: none of its data sets and algorithms was asked for" in shown
+
+
+def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):
+    assert main(["amkl", "--data", str(data_folder), "--datasets", "air,energy"]) == 2
+    assert f"{data_folder} has no energy.npz" in capsys.readouterr().err
+
+
+@pytest.mark.data
+def test_raker_on_real_data_errs_less_than_printed(data_dir, tmp_path):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_dir), "--datasets", "air", "--algorithms", "raker"]
+    assert main([*arguments, "--seeds", "2", "--parts", "tables", "--json", str(out)]) == 0
+    (row,) = (r for r in rows_of(out) if r["metric"] == "mse")
+    assert row["mean"] < row["printed"] == 0.00213

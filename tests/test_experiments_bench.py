@@ -1,0 +1,81 @@
+"""The benchmarks, on very little."""
+
+import numpy as np
+import pytest
+from experiment_rows import rows_of, value
+
+from experiments import report
+from experiments.__main__ import main
+from experiments.bench import features, supports, timing
+from experiments.options import Options
+
+SMALL_PROGRAMS = True
+
+
+def test_the_benchmark(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(features, "LENGTH", 300)
+    monkeypatch.setattr(features, "REPEATS", 2)
+    monkeypatch.setattr(features, "FIRST", {"scikit-learn": 20, "expert_mkl": 300})
+    monkeypatch.setattr(supports, "REPEATS", 2)
+    cases = (
+        supports.Case("a9a", "spa", 2, length=300),
+        supports.Case("magic04", "rbp", 1, {"budget": 5}, length=300),
+    )
+    monkeypatch.setattr(supports, "CASES", cases)
+    monkeypatch.setattr(supports, "SHAPES", {**supports.SHAPES, "cod_rna": (1005, 8)})
+    monkeypatch.setattr(supports, "LANDMINE", (150, 4, 5))
+    monkeypatch.setattr(supports, "TASK_ORDERS", 2)
+    monkeypatch.setattr(supports, "TASK_RUNS", {"multitask": 0.1})
+    out = tmp_path / "bench.json"
+    assert main(["bench", "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert all(r["mean"] > 0 for r in rows)
+    for name in ("raker", "raker, 32 seeds", "expert_mkl", "scikit-learn"):
+        assert value(rows, name, "microseconds_per_example") > 0
+    faster = value(rows, "scikit-learn", "times_raker")
+    each = [value(rows, name, "microseconds_per_example") for name in ("scikit-learn", "raker")]
+    assert faster == pytest.approx(each[0] / each[1], rel=0.9)
+    assert value(rows, "raker", "encoding_share") < 2
+    for name in ("spa, 2 orders", "rbp", "multitask"):
+        assert value(rows, name, "seconds_per_pass") < value(rows, name, "compile_seconds")
+    assert value(rows, "rbp", "support") == 16 * 5
+    assert {r["dataset"] for r in rows} == {
+        "generated",
+        "generated, as a9a",
+        "generated, as magic04",
+        "generated, as cod_rna",
+        "generated, as landmine",
+    }
+    covariances = (5 + 1) * 100**2 * 4  # bytes
+    assert 1 < value(rows, "multitask", "state_mib") * 2**20 / covariances < 1.6
+    (tenths,) = (r for r in rows if r["metric"] == "last_over_first")
+    assert tenths["parameters"]["examples"] == 1000
+    first, last = (value(rows, "oks_sil", f"seconds_{end}_tenth") for end in ("first", "last"))
+    assert tenths["mean"] == pytest.approx(last / first, rel=0.9)
+    assert "expert_mkl" in capsys.readouterr().out
+
+
+def test_the_long_stream_is_never_in_memory(capsys):
+    shown = report.Report("python -m experiments bench --long")
+    features.long_stream(shown, total=2500, chunk=500)
+    rows = {row.metric: row.mean for row in shown.rows}
+    assert rows["last_over_first"] > 0
+    assert rows["peak_memory_mib"] > rows["memory_growth_mib"] >= 0
+    assert 0.01 < rows["mse"] < 0.6
+    assert "[long stream 5/5" in capsys.readouterr().out
+
+
+def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    shown = report.Report("python -m experiments bench --memory")
+    case = supports.Case("magic04", "rbp", 2, {"budget": 5}, length=300)
+    assert np.ones(2**26).all()  # takes 512 MiB that are not the measured process's
+    supports.memory(Options(), shown, case)
+    rows = {row.metric: row for row in shown.rows}
+    before = rows["memory_before_mib"].mean
+    assert 10 < before < rows["peak_memory_mib"].mean
+    assert before < timing.peak_memory() - 512
+    assert rows["support"].mean == 16 * 5
+    assert rows["support"].parameters["seeds"] == 2
+    assert "generated, as magic04" in capsys.readouterr().out

@@ -1,0 +1,202 @@
+"""The experiments of online kernel selection, by real small runs."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from experiment_rows import pictures, rows_of, value
+
+import jaxmkl
+from experiments import evaluate, report
+from experiments.__main__ import main
+from experiments.options import Options
+from experiments.papers import oks, oks_runs, oks_widths
+from experiments.papers.paper import Job
+
+SMALL_PROGRAMS = True
+
+
+def job_of(folder: Path, seeds: int = 2, **settings: object) -> Job:
+    """A job of the experiments with the moving kernel."""
+    options = Options(command="oks", data=folder, settings=settings)
+    shown = report.Report("python -m experiments oks")
+    return Job(oks.PAPER, options, shown, oks.DATASETS, tuple(oks_runs.ALGORITHMS), seeds)
+
+
+def by_hand(learner, stream: evaluate.Stream, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and labels (S, T) of a learner."""
+    keys = evaluate.keys_of(seeds)
+    _, outputs = jaxmkl.run_many(learner, keys, stream.X, stream.y)
+    orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+    return np.asarray(outputs.prediction), stream.y[orders]
+
+
+def best_width(X: np.ndarray, y: np.ndarray) -> float:
+    """The width best aligned with the labels."""
+    X, y = X.astype(np.float64), y.astype(np.float64)
+    widths = 2.0 ** (-(np.arange(-12, 13) + 1) / 2)
+    grams = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * widths[:, None, None] ** 2))
+    return widths[np.argmax((y @ grams @ y) / np.sqrt((grams**2).sum((1, 2))))]
+
+
+def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
+    arguments += ["--algorithms", "oks_sil,proj_ka", "--set", "budget=30", "--set", "step_size=1"]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
+        "oks_sil": 0.2961,
+        "proj_ka": 0.3828,
+        "majority": None,
+    }
+    data = jaxmkl.data.read(data_folder / "german.npz")
+    share = np.mean(data.y > 0)
+    assert value(rows, "majority", "mistake_rate") == pytest.approx(min(share, 1 - share))
+    assert value(rows, "oks_sil", "support") == 30
+    assert value(rows, "oks_sil", "zero_rate") == pytest.approx(1 / 300)  # the first score
+    assert {r["seeds"] for r in rows if r["algorithm"] != "majority"} == {2}
+    width = best_width(data.X, data.y)
+    (widths,) = {tuple(r["parameters"].get("bandwidth", ())) for r in rows} - {()}
+    assert widths == pytest.approx((width, width))
+    with jax.enable_x64(True):
+        X, y = data.X.astype(np.float64), data.y.astype(np.float64)
+        stream = evaluate.Stream("german", X, y, "classification")
+        f, labels = by_hand(jaxmkl.projectron(jaxmkl.Gaussian(width), budget=30), stream, 2)
+        # a vote; a score of 0, as the first one is, votes +1
+        found = value(rows, "proj_ka", "mistake_rate")
+        assert found == pytest.approx((f * labels <= 0).mean(), abs=1.01 / 300)
+    shown = capsys.readouterr().out
+    assert "larger class (%)" in shown
+    assert f"{100 * min(share, 1 - share):.3f}" in shown
+    assert "warning" not in shown
+
+
+def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
+    archive = np.load(data_folder / "german.npz")
+    far = (1e9 * archive["X"]).astype(np.float32)
+    np.savez(data_folder / "mushrooms.npz", X=far, y=archive["y"])
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "mushrooms", "--seeds", "2"]
+    arguments += ["--algorithms", "oks_sil", "--set", "step_size=0.5", "--json", str(out)]
+    assert main(arguments) == 0
+    rows = rows_of(out)
+    raw = [r for r in rows if r["dataset"] == "mushrooms"]
+    assert value(raw, "oks_sil", "zero_rate") == value(raw, "oks_sil", "mistake_rate") == 1
+    unit = [r for r in rows if r["dataset"] == "mushrooms (unit rows)"]
+    assert value(unit, "oks_sil", "zero_rate") < 0.1
+    assert value(unit, "oks_sil", "mistake_rate") < 0.4
+    assert {r["printed"] for r in unit if r["algorithm"] == "oks_sil"} == {0.00351, None}
+    shown = capsys.readouterr().out
+    assert "warning: mushrooms, oks_sil: 100 % of all scores are exactly 0" in shown
+    assert "unit rows), oks_sil:" not in shown
+
+
+def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
+    monkeypatch.setattr(oks_runs, "LARGE", 120)
+    monkeypatch.setattr(oks_runs, "SLOW_ROUNDS", {"okl_gd": 200})
+    monkeypatch.setattr(oks_runs, "SLOW_SEEDS", {"okl_gd": 2})
+    monkeypatch.setattr(oks_runs, "STEP_SIZES", (1e-3, 0.1, 10.0))
+    job = job_of(data_folder, seeds=4, budget=50)
+    stream = oks_runs.stream_of(job, "german")
+    made, scores = oks_runs.played(job, stream, "okl_gd")
+    wrong = {}
+    for size in oks_runs.STEP_SIZES:
+        learner = jaxmkl.okl_gd(step_size=size, budget=50)
+        wrong[size] = np.multiply(*by_hand(learner, stream, oks_runs.TUNING_SEEDS)) <= 0
+    errors = {size: of_size[:, :120].mean() for size, of_size in wrong.items()}
+    assert min(errors.values()) < max(errors.values())
+    best = made.parameters["step_size"]
+    assert errors[best] == min(errors.values())
+    expected = wrong[best][:2, :200].mean(axis=1)
+    np.testing.assert_allclose(scores.metrics["mistake_rate"], expected, atol=1e-6)
+
+
+def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
+    stream = oks_runs.stream_of(job_of(data_folder), "german")
+    keys = evaluate.keys_of(3)
+    widths = oks_runs.aligned_widths(stream, keys, 20)
+    for width, order in zip(widths, np.asarray(jaxmkl.permutations(keys, 300)), strict=True):
+        assert width == best_width(stream.X[order[:20]], stream.y[order[:20]])
+    assert len(set(widths)) > 1
+    (width,) = set(oks_runs.aligned_widths(stream, keys, 300))
+    assert width == best_width(stream.X, stream.y)
+
+
+def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(oks, "FIGURE_1", {"budget": (40,), "threshold": (0.5,)})
+    np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "spambase", "--seeds", "2"]
+    arguments += ["--parts", "figure1", "--set", "step_size=0.5", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    assert value(rows, "oks_sil (B = 40)", "support") == 40
+    assert 40 < value(rows, "oks_sil (ν = 0.5)", "support") <= 150
+    assert value(rows, "oks_sil (B = 40)", "mistake_rate") < 0.4
+    assert {r["parameters"]["step_size"] for r in rows} == {0.5}
+    assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
+
+
+def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
+    monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))
+    np.savez(data_folder / "svmguide3.npz", **np.load(data_folder / "german.npz"))
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "svmguide3", "--seeds", "2"]
+    arguments += ["--parts", "width", "--plots", str(plots)]
+    assert main([*arguments, "--json", str(out)]) == 0
+    rows = rows_of(out)
+    raw = [r for r in rows if r["dataset"] == "svmguide3"]
+    for start in (2.0, 8.0):
+        assert value(raw, f"oks_sil (start {start:g}, held)", "width") == pytest.approx(start)
+        assert value(raw, f"oks_sil (start {start:g}, moves)", "width") < 0.9 * start
+        rates = [
+            value(raw, f"oks_sil (start {start:g}, {w})", "mistake_rate")
+            for w in ("held", "moves")
+        ]
+        assert rates[0] != rates[1]
+    assert {r["dataset"] for r in rows} == {"svmguide3", "svmguide3 (scaled)"}
+    assert pictures(plots) == {"oks_width_svmguide3.png", "oks_width_svmguide3_scaled.png"}
+
+
+def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    monkeypatch.setattr(oks_widths, "ROUNDS", 1000)
+    monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.03)
+    kinds = {"one width": (False, False), "a width an input, adam": (True, True)}
+    monkeypatch.setattr(oks_widths, "KINDS", kinds)
+    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    arguments = ["oks", "--parts", "anisotropic", "--seeds", "3", "--set", "step_size=1.0"]
+    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
+    rows = rows_of(out)
+    one, each = (value(rows, f"oks_sil ({words})", "mistake_rate") for words in kinds)
+    difference = value(rows, "oks_sil (a width an input, adam)", "difference")
+    assert difference == pytest.approx(each - one)
+    assert value(rows, "oks_sil (a width an input, adam)", "width_ratio") > 1
+    assert pictures(plots) == {"oks_anisotropic.png"}
+    assert "(a standard error)" in capsys.readouterr().out
+
+
+def test_figures_of_widths_by_hand():
+    wrong = {"one": np.array([[1, 1, 0, 0], [1, 1, 1, 1]]), "each": np.array([[1, 0, 0, 0]] * 2)}
+    widths = {"one": np.ones((2, 4)), "each": np.ones((2, 4, 10))}
+    widths["each"][0, -1] = [1, 2, 6, 8, 8, 8, 8, 8, 8, 8]
+    made = {words: evaluate.Candidate("oks_sil", None, {}) for words in wrong}
+    rows = {(r.algorithm, r.metric): r for r in oks_widths.anisotropic_rows(made, wrong, widths)}
+    assert rows["oks_sil (one)", "mistake_rate"].mean == 0.75
+    assert rows["oks_sil (each)", "width_ratio"].mean == (3 + 1) / 2
+    difference = rows["oks_sil (each)", "difference"]
+    assert difference.mean == (-0.25 - 0.75) / 2
+    assert difference.std == pytest.approx(0.5 / 2**0.5)
+
+
+@pytest.mark.data
+def test_a_moving_width_errs_less_than_printed(data_dir, tmp_path):
+    out = tmp_path / "oks.json"
+    arguments = ["oks", "--data", str(data_dir), "--datasets", "svmguide3", "--json", str(out)]
+    assert main([*arguments, "--algorithms", "oks_sil", "--set", "step_size=1.0"]) == 0
+    (row,) = (r for r in rows_of(out) if r["printed"] is not None)
+    assert row["mean"] < row["printed"] == 0.2148
+    assert row["seeds"] == 20
