@@ -44,6 +44,7 @@ __all__ = [
     "Prediction",
     "Round",
     "State",
+    "abstract_state",
     "check_state",
     "input_bound",
     "require_learner",
@@ -171,6 +172,14 @@ class Learner:
         """The state after a block whose codes these were."""
         pytree.abstract(self, "close_block")
 
+    def await_label(self, state: Any, query: jax.Array) -> Any:
+        """The state after a label was asked for (if ``query``) that comes later."""
+        return state
+
+    def receive_label(self, state: Any) -> Any:
+        """The state before a label is learned that may have been waited for."""
+        return state
+
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of a prediction."""
         pytree.abstract(self, "loss_value")
@@ -238,8 +247,22 @@ class Learner:
 
         return jax.vmap(one)(X)
 
+    def ask(self, state: Any, x: jax.Array) -> tuple[Prediction, Any]:
+        """Predict the label of ``x`` (D,), and ask for it where the prediction says so.
+
+        As :meth:`predict` where labels may come late: what counts the labels that are asked for
+        (:func:`jaxmkl.label_budget`) counts this one now, and not again when it comes
+        (:meth:`update`).
+
+        Returns:
+          The prediction, and the state: most learners' is the same.
+        """
+        prediction = self.predict(state, x)
+        return prediction, self.await_label(state, prediction.query)
+
     def _taught(self, state: Any, x: Any, y: Any, asked: bool) -> Any:
         codes, code = self._encoded(state, x)
+        state = self.receive_label(state) if asked else state
         forecast = self.decide(state, code)[1]
         state = self.teach(
             state, code, forecast, self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
@@ -493,16 +516,17 @@ def _floating(owner: Any, dtype: Any) -> np.dtype:
 
 
 def require_learner(owner: Any, learner: Any) -> None:
-    """Raise unless this is a learner."""
+    """Raise unless this is a learner, and one that JAX can see through."""
     text = "a learner, as jaxmkl.raker()"
-    if isinstance(learner, type) or callable(learner):
+    if isinstance(learner, type) or (callable(learner) and not isinstance(learner, Learner)):
         text += " (call it: a class or a factory makes one)"
-    pytree.require(isinstance(learner, Learner), owner, "learner", learner, text)
-
-
-def _shapes(tree: Any) -> tuple:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf).name) for leaf in leaves)
+    shown = learner if isinstance(learner, type | str) or callable(learner) else type(learner)
+    pytree.require(isinstance(learner, Learner), owner, "learner", shown, text)
+    opaque = [leaf for leaf in jax.tree.leaves(learner) if isinstance(leaf, Learner)]
+    if opaque:
+        name, text = type(opaque[0]).__name__, "a pytree: decorate its class with"
+        wanted = f"{text} jaxmkl.pytree.dataclass"
+        pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
 
 
 class _Shaped(NamedTuple):
@@ -513,15 +537,23 @@ class _Shaped(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def _expected(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> tuple:
+def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         made = jax.tree.unflatten(learner.structure, leaves)
         state = made.init(key, num_inputs, dtype)
         return state if capacity is None else made.enlarged(state, capacity)
 
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves]
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.tree.flatten(jax.eval_shape(start, key, leaves))
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+
+
+def abstract_state(
+    learner: Learner, num_inputs: int, dtype: str, capacity: int | None = None
+) -> Any:
+    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+    leaves, structure = jax.tree.flatten(learner)
+    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
 
 
 def check_state(learner: Learner, state: Any) -> None:
@@ -532,7 +564,8 @@ def check_state(learner: Learner, state: Any) -> None:
     except (AttributeError, IndexError, KeyError, TypeError):
         pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
         raise
-    expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
+    like = abstract_state(learner, num_inputs, dtype, capacity)
+    expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
     given = jax.tree.structure(state)
     pytree.require(
@@ -543,3 +576,6 @@ def check_state(learner: Learner, state: Any) -> None:
         same = jnp.shape(leaf) == wanted.shape
         wanted_text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        if jnp.issubdtype(wanted.dtype, jnp.floating):
+            given = jnp.result_type(leaf)
+            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)
