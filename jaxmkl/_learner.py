@@ -108,8 +108,8 @@ class Learner:
 
     #: "regression" or "classification".
     task: Any
-    #: Examples per block that are fastest on a CPU.
-    preferred_block_size: Any = 256
+    #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
+    period: Any = None
     #: Columns of X before the inputs that say something else, as the task of an example; they are
     #: not scaled.
     leading_columns: Any = 0
@@ -132,9 +132,17 @@ class Learner:
         """Floating dtype of the state: that of predictions."""
         return jnp.dtype(state.dtype)
 
+    @property
+    def preferred_block_size(self) -> int:
+        """Examples per block that are fastest on a CPU."""
+        return self.period or 256
+
     def fit_block_size(self, block_size: int) -> int:
-        """The largest block size of at most ``block_size`` that the learner can do."""
-        return block_size
+        """The largest of at most ``block_size`` that the learner can do: it divides the period."""
+        if self.period is None:
+            return block_size
+        sizes = range(1, min(block_size, self.period) + 1)
+        return max(size for size in sizes if self.period % size == 0)
 
     def capacity(self, state: Any) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""

@@ -48,7 +48,6 @@ from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, S
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one
 from jaxmkl.query import All, Forecast, Query
-from jaxmkl.sparse import SparseRows
 
 __all__ = ["MultiTask", "MultiTaskState"]
 
@@ -178,13 +177,12 @@ class MultiTask(Algorithm):
 
     def check_inputs(self, X: Any) -> None:
         """Raise unless column 0 holds a task in every row."""
-        if self.leading_columns and isinstance(X, SparseRows):
-            stored = np.asarray(X.indices) == 0
-            task = np.where(stored, np.asarray(X.values), 0).sum(axis=1)
-        elif self.leading_columns:
-            task = np.asarray(X[:, 0], np.float64)
-        else:
+        if not self.leading_columns:
             return
+        if hasattr(X, "indices"):  # sparse rows
+            task = np.where(np.asarray(X.indices) == 0, np.asarray(X.values), 0).sum(axis=1)
+        else:
+            task = np.asarray(X[:, 0])
         others = np.unique(task[~self._known(task)])
         wanted = f"a task in every row, a whole number from 0 to {self._tasks - 1} (as "
         wanted += "jaxmkl.tables.with_tasks puts it there)"
