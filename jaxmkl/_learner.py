@@ -19,8 +19,8 @@ Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 
-:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is no
-algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
+:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is
+no algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
 left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, ``forecast``,
 ``learn`` and ``close``.
 """
@@ -102,8 +102,8 @@ def usable_rows(X: jax.Array) -> jax.Array:
 class Learner:
     """Base of all learners: the public methods, written once on the four inner ones.
 
-    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around another
-    one on :class:`jaxmkl.wrappers.Wrapper`.
+    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around
+    another one on :class:`jaxmkl.wrappers.Wrapper`.
     """
 
     #: "regression" or "classification".
@@ -202,7 +202,7 @@ class Learner:
         The drivers call it where they know the values.
 
         Args:
-          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.SparseRows`.
+          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.
@@ -410,7 +410,7 @@ class Algorithm(Learner):
         pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any) -> Any:
-        """The state after a block whose codes these were; rounds below ``state.round`` are over."""
+        """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
