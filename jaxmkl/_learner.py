@@ -327,9 +327,9 @@ class State:
     num_inputs: int = pytree.static()
     dtype: str = pytree.static()
 
-    def replace(self, **fields: Any) -> Any:
+    def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return pytree.from_fields(type(self), kept | fields)
 
 
@@ -575,7 +575,7 @@ def check_state(learner: Learner, state: Any) -> None:
     like = abstract_state(learner, num_inputs, dtype, capacity)
     expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
-    given = jax.tree.structure(state)
+    given: Any = jax.tree.structure(state)
     pytree.require(
         given == structure, learner, "state", f"{type(state).__name__}, another tree", text
     )
