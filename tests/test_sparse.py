@@ -86,7 +86,7 @@ def blocks(rows):
 @given(
     hnp.arrays(
         np.float32,
-        st.sampled_from([(1, 1), (1, 4), (5, 3)]),
+        st.sampled_from([(1, 1), (5, 3)]),
         elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0, 1e-3]),
     )
 )
