@@ -76,7 +76,9 @@ class MovingKernel(Algorithm):
     budget: int = pytree.count(200)
     step_size: Any = pytree.positive(0.1)
     optimizer: Any = pytree.part(
-        Optimizer, "an optimizer, as jaxmkl.InverseTime() or jaxmkl.Optax('adam', 0.01)", InverseTime()
+        Optimizer,
+        "an optimizer, as jaxmkl.InverseTime() or jaxmkl.Optax('adam', 0.01)",
+        InverseTime(),
     )
     loss: str = pytree.choice(*LOSSES, default="hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())

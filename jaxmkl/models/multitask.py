@@ -173,7 +173,7 @@ class MultiTask(Algorithm):
 
     def _known(self, task: Any) -> Any:
         """Which numbers are a task's."""
-        return (task == task // 1) & (task >= 0) & (task < self._tasks)
+        return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
     def check_inputs(self, X: Any) -> None:
         """Raise unless column 0 holds a task in every row."""

@@ -210,9 +210,7 @@ def test_one_update_by_hand(x64):
         return output.prediction, state
 
     def update(threshold, x, y, u=(0.0,)):
-        learner = oks_sil(
-            space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1
-        )
+        learner = oks_sil(space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1)
         state = begin(learner, 1).replace(
             rows=jnp.array([[0.0], [2.0]]),
             weights=jnp.array([-0.125, 0.5]),
@@ -315,9 +313,7 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
     """Whatever pushes them: all labels equal, or alternating on what is near."""
     with jax.enable_x64(True):
         space = jaxmkl.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
-        learner = oks_sil(
-            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.InverseTime(rate)
-        )
+        learner = oks_sil(space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.InverseTime(rate))
         X, y = stream()
         start = begin(learner, X.shape[1])
         end, outputs, states = trajectory(learner, start, X, np.where(sign > 0, y, sign))
