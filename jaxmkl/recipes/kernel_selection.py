@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate import DrawOne
-from jaxmkl.kernel_space import GaussianWidths, KernelSpace, as_optimizer
-from jaxmkl.kernels import Kernel, zhang_liao
+from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
+from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels
 from jaxmkl.models.aligned import Aligned
