@@ -155,7 +155,10 @@ class HypothesisSketch(MovingKernel):
     ) -> tuple[jax.Array, jax.Array]:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
-        plain = lambda x, rows: self.space.values(state.coordinates, x, rows).plain()
+
+        def plain(x: jax.Array, rows: jax.Array) -> jax.Array:
+            return self.space.values(state.coordinates, x, rows).plain()
+
         among, itself = jax.vmap(plain, in_axes=(0, None))(rows, rows), plain(x, x[None, :])[0]
         cutoff = _CUTOFF[among.dtype.itemsize]
         inverse = jnp.linalg.pinv(among, rtol=cutoff, hermitian=True)

@@ -1,4 +1,4 @@
-"""Online kernel selection: from a continuum (OKS-SIL, OKL-GD) and from a dictionary (OKS, Proj-KA).
+"""Online kernel selection: from a continuum (OKS-SIL, OKL-GD), from a dictionary (OKS, Proj-KA).
 
 All take a ``query``, by default :class:`jaxmkl.query.All`: with another one they ask for some
 labels only.
