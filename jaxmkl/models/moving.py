@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Algorithm, State
-from jaxmkl.kernels.optimizers import InverseTime, Optimizer, moved
-from jaxmkl.kernels.spaces import KernelSpace
+from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
+from jaxmkl.kernels.optimizers import moved
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import All, Query
 
@@ -66,13 +66,11 @@ class MovingKernel(Algorithm):
       ValueError: for an argument outside its range.
     """
 
-    space: Any = pytree.part(KernelSpace, "a space of kernels, as jaxmkl.GaussianWidths()")
+    space: Any = pytree.part(KernelSpace, "a space of kernels, as jaxmkl.kernels.GaussianWidths()")
     budget: int = pytree.count(200)
     step_size: Any = pytree.positive(0.1)
     optimizer: Any = pytree.part(
-        Optimizer,
-        "an optimizer, as jaxmkl.InverseTime() or jaxmkl.Optax('adam', 0.01)",
-        InverseTime(),
+        Optimizer, "an optimizer, as jaxmkl.kernels.Optax('adam', 0.01)", InverseTime()
     )
     loss: str = pytree.choice(*LOSSES, default="hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())

@@ -72,8 +72,9 @@ class OwnKernels(MovingKernel):
         return X
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
-        """The value of one centre's kernel, a number."""
-        return jax.tree.map(lambda v: v[0], self.space.values(coordinates, x, row[None, :]))
+        """The kernel of one centre, a number."""
+        values = self.space.values(coordinates, x, row[None, :])
+        return jax.tree.map(lambda leaf: leaf[0], values)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
         """The hypothesis' value."""

@@ -108,7 +108,7 @@ class HypothesisSketch(MovingKernel):
         return HypothesisSketchCode(X, jax.vmap(uniform)(keys))
 
     def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
-        """The hypothesis' value, and the kernel's (B,) that it is made of."""
+        """The hypothesis' value, and the kernel's values (B,) that it is made of."""
         values = self.space.values(state.coordinates, code.x, state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
 
@@ -128,7 +128,7 @@ class HypothesisSketch(MovingKernel):
         full = state.number >= B
 
         drawn = draw_places(values, places < state.number, code.uniform)
-        alpha, share = self._projection(state, x, values.plain()[drawn], drawn)
+        alpha, share = self._projection(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         changed = wanted & (replaces | ~full)
         place = jnp.where(changed, jnp.where(full, self._victim(state), state.number), B)
@@ -137,9 +137,10 @@ class HypothesisSketch(MovingKernel):
 
         def output(coordinates: Any) -> jax.Array:
             """The new hypothesis at x, by its kernel; its new point is x."""
-            values = (self.space.values(coordinates, x, rows) for rows in (x[None, :], state.rows))
-            joined = jax.tree.map(lambda own, old: jnp.where(places == place, own, old), *values)
-            return joined.weighted_sum(w).value()
+            own = self.space.values(coordinates, x, x[None, :])
+            of_rows = self.space.values(coordinates, x, state.rows)
+            both = jax.tree.map(lambda a, b: jnp.where(places == place, a, b), own, of_rows)
+            return both.weighted_sum(w).value()
 
         return state.replace(
             **self._descended(state, output, state.coordinates, slope, changed),
@@ -151,19 +152,17 @@ class HypothesisSketch(MovingKernel):
         )
 
     def _projection(
-        self, state: HypothesisSketchState, x: jax.Array, of_drawn: jax.Array, drawn: jax.Array
+        self, state: HypothesisSketchState, x: jax.Array, values: Scaled, drawn: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
-
-        def plain(x: jax.Array, rows: jax.Array) -> jax.Array:
-            return self.space.values(state.coordinates, x, rows).plain()
-
-        among, itself = jax.vmap(plain, in_axes=(0, None))(rows, rows), plain(x, x[None, :])[0]
-        cutoff = _CUTOFF[among.dtype.itemsize]
-        inverse = jnp.linalg.pinv(among, rtol=cutoff, hermitian=True)
+        among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
+        own = self.space.values(state.coordinates, x, x[None, :])
+        of_drawn = jax.tree.map(lambda leaf: leaf[drawn], values).plain()
+        inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
+        itself = own.plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
@@ -185,10 +184,9 @@ def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Arr
     The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
     the values left are all 0, it is the same for all that are left.
     """
-    places, drawn = jnp.arange(len(taken)), []
+    places, drawn = jnp.arange(taken.shape[0]), []
     values = jax.lax.stop_gradient(values)
     for u in uniform:
-        # the largest that is left is 1: all may be too small for their dtype
         p = values.times_exp(values.smallest_exponent(taken))
         p = jnp.where(taken, jnp.maximum(p, 0.0), 0.0)
         p = jnp.where(jnp.any(p > 0), p, taken.astype(p.dtype))
