@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._table import shown
 
 __all__ = ["with_tasks"]

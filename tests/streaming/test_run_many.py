@@ -72,7 +72,9 @@ def test_each_seed_is_a_run_of_its_own(permute):
         end, alone = run(X=X[order], y=y[order], state=start_of(state), record=everything)
         np.testing.assert_allclose(outputs.loss[row], alone.loss, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(outputs.queried[row], alone.queried)
-        np.testing.assert_allclose(state.aggregate.log_weights, end.aggregate.log_weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            state.aggregate.log_weights, end.aggregate.log_weights, rtol=1e-4, atol=1e-5
+        )
         assert int(state.round) == NUM_EXAMPLES
 
 
