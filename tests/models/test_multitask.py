@@ -1,300 +1,36 @@
-"""Many tasks on one dictionary: against the oracle, and each part by its definition."""
+"""Many tasks on one dictionary: each part by its definition."""
 
 import functools
-import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from task_streams import (
+    NUM_INPUTS,
+    SIZE,
+    all_draws,
+    assert_same,
+    begin,
+    covariances,
+    examples,
+    make,
+    one_round,
+    predicted,
+    rounds,
+    run,
+    scanned,
+    scanned_rounds,
+    updated,
+    with_tasks,
+)
 
 import jaxmkl
-from tests.oracles.multitask import Dictionary
-from tests.oracles.multitask import MultiTask as Oracle
-from tests.oracles.support_mkl import gaussian
+from jaxmkl.query import Margin, Random, Uncertainty
+from jaxmkl.recipes.multitask import multitask
 
 SMALL_PROGRAMS = True
-BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
-
-
-def make(num_tasks=3, **arguments):
-    kernel = jaxmkl.Gaussian(BANDWIDTH)
-    return jaxmkl.multitask(num_tasks, kernel, **({"size": SIZE} | arguments))
-
-
-def examples(num_rounds, num_tasks, seed=0):
-    """task (T,), X (T, d) and y (T,): tasks that differ by their threshold, with some noise."""
-    rng = np.random.default_rng(seed)
-    task = rng.integers(num_tasks, size=num_rounds)
-    X = rng.normal(size=(num_rounds, NUM_INPUTS))
-    f = np.sin(1.5 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * (task - (num_tasks - 1) / 2)
-    return task, X, np.where(f + 0.3 * rng.normal(size=num_rounds) > 0, 1.0, -1.0)
-
-
-def rounds(num_rounds, num_tasks, share=0.6, seed=0):
-    """X (T, K, d), y (T, K), present (T, K)."""
-    task = np.tile(np.arange(num_tasks), num_rounds)
-    _, X, y = examples(num_rounds * num_tasks, num_tasks, seed)
-    y = np.where(task % 2 == 0, y, -y)
-    present = np.random.default_rng(seed + 1).random((num_rounds, num_tasks)) < share
-    shape = num_rounds, num_tasks
-    return X.reshape(*shape, -1), y.reshape(shape), present
-
-
-def begin(learner, dtype=np.float64, seed=1):
-    num_inputs = NUM_INPUTS + (learner.num_tasks is not None)
-    return learner.init(jax.random.key(seed), num_inputs, dtype)
-
-
-def assert_same(one, other):
-    """Two states, bit for bit."""
-    leaves = (jax.tree.leaves(state._replace(key=0)) for state in (one, other))
-    for a, b in zip(*leaves, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@jax.jit
-def scanned(learner, state, X, y):
-    """The state at the end, the outputs, and the states before each round."""
-
-    def one(state, example):
-        after, output = learner.step(state, example)
-        return after, (output, state)
-
-    return jax.lax.scan(one, state, (X, y))
-
-
-@jax.jit
-def updated(learner, state, x, y):
-    return learner.update(state, x, y)
-
-
-@jax.jit
-def predicted(learner, state, X):
-    return jax.vmap(learner.predict, in_axes=(None, 0))(state, X)
-
-
-@jax.jit
-def one_round(learner, state, examples):
-    return learner.round(state, examples)
-
-
-@jax.jit
-def covariances(learner, state):
-    return learner.covariances(state)
-
-
-@jax.jit
-def scanned_rounds(learner, state, X, y, present):
-    return jax.lax.scan(learner.round, state, (X, y, present))
-
-
-def draws(state, round, task):
-    """The two uniform numbers of an example."""
-    key = jax.random.fold_in(jax.random.fold_in(state.key, round), task)
-    return jax.random.uniform(key, (2,), jnp.float32)
-
-
-@jax.jit
-def all_draws(state, rounds, tasks):
-    return jax.vmap(draws, in_axes=(None, 0, 0))(state, rounds, tasks)
-
-
-def oracle_of(learner, num_tasks):
-    """The oracle with a learner's parameters."""
-    rule = learner.labelling
-    names = {"Always": "all", "Unsure": "unsure", "Margin": "margin", "Chance": "chance"}
-    sampler = learner.dictionary
-    dictionary = Dictionary(
-        gaussian(BANDWIDTH),
-        sampler.size,
-        sampler.ridge,
-        sampler.density,
-        sampler.accuracy,
-        1e-8 if sampler.tolerance is None else sampler.tolerance,
-    )
-    return Oracle(
-        num_tasks,
-        dictionary,
-        learner.noise,
-        learner.inertia,
-        names[type(rule).__name__],
-        getattr(rule, "h", getattr(rule, "rate", 0.0)),
-        learner.loss,
-        learner.components,
-        learner.update_on,
-        learner.covariance,
-        learner.growth,
-    )
-
-
-def used(learner, array):
-    """Of the oracle's K + 1 Gaussians, those the learner keeps."""
-    first, last = learner.components == "local", 1 if learner.components == "global" else None
-    return np.asarray(array)[int(first) : last]
-
-
-# --- the oracle ----------------------------------------------------------------------------------
-
-MODES = {
-    "full": {},
-    "full, squared": {"loss": "squared_hinge", "noise": 0.5, "inertia": 2.0},
-    "full, local": {"components": "local"},
-    "full, global, squared": {"components": "global", "loss": "squared_hinge"},
-    "full, margin": {"update_on": "margin", "inertia": 3.0},
-    "full, restart": {"growth": "restart", "size": 40},
-    "full, queried": {"covariance": "queried"},
-    "active": {"h": 0.1},
-    "active, squared": {"h": 0.2, "loss": "squared_hinge"},
-    "active, local, queried": {"h": 0.1, "components": "local", "covariance": "queried"},
-    "active, global": {"h": 0.1, "components": "global", "noise": 2.0},
-    "active, always": {"h": 0.5, "covariance": "always"},
-    "active, restart, squared": {
-        "h": 0.1, "growth": "restart", "loss": "squared_hinge", "size": 40
-    },
-    "margin": {"labelling": jaxmkl.Margin(0.3), "update_on": "mistake"},
-    "chance": {"labelling": jaxmkl.Chance(0.4), "update_on": "margin", "covariance": "always"},
-    "other sampling": {"h": 0.3, "ridge": 0.3, "density": 0.7, "accuracy": 0.1, "tolerance": 0.2},
-}  # fmt: skip
-
-# Each mode takes seconds to compile: all of them are for `pytest -m slow`.
-QUICK = {
-    "full",
-    "full, global, squared",
-    "active, local, queried",
-    "active, restart, squared",
-    "chance",
-}
-
-
-def modes(quick):
-    return [
-        mode if mode in quick else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES
-    ]
-
-
-@pytest.mark.parametrize("mode", modes(QUICK))
-def test_a_thousand_rounds_of_the_oracle(mode, x64):
-    """One example a round, in blocks; every value to 1e-8."""
-    learner = make(**MODES[mode])
-    task, X, y = examples(1000, 3)
-    start = begin(learner)
-    state, outputs = jaxmkl.run(learner, start, jaxmkl.data.with_tasks(task, X), y)
-    uniform = np.asarray(all_draws(start, np.arange(1000), task), np.float64)
-    oracle = oracle_of(learner, 3)
-    value, asked = np.zeros(1000), np.zeros(1000, bool)
-    for t in range(1000):
-        k = int(task[t])
-        said = oracle.step({k: (X[t], y[t])}, {k: tuple(uniform[t])})[k]
-        value[t], asked[t] = said.value, said.asked
-    np.testing.assert_allclose(outputs.prediction, value, atol=1e-8)
-    np.testing.assert_array_equal(outputs.queried, asked)
-    assert asked.all() == mode.startswith("full")
-    assert_state_is_the_oracles(learner, state, oracle)
-    np.testing.assert_array_equal(state.round, 1000)
-
-
-def assert_state_is_the_oracles(learner, state, oracle):
-    assert int(state.dictionary.number) == len(oracle.dictionary.points)
-    assert int(state.dictionary.refused) == oracle.dictionary.refused
-    np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
-    sigma = np.linalg.inv(used(learner, oracle.precisions))
-    np.testing.assert_allclose(covariances(learner, state), sigma, atol=1e-8)
-    assert np.abs(used(learner, oracle.means)).max() > 0.1
-
-
-@pytest.mark.parametrize("mode", modes(QUICK - {"full, global, squared", "full"}))
-def test_the_oracle_in_rounds(mode, x64):
-    """Some tasks a round, and rounds without any."""
-    T, K = 350, 3
-    learner = make(K, **MODES[mode])
-    X, y, present = rounds(T, K)
-    present[::9] = False
-    start = begin(learner)
-    state, outputs = scanned_rounds(learner, start, X, y, present)
-    number = np.cumsum(present.any(axis=1)) - present.any(axis=1)
-    assert int(state.round) == present.any(axis=1).sum() < T
-    flat = np.repeat(number, K), np.tile(np.arange(K), T)
-    uniform = np.asarray(all_draws(start, *flat), np.float64).reshape(T, K, 2)
-    oracle = oracle_of(learner, K)
-    for t in range(T):
-        there = np.flatnonzero(present[t])
-        said = oracle.step(
-            {k: (X[t, k], y[t, k]) for k in there}, {k: tuple(uniform[t, k]) for k in there}
-        )
-        for k in range(K):
-            if k not in said:
-                assert np.isnan(outputs.prediction[t, k])
-                assert np.isnan(outputs.loss[t, k])
-                assert not outputs.queried[t, k]
-                continue
-            assert abs(float(outputs.prediction[t, k]) - said[k].value) < 1e-8
-            assert bool(outputs.queried[t, k]) == said[k].asked
-    assert_state_is_the_oracles(learner, state, oracle)
-
-
-# --- rounds and streams --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", modes({"active, restart, squared"}))
-def test_a_stream_is_rounds_with_one_task(mode, x64):
-    """What stands in the rows of absent tasks is not looked at."""
-    learner, (task, X, y), T = make(**MODES[mode]), examples(1000, 3), 350
-    _, outputs = jaxmkl.run(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
-    present = np.eye(3, dtype=bool)[task[:T]]
-    all_X, all_y = np.full((T, 3, NUM_INPUTS), np.nan), np.full((T, 3), np.nan)
-    all_X[present], all_y[present] = X[:T], y[:T]
-    of_rounds, masked = scanned_rounds(learner, begin(learner), all_X, all_y, present)
-    np.testing.assert_allclose(masked.prediction[present], outputs.prediction[:T], atol=1e-10)
-    np.testing.assert_allclose(masked.loss[present], outputs.loss[:T], atol=1e-10)
-    np.testing.assert_array_equal(masked.queried[present], outputs.queried[:T])
-    assert int(of_rounds.round) == T
-    assert int(of_rounds.invalid) == 0
-
-
-def test_rounds_and_examples_may_alternate(x64):
-    learner, (task, X, y) = make(h=0.3), examples(90, 3)
-    stream = jaxmkl.data.with_tasks(task, X)
-    present = np.eye(3, dtype=bool)[task]
-    all_X, all_y = np.zeros((90, 3, NUM_INPUTS)), np.ones((90, 3))
-    all_X[present], all_y[present] = X, y
-    whole, outputs = jaxmkl.run(learner, begin(learner), stream, y)
-    state, parts = begin(learner), []
-    for i, (a, b) in enumerate(itertools.pairwise([0, 30, 60, 90])):
-        if i % 2:
-            state, one = scanned_rounds(learner, state, all_X[a:b], all_y[a:b], present[a:b])
-            parts.append(np.asarray(one.prediction)[present[a:b]])
-        else:
-            state, one = jaxmkl.run(learner, state, stream[a:b], y[a:b])
-            parts.append(np.asarray(one.prediction))
-    np.testing.assert_allclose(np.concatenate(parts), outputs.prediction, atol=1e-10)
-    np.testing.assert_allclose(state.means, whole.means, atol=1e-10)
-    np.testing.assert_allclose(
-        covariances(learner, state), covariances(learner, whole), atol=1e-10
-    )
-
-
-@pytest.mark.parametrize("growth", ["extend", "restart"])
-def test_a_round_without_examples_leaves_no_trace(growth):
-    learner = make(growth=growth)
-    X, y, present = (np.asarray(v, np.float32) for v in rounds(20, 3))
-    state, _ = scanned_rounds(learner, begin(learner, np.float32), X, y, present)
-    after, output = jax.jit(learner.round)(state, (X[0], y[0], np.zeros(3, bool)))
-    assert not output.queried.any()
-    stale = np.asarray(state.stale)
-    assert not stale.any()
-    assert_same(after, state)
-
-
-def test_shapes_of_a_round_are_checked():
-    learner = make()
-    state = begin(learner, np.float32)
-    good = np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)
-    for i, (name, bad) in enumerate([("X", np.zeros((3, 4))), ("y", np.ones(2)), ("present", 1)]):
-        given = [bad if j == i else part for j, part in enumerate(good)]
-        with pytest.raises(ValueError, match=f"MultiTask: {name} of a round must be of shape"):
-            learner.round(state, tuple(given))
 
 
 # --- one round by definition ---------------------------------------------------------------------
@@ -400,7 +136,7 @@ def test_predictions_are_those_of_the_definition(x64):
     X = np.random.default_rng(5).normal(size=(30, NUM_INPUTS))
     F = coordinates(learner, state, X)
     for k in range(3):
-        prediction = predicted(learner, state, jaxmkl.data.with_tasks(np.full(30, k), X))
+        prediction = predicted(learner, state, with_tasks(np.full(30, k), X))
         value = F @ (means[0] + means[1 + k])
         np.testing.assert_allclose(prediction.value, value, atol=1e-9)
         theta = np.abs(value) - np.einsum("nd,de,ne->n", F, sigma[0] + sigma[1 + k], F) / 4
@@ -415,7 +151,7 @@ def test_predictions_are_those_of_the_definition(x64):
 
 def played(learner, num_examples=400, dtype=np.float32, seed=0, **arguments):
     task, X, y = examples(num_examples, learner.num_tasks or 1, seed)
-    X = X if learner.num_tasks is None else jaxmkl.data.with_tasks(task, X)
+    X = X if learner.num_tasks is None else with_tasks(task, X)
     state = begin(learner, dtype)
     return jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype), **arguments)
 
@@ -424,7 +160,7 @@ def test_the_first_question_is_certain():
     """Of each seed, whether the first example comes into the dictionary or not."""
     learner = make(h=0.0)
     task, X, y = examples(5, 3)
-    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    X = with_tasks(task, X).astype(np.float32)
     keys = jax.random.split(jax.random.key(0), 64)
     states, outputs = jaxmkl.run_many(learner, keys, X[:1], y[:1])
     assert outputs.queried.all()
@@ -472,7 +208,7 @@ def test_a_budget_is_hard(budget):
     learner = jaxmkl.label_budget(make(h=0.3), budget)
     task, X, y = examples(400, 3)
     state = learner.init(jax.random.key(0), 1 + NUM_INPUTS)
-    state, outputs = jaxmkl.run(learner, state, jaxmkl.data.with_tasks(task, X), y)
+    state, outputs = jaxmkl.run(learner, state, with_tasks(task, X), y)
     assert int(outputs.queried.sum()) == budget
     assert int(state.remaining) == 0
     assert np.isfinite(outputs.prediction).all()
@@ -518,7 +254,7 @@ def test_only_seen_labels_count():
     """Other labels where none was asked for change nothing, bit for bit."""
     learner = make(h=0.1)
     task, X, y = examples(400, 3)
-    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    X = with_tasks(task, X).astype(np.float32)
     y = y.astype(np.float32)
     state, outputs = jaxmkl.run(learner, begin(learner, np.float32), X, y)
     asked = np.asarray(outputs.queried)
@@ -556,7 +292,7 @@ def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
             mean = mean + g * y[t] * s
     with_a_column = make(1, components="local", loss=loss, h=h)
     _, same = jaxmkl.run(
-        with_a_column, begin(with_a_column), jaxmkl.data.with_tasks(np.zeros(250, int), X), y
+        with_a_column, begin(with_a_column), with_tasks(np.zeros(250, int), X), y
     )
     np.testing.assert_allclose(same.prediction, outputs.prediction, atol=1e-12)
 
@@ -588,7 +324,7 @@ def test_the_column_of_the_task_is_not_scaled():
 
     bare = jaxmkl.scaled(make(None), jaxmkl.RunningMoments())
     learner = jaxmkl.scaled(make(3), jaxmkl.RunningMoments())
-    of_tasks, of_inputs = codes(learner, jaxmkl.data.with_tasks(task, X)), codes(bare, X)
+    of_tasks, of_inputs = codes(learner, with_tasks(task, X)), codes(bare, X)
     np.testing.assert_array_equal(of_tasks.task, task)
     assert of_tasks.usable.all()
     np.testing.assert_array_equal(of_tasks.dictionary.x, of_inputs.dictionary.x)
@@ -601,7 +337,7 @@ def test_the_column_of_the_task_is_not_scaled():
 def test_tasks_alone_do_not_hear_of_each_other():
     """Local only: another task's labels change nothing; with both they do."""
     task, X, y = examples(300, 2)
-    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    X = with_tasks(task, X).astype(np.float32)
     flipped = np.where(task == 1, -y, y)
     for components, same in (("local", True), ("both", False)):
         learner = make(2, components=components)
@@ -618,7 +354,7 @@ def test_what_all_tasks_share_and_what_they_do_not():
     task, X = rng.integers(5, size=1500), rng.normal(size=(1500, NUM_INPUTS))
     agree = np.sign(np.sin(2 * X[:, 0]) + X[:, 1])
     contradict = np.where(task % 2 == 0, agree, -agree)
-    stream = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    stream = with_tasks(task, X).astype(np.float32)
 
     def mistakes(components, y):
         learner = make(5, components=components, size=60)
@@ -635,7 +371,7 @@ def test_what_all_tasks_share_and_what_they_do_not():
 def test_a_task_that_is_none_is_refused(bad, x64):
     """Counted, predicted as NaN, and the rest as if it had not been there."""
     learner, (task, X, y) = make(3, h=0.4), examples(60, 3)
-    good = jaxmkl.data.with_tasks(task, X)
+    good = with_tasks(task, X)
     mixed = good.copy()
     mixed[30, 0] = bad
     state, (outputs, states) = scanned(learner, begin(learner), mixed, y)
@@ -644,7 +380,7 @@ def test_a_task_that_is_none_is_refused(bad, x64):
     assert np.isnan(outputs.loss[30])
     assert not outputs.queried[30]
     before, after = (jax.tree.map(lambda v, t=t: v[t], states) for t in (30, 31))
-    counted = before._replace(round=before.round + 1, invalid=before.invalid + 1)
+    counted = before.replace(round=before.round + 1, invalid=before.invalid + 1)
     assert_same(after, counted)
 
 
@@ -652,7 +388,7 @@ def test_an_example_without_a_usable_label_teaches_nothing(x64):
     """Its input may come into the dictionary, which knows no labels."""
     learner, (task, X, y) = make(3, size=100), examples(40, 3)
     y[10:20] = np.nan
-    state, (outputs, states) = scanned(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    state, (outputs, states) = scanned(learner, begin(learner), with_tasks(task, X), y)
     assert int(state.invalid) == 10
     assert np.isnan(outputs.loss[10:20]).all()
     np.testing.assert_array_equal(states.means[20], states.means[10])
@@ -673,7 +409,7 @@ def long_run(noise, num_rounds):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(num_rounds, NUM_INPUTS)) * [1.0, 0.3, 0.1]  # directions of every size
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    X = jaxmkl.data.with_tasks(rng.integers(2, size=num_rounds), X)
+    X = with_tasks(rng.integers(2, size=num_rounds), X)
     state = begin(learner, np.float32)
     return learner, jaxmkl.run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
 
@@ -697,7 +433,7 @@ def test_memory_is_that_of_the_covariances():
     learner = make(29, size=100)
     state = begin(learner, np.float32)
     assert state.roots.shape == (30, 100, 100)
-    leaves = jax.tree.leaves(state._replace(key=state.round))
+    leaves = jax.tree.leaves(state.replace(key=state.round))
     # beside the covariances the dictionary's three factors, and vectors
     assert sum(leaf.nbytes for leaf in leaves) < (30 + 3.5) * 100**2 * 4
     for components, number in (("local", 29), ("global", 1)):
@@ -708,7 +444,7 @@ def test_covariances_are_changed_where_they_are():
     """The compiled pass holds them once more, in its result, and copies them in no round."""
     learner = make(29, size=100, h=0.1)
     task, X, y = examples(256, 29)
-    X = jaxmkl.data.with_tasks(task, X).astype(np.float32)
+    X = with_tasks(task, X).astype(np.float32)
     keys = jax.random.split(jax.random.key(0), 2)
 
     def play(keys, X, y):
@@ -725,7 +461,7 @@ def test_covariances_are_changed_where_they_are():
 def test_growth(growth, x64):
     learner = make(2, growth=growth, size=100)
     task, X, y = examples(60, 2)
-    _, (outputs, states) = scanned(learner, begin(learner), jaxmkl.data.with_tasks(task, X), y)
+    _, (outputs, states) = scanned(learner, begin(learner), with_tasks(task, X), y)
     number = np.asarray(states.dictionary.number)
     grew = np.flatnonzero(np.diff(number))
     assert 5 < len(grew) < 50
@@ -742,7 +478,7 @@ def test_resumed_is_uninterrupted(tmp_path):
     """Through a file, cut amid a block, after a restart that no task has met yet."""
     learner = make(5, growth="restart", h=0.2, size=60)
     task, X, y = examples(200, 5)
-    X, y = jaxmkl.data.with_tasks(task, X).astype(np.float32), y.astype(np.float32)
+    X, y = with_tasks(task, X).astype(np.float32), y.astype(np.float32)
     end, whole = jaxmkl.run(learner, begin(learner, np.float32), X, y)
     state, first = jaxmkl.run(learner, begin(learner, np.float32), X[:100], y[:100])
     jaxmkl.save(tmp_path / "state.npz", learner, state)
@@ -759,8 +495,8 @@ def test_sparse_rows_are_the_dense_ones(x64):
     learner = make(2)
     task, X, y = examples(80, 2)
     X = np.where(np.abs(X) < 0.5, 0.0, X)
-    dense = jaxmkl.data.with_tasks(task, X)
-    sparse = jaxmkl.data.with_tasks(task, jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X)))
+    dense = with_tasks(task, X)
+    sparse = with_tasks(task, jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X)))
     np.testing.assert_array_equal(sparse[np.arange(80)], dense)
     _, one = jaxmkl.run(learner, begin(learner), dense, y)
     _, other = jaxmkl.run(learner, begin(learner), sparse, y)
@@ -813,7 +549,7 @@ def test_an_input_is_wanted_beside_the_task():
 )
 def test_tasks_are_checked(task, X, said):
     with pytest.raises(ValueError, match=said):
-        jaxmkl.data.with_tasks(task, X)
+        with_tasks(task, X)
 
 
 def test_the_median_distance():

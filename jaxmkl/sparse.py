@@ -1,3 +1,0 @@
-"""Moved to :mod:`jaxmkl.streaming.sparse`."""
-
-from jaxmkl.streaming.sparse import SparseRows as SparseRows
