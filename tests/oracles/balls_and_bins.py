@@ -36,7 +36,7 @@ def collection(rng: np.random.Generator, num_kernels: int, size: int, number: in
 
 
 def draw(rng: np.random.Generator, weights: Array, threshold: float, number: int) -> Array:
-    """Subsets, (number, P) bool: of each collection the bin s drawn with the probabilities (29)."""
+    """Subsets, (number, P) bool: of each collection the bin s drawn by the probabilities (29)."""
     tossed = collection(rng, len(weights), subset_size(weights, threshold), number)
     occurrences = tossed[0, 0].sum()
     alpha = np.einsum("p,npb->nb", weights, tossed) / (occurrences * weights.sum())
