@@ -19,8 +19,8 @@ Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 
-:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is no
-algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
+:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is
+no algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
 left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, ``forecast``,
 ``learn`` and ``close``.
 """
@@ -44,6 +44,7 @@ __all__ = [
     "Prediction",
     "Round",
     "State",
+    "abstract_state",
     "check_state",
     "input_bound",
     "require_learner",
@@ -101,14 +102,14 @@ def usable_rows(X: jax.Array) -> jax.Array:
 class Learner:
     """Base of all learners: the public methods, written once on the four inner ones.
 
-    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around another
-    one on :class:`jaxmkl.wrappers.Wrapper`.
+    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around
+    another one on :class:`jaxmkl.wrappers.Wrapper`.
     """
 
     #: "regression" or "classification".
     task: Any
-    #: Examples per block that are fastest on a CPU.
-    preferred_block_size: Any = 256
+    #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
+    period: Any = None
     #: Columns of X before the inputs that say something else, as the task of an example; they are
     #: not scaled.
     leading_columns: Any = 0
@@ -131,9 +132,17 @@ class Learner:
         """Floating dtype of the state: that of predictions."""
         return jnp.dtype(state.dtype)
 
+    @property
+    def preferred_block_size(self) -> int:
+        """Examples per block that are fastest on a CPU."""
+        return self.period or 256
+
     def fit_block_size(self, block_size: int) -> int:
-        """The largest block size of at most ``block_size`` that the learner can do."""
-        return block_size
+        """The largest of at most ``block_size`` that the learner can do: it divides the period."""
+        if self.period is None:
+            return block_size
+        sizes = range(1, min(block_size, self.period) + 1)
+        return max(size for size in sizes if self.period % size == 0)
 
     def capacity(self, state: Any) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
@@ -171,6 +180,14 @@ class Learner:
         """The state after a block whose codes these were."""
         pytree.abstract(self, "close_block")
 
+    def await_label(self, state: Any, query: jax.Array) -> Any:
+        """The state after a label was asked for (if ``query``) that comes later."""
+        return state
+
+    def receive_label(self, state: Any) -> Any:
+        """The state before a label is learned that may have been waited for."""
+        return state
+
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of a prediction."""
         pytree.abstract(self, "loss_value")
@@ -178,6 +195,15 @@ class Learner:
     def info(self, state: Any) -> Any:
         """Diagnostics of a state, a NamedTuple."""
         return ()
+
+    def check_inputs(self, X: Any) -> None:
+        """Raise a ``ValueError`` for inputs that make no sense to this learner.
+
+        The drivers call it where they know the values.
+
+        Args:
+          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.streaming.SparseRows`.
+        """
 
     # The rest is final.
 
@@ -229,8 +255,22 @@ class Learner:
 
         return jax.vmap(one)(X)
 
+    def ask(self, state: Any, x: jax.Array) -> tuple[Prediction, Any]:
+        """Predict the label of ``x`` (D,), and ask for it where the prediction says so.
+
+        As :meth:`predict` where labels may come late: what counts the labels that are asked for
+        (:func:`jaxmkl.label_budget`) counts this one now, and not again when it comes
+        (:meth:`update`).
+
+        Returns:
+          The prediction, and the state: most learners' is the same.
+        """
+        prediction = self.predict(state, x)
+        return prediction, self.await_label(state, prediction.query)
+
     def _taught(self, state: Any, x: Any, y: Any, asked: bool) -> Any:
         codes, code = self._encoded(state, x)
+        state = self.receive_label(state) if asked else state
         forecast = self.decide(state, code)[1]
         state = self.teach(
             state, code, forecast, self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
@@ -287,9 +327,9 @@ class State:
     num_inputs: int = pytree.static()
     dtype: str = pytree.static()
 
-    def replace(self, **fields: Any) -> Any:
+    def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return pytree.from_fields(type(self), kept | fields)
 
 
@@ -370,7 +410,7 @@ class Algorithm(Learner):
         pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any) -> Any:
-        """The state after a block whose codes these were; rounds below ``state.round`` are over."""
+        """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -413,8 +453,16 @@ class Algorithm(Learner):
         X = jnp.where(usable[:, None], X, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
-        of_examples = jax.vmap(jax.random.fold_in)(keys, _fingerprints(X))
-        return Code(self.encode(state, X, keys), jax.vmap(self.query.noise)(of_examples), usable)
+        return Code(self.encode(state, X, keys), self._noise(X, keys), usable)
+
+    def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
+        """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
+        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, _fingerprints(X)))
+
+    def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
+        """The query's state after an example."""
+        after = self.query.update(query, learns)
+        return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
         """The forecast, and by it whether to ask."""
@@ -445,11 +493,7 @@ class Algorithm(Learner):
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=jax.tree.map(
-                lambda new, old: jnp.where(counted, new, old),
-                self.query.update(state.query, learns),
-                state.query,
-            ),
+            query=self._queried(state.query, learns, counted),
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:
@@ -486,16 +530,17 @@ def _floating(owner: Any, dtype: Any) -> np.dtype:
 
 
 def require_learner(owner: Any, learner: Any) -> None:
-    """Raise unless this is a learner."""
+    """Raise unless this is a learner, and one that JAX can see through."""
     text = "a learner, as jaxmkl.raker()"
-    if isinstance(learner, type) or callable(learner):
+    if isinstance(learner, type) or (callable(learner) and not isinstance(learner, Learner)):
         text += " (call it: a class or a factory makes one)"
-    pytree.require(isinstance(learner, Learner), owner, "learner", learner, text)
-
-
-def _shapes(tree: Any) -> tuple:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf).name) for leaf in leaves)
+    shown = learner if isinstance(learner, type | str) or callable(learner) else type(learner)
+    pytree.require(isinstance(learner, Learner), owner, "learner", shown, text)
+    opaque = [leaf for leaf in jax.tree.leaves(learner) if isinstance(leaf, Learner)]
+    if opaque:
+        name, text = type(opaque[0]).__name__, "a pytree: decorate its class with"
+        wanted = f"{text} jaxmkl.pytree.dataclass"
+        pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
 
 
 class _Shaped(NamedTuple):
@@ -506,15 +551,23 @@ class _Shaped(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def _expected(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> tuple:
+def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         made = jax.tree.unflatten(learner.structure, leaves)
         state = made.init(key, num_inputs, dtype)
         return state if capacity is None else made.enlarged(state, capacity)
 
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves]
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.tree.flatten(jax.eval_shape(start, key, leaves))
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+
+
+def abstract_state(
+    learner: Learner, num_inputs: int, dtype: str, capacity: int | None = None
+) -> Any:
+    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+    leaves, structure = jax.tree.flatten(learner)
+    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
 
 
 def check_state(learner: Learner, state: Any) -> None:
@@ -525,9 +578,10 @@ def check_state(learner: Learner, state: Any) -> None:
     except (AttributeError, IndexError, KeyError, TypeError):
         pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
         raise
-    expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
+    like = abstract_state(learner, num_inputs, dtype, capacity)
+    expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
-    given = jax.tree.structure(state)
+    given: Any = jax.tree.structure(state)
     pytree.require(
         given == structure, learner, "state", f"{type(state).__name__}, another tree", text
     )
@@ -536,3 +590,6 @@ def check_state(learner: Learner, state: Any) -> None:
         same = jnp.shape(leaf) == wanted.shape
         wanted_text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        if jnp.issubdtype(wanted.dtype, jnp.floating):
+            given = jnp.result_type(leaf)
+            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)

@@ -39,8 +39,13 @@ class Forecast(NamedTuple):
     values: jax.Array
     weights: jax.Array
     speaking: jax.Array | None = None
-    variance: jax.Array | None = None
+    variance: Any = None
     worked: Any = ()
+
+    @classmethod
+    def of_one(cls, value: jax.Array, worked: Any = (), variance: Any = None) -> "Forecast":
+        """The forecast of a learner that is one model."""
+        return cls(value, value[None], jnp.ones_like(value)[None], None, variance, worked)
 
 
 class Query:

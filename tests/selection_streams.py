@@ -10,7 +10,7 @@ from oracles import oks as oracle
 from sklearn.datasets import load_breast_cancer
 
 import jaxmkl
-from jaxmkl.learner import input_bound
+from jaxmkl._learner import input_bound
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
@@ -61,11 +61,47 @@ def trajectory(learner, state, X, y):
 
     def one(state, example):
         after, output = learner.step(state, example)
-        large = {name: None for name in ("key", "rows", "own") if name in state._fields}
-        return after, (output, state._replace(**large))
+        large = {name: None for name in ("key", "rows", "own") if hasattr(state, name)}
+        return after, (output, state.replace(**large))
 
     state, (outputs, states) = jax.lax.scan(one, state, (X, y))
     return state, outputs, states
+
+
+@functools.partial(jax.jit, static_argnames="block_size")
+def in_blocks(learner, state, X, y, block_size):
+    """The scan over blocks of the learner's inner methods; the last of them is filled up."""
+    T, B = len(X), block_size
+    padding = -T % B
+
+    def blocks(rows):
+        pad = ((0, padding),) + ((0, 0),) * (rows.ndim - 1)
+        return jnp.pad(rows, pad).reshape(-1, B, *rows.shape[1:])
+
+    def one(state, example):
+        code, label, present = example
+        return learner.advance(state, code, label, present)
+
+    def block(state, examples):
+        x, label, present = examples
+        codes = learner.encode_block(state, x)
+        state, outputs = jax.lax.scan(one, state, (codes, label, present))
+        return learner.close_block(state, codes), outputs
+
+    of_rounds = X.astype(learner.dtype(state)), y, jnp.ones((T,), bool)
+    state, outputs = jax.lax.scan(block, state, jax.tree.map(blocks, of_rounds))
+    return state, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:T], outputs)
+
+
+def assert_close(one, other, **tolerance):
+    """Two pytrees without keys, leaf by leaf."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def keyless(state):
+    """A state whose leaves are all numbers."""
+    return state.replace(key=None)
 
 
 def numbers_of(tree):

@@ -1,0 +1,509 @@
+"""Kernel matrices against SciPy and scikit-learn in float64, and what a kernel matrix must be."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
+
+import jaxmkl
+from jaxmkl import pytree
+from jaxmkl.kernels import DotProduct, Stationary
+
+BANDWIDTHS = np.array([0.3, 1.0, 4.0])
+
+# name: (the stacked kernel, the same matrices one by one)
+KERNELS = {
+    "Gaussian": (
+        lambda: jaxmkl.Gaussian(BANDWIDTHS),
+        lambda X, Y: [rbf_kernel(X, Y, gamma=1 / (2 * b**2)) for b in BANDWIDTHS],
+    ),
+    "Laplacian": (
+        lambda: jaxmkl.Laplacian(BANDWIDTHS),
+        lambda X, Y: [np.exp(-cdist(X, Y) / b) for b in BANDWIDTHS],
+    ),
+    "Cauchy": (
+        lambda: jaxmkl.Cauchy(BANDWIDTHS),
+        lambda X, Y: [1 / (1 + cdist(X, Y, "sqeuclidean") / b**2) for b in BANDWIDTHS],
+    ),
+    "Polynomial": (
+        lambda: jaxmkl.Polynomial(3, offset=0.5),
+        lambda X, Y: [polynomial_kernel(X, Y, degree=3, gamma=1, coef0=0.5)],
+    ),
+    "Polynomial without offset": (
+        lambda: jaxmkl.Polynomial(2),
+        lambda X, Y: [polynomial_kernel(X, Y, degree=2, gamma=1, coef0=0)],
+    ),
+    "Linear": (lambda: jaxmkl.Linear(), lambda X, Y: [linear_kernel(X, Y)]),
+}
+SHIFT_INVARIANT = ["Gaussian", "Laplacian", "Cauchy"]
+
+
+# kernels from outside
+
+
+@pytree.dataclass
+class Matern32(Stationary):
+    def profile(self, u):
+        s = jnp.sqrt(3 * u)
+        return (1 + s) * jnp.exp(-s)
+
+
+@pytree.dataclass
+class RationalQuadratic(Stationary):
+    shape: float = 1.0
+
+    def profile(self, u):
+        return (1 + u / (2 * self.shape)) ** -self.shape
+
+
+FAMILIES = [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy, Matern32]
+
+
+def everything():
+    return jaxmkl.KernelDictionary(tuple(make() for make, _ in KERNELS.values()))
+
+
+def reference(X, Y):
+    return np.stack([matrix for _, of in KERNELS.values() for matrix in of(X, Y)])
+
+
+@jax.jit
+def gram(dictionary, X, Y):
+    return dictionary.gram(X, Y)
+
+
+@given(
+    shape=st.sampled_from([(7, 5, 3), (1, 5, 10), (4, 1, 1)]),
+    seed=st.integers(0, 2**31 - 1),
+    shift=st.sampled_from([0.0, 2.0, -30.0]),
+)
+def test_dictionary_agrees_with_the_usual_formulas(shape, seed, shift):
+    n, m, d = shape
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, d)) + shift, rng.normal(size=(m, d)) + shift
+    with jax.enable_x64(True):
+        ours = np.asarray(gram(everything(), X, Y))
+    assert ours.shape == (12, n, m)
+    assert ours.dtype == np.float64
+    np.testing.assert_allclose(ours, reference(X, Y), rtol=1e-9, atol=1e-11)
+
+
+def test_laplacian_is_isotropic():
+    """The distance is Euclidean: not scikit-learn's kernel, which is of the 1-norm."""
+    X = np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)
+    ours = np.asarray(jaxmkl.KernelDictionary((jaxmkl.Laplacian(2.0),)).gram(X, X))
+    np.testing.assert_allclose(ours[0, 0, 1], np.exp(-5 / 2), rtol=1e-6)
+    assert abs(ours[0, 0, 1] - laplacian_kernel(X, gamma=0.5)[0, 1]) > 0.01
+
+
+@pytest.mark.parametrize("stretch", [1e-3, 1.0, 100.0])
+def test_matrices_are_symmetric_and_positive_semidefinite(stretch, x64):
+    X = stretch * np.random.default_rng(2).normal(size=(30, 4))
+    X = np.concatenate([X, X[:3], X[:3] + 1e-9 * stretch])  # with repeated and near points
+    for matrix in np.asarray(gram(everything(), X, X)):
+        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+        eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
+        assert eigenvalues[0] >= -1e-10 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=st.integers(0, 2**31 - 1), size=st.floats(1e-3, 1e3))
+def test_shift_invariant_kernels_lie_in_the_unit_interval(dtype, seed, size):
+    X = (size * np.random.default_rng(seed).normal(size=(7, 3))).astype(dtype)
+    with jax.enable_x64(dtype is np.float64):
+        dictionary = jaxmkl.KernelDictionary(tuple(KERNELS[n][0]() for n in SHIFT_INVARIANT))
+        K = np.asarray(gram(dictionary, X, X))
+    assert K.dtype == dtype
+    assert ((K >= 0) & (K <= 1)).all()
+    # a point and itself: the distance is 0, up to the rounding of its square
+    tolerance = 1e-3 if dtype is np.float32 else 1e-9
+    diagonal = np.einsum("pii->pi", K)
+    smooth = np.concatenate([diagonal[:3], diagonal[6:]])
+    np.testing.assert_allclose(smooth, 1, atol=tolerance * max(1.0, size**2))
+
+
+@pytest.mark.parametrize("num_inputs", [8, 100])
+def test_narrow_kernels_on_raw_data_in_single_precision(num_inputs):
+    """Points of norm 300 with near duplicates: distances must not drown in the squares' rounding.
+
+    |x|^2 is about 1e5, of which single precision keeps 0.01. Neither a common centre helps (the
+    points lie in all directions) nor any clipping at 0.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, num_inputs))
+    X *= 300 / np.linalg.norm(X, axis=1, keepdims=True)
+    step = rng.normal(size=(20, num_inputs))
+    step *= np.linspace(0, 0.15, 20)[:, None] / np.linalg.norm(step, axis=1, keepdims=True)
+    X[20:] = X[:20] + step
+    X = X.astype(np.float32)
+    bandwidths = np.array([0.05, 0.1, 1.0])
+    wide = X.astype(np.float64)
+    exact = np.exp(-cdist(wide, wide, "sqeuclidean") / (2 * bandwidths[:, None, None] ** 2))
+    ours = np.asarray(gram(jaxmkl.KernelDictionary((jaxmkl.Gaussian(bandwidths),)), X, X))
+    assert ours.dtype == np.float32
+    duplicates = np.diagonal(exact[0], offset=20)
+    assert duplicates.min() < 0.1 < 0.9 < duplicates.max()
+    np.testing.assert_allclose(ours, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_are_finite_where_points_coincide(dtype):
+    with jax.enable_x64(dtype is np.float64):
+        X = jnp.asarray(np.random.default_rng(4).normal(size=(5, 3)), dtype)
+        widths = (BANDWIDTHS, np.ones((2, 3)))
+
+        @jax.jit
+        @functools.partial(jax.grad, argnums=(0, 1, 2))
+        def gradients(kernels, X, Y):
+            return sum(kernel.gram(X, Y).sum() for kernel in kernels)
+
+        kernels = [make(b) for make in FAMILIES for b in widths]
+        leaves = jax.tree.leaves(gradients(kernels, X, X))
+    for leaf in leaves:
+        assert np.isfinite(np.asarray(leaf)).all()
+
+
+def test_gradients_agree_with_differences(x64):
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    weight = rng.normal(size=(6 * len(FAMILIES), 5, 4))
+
+    @jax.jit
+    def total(bandwidths):
+        several, each = bandwidths
+        kernels = [make(b) for make in FAMILIES for b in (several, each)]
+        return (weight * jaxmkl.KernelDictionary(kernels).gram(X, Y)).sum()
+
+    start = np.concatenate([BANDWIDTHS, rng.uniform(0.5, 2, size=9)])
+
+    def of_numbers(numbers):
+        return total((numbers[:3], numbers[3:].reshape(3, 3)))
+
+    gradient = np.asarray(jax.grad(of_numbers)(jnp.asarray(start)))
+    h = 1e-6
+    for i, step in enumerate(h * np.eye(len(start))):
+        difference = (of_numbers(start + step) - of_numbers(start - step)) / (2 * h)
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-7)
+
+
+def test_another_bandwidth_is_not_another_trace():
+    traces = 0
+
+    @jax.jit
+    def counted(dictionary, X):
+        nonlocal traces
+        traces += 1
+        return dictionary.gram(X, X)
+
+    X = np.ones((3, 2), np.float32)
+    for b in (0.5, 1.0, 2.0):
+        counted(jaxmkl.KernelDictionary((jaxmkl.Gaussian(b), jaxmkl.Laplacian([b, 2 * b]))), X)
+    assert traces == 1
+
+
+@pytest.mark.parametrize("family", [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy])
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan, np.inf, [1.0, -2.0], "wide", []])
+def test_bad_bandwidths_are_named(family, bandwidth):
+    with pytest.raises(ValueError, match="bandwidth"):
+        family(bandwidth)
+
+
+@pytest.mark.parametrize("degree", [0, -1, 1.5, np.nan])
+def test_bad_degrees_are_named(degree):
+    with pytest.raises(ValueError, match="degree"):
+        jaxmkl.Polynomial(degree)
+
+
+@pytest.mark.parametrize("offset", [-0.5, np.nan, np.inf])
+def test_bad_offsets_are_named(offset):
+    with pytest.raises(ValueError, match="offset"):
+        jaxmkl.Polynomial(2, offset=offset)
+
+
+@pytest.mark.parametrize("kernels", [(), ("Gaussian",), (1.0,)])
+def test_bad_dictionaries_are_named(kernels):
+    with pytest.raises(ValueError, match="kernels"):
+        jaxmkl.KernelDictionary(kernels)
+
+
+# --- products ------------------------------------------------------------------------------------
+
+WIDE = 40  # inputs: more than are always subtracted
+
+
+@jax.jit
+def squared_distances(X, Y):
+    return jaxmkl.kernels.pairwise_products(X, Y).squared_distance
+
+
+@given(seed=st.integers(0, 2**31 - 1), norm=st.sampled_from([1.0, 300.0, 1e5]))
+def test_near_duplicates_of_many_inputs_keep_their_distance(seed, norm):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(6, WIDE))
+    X *= norm / np.linalg.norm(X, axis=1, keepdims=True)
+    Y = X[::-1] + 1e-4 * norm * rng.normal(size=(6, WIDE))
+    X, Y = X.astype(np.float32), Y.astype(np.float32)
+    ours = np.asarray(squared_distances(X, Y))
+    assert ours.dtype == np.float32
+    exact = cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
+    assert np.diagonal(exact[::-1]).max() < 1e-5 * norm**2
+    np.testing.assert_allclose(ours, exact, rtol=1e-5)
+
+
+@given(seed=st.integers(0, 2**31 - 1), largest=st.sampled_from([1, 30, 200]))
+def test_distances_of_whole_numbers_are_exact(seed, largest):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-largest, largest + 1, size=(7, WIDE)).astype(np.float32)
+    Y = np.concatenate([X[:3], X[3:5] + rng.integers(0, 2, size=(2, WIDE))]).astype(np.float32)
+    exact = cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
+    np.testing.assert_array_equal(squared_distances(X, Y), exact)
+
+
+def test_distances_of_mapped_runs_are_those_of_each_alone():
+    """Near duplicates, whole numbers and neither: only the first need differences."""
+    rng = np.random.default_rng(9)
+    far = rng.normal(size=(3, 5, WIDE)).astype(np.float32)
+    far[0] *= 1e3
+    X, Y = far.copy(), far[:, ::-1] + rng.normal(size=far.shape).astype(np.float32)
+    X[1], Y[1] = np.round(3 * X[1]), np.round(3 * Y[1])
+    together = np.asarray(jax.vmap(squared_distances)(X, Y))
+    for i in range(3):
+        exact = cdist(X[i].astype(np.float64), Y[i].astype(np.float64), "sqeuclidean")
+        np.testing.assert_allclose(together[i], exact, rtol=1e-5)
+        np.testing.assert_allclose(together[i], squared_distances(X[i], Y[i]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_inputs", [3, WIDE])
+@pytest.mark.parametrize("near", [False, True])
+def test_gradients_of_distances_are_those_of_the_plain_form(num_inputs, near, x64):
+    rng = np.random.default_rng(6)
+    X = jnp.asarray(rng.normal(size=(5, num_inputs)))
+    Y = jnp.asarray(rng.normal(size=(4, num_inputs)))
+    Y = X[:4] + 1e-3 * Y if near else Y
+    weight = rng.normal(size=(5, 4))
+
+    def ours(X, Y):
+        return jnp.sum(weight * squared_distances(X, Y) ** 2)
+
+    def plain(X, Y):
+        return jnp.sum(weight * jnp.sum((X[:, None, :] - Y[None, :, :]) ** 2, axis=2) ** 2)
+
+    gradients = jax.jit(jax.grad(ours, argnums=(0, 1)))(X, Y)
+    plainly = jax.jit(jax.grad(plain, argnums=(0, 1)))(X, Y)
+    for one, other in zip(gradients, plainly, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_codes_by_column_are_picked_from_all_codes(x64):
+    kernel = jaxmkl.KernelDictionary(
+        (
+            everything(),
+            Matern32(BANDWIDTHS),
+            jaxmkl.Gaussian([[0.5, 1.0, 2.0], [2.0, 1.0, 0.3]]),
+            jaxmkl.Gaussian(BANDWIDTHS) * jaxmkl.Laplacian(1.0),
+        )
+    )
+    P = kernel.num_kernels
+    rng = np.random.default_rng(7)
+    index = rng.permutation(np.concatenate([np.arange(P), rng.integers(0, P, size=5)]))
+    X, Y = rng.normal(size=(4, 3)), rng.normal(size=(P + 5, 3))
+
+    @jax.jit
+    def both(kernel, X, Y, index):
+        products = jaxmkl.kernels.pairwise_products(X, Y)
+        itself = kernel.diagonal_codes(X), kernel.codes(jaxmkl.kernels.pairwise_products(X, X))
+        return kernel.codes(products), kernel.column_codes(products, index), itself
+
+    codes, picked, (diagonal, all_pairs) = map(
+        jax.tree.map, [np.asarray] * 3, both(kernel, X, Y, index)
+    )
+    assert codes.shape == (P, 4, P + 5)
+    np.testing.assert_allclose(picked, codes[index, :, np.arange(P + 5)].T, rtol=1e-14)
+    np.testing.assert_allclose(diagonal, np.einsum("pii->pi", all_pairs), rtol=1e-12, atol=1e-12)
+    # codes are exponents or values
+    marks = np.array(kernel.exponential)[:, None, None]
+    values = np.where(marks, np.exp(-np.where(marks, codes, 0)), codes)
+    np.testing.assert_allclose(gram(kernel, X, Y), values, rtol=1e-12)
+
+
+# --- kernels from outside ------------------------------------------------------------------------
+
+
+def matern(X, Y, b):
+    s = np.sqrt(3) * cdist(X, Y) / b
+    return (1 + s) * np.exp(-s)
+
+
+def test_a_kernel_from_outside_takes_a_list(x64):
+    rng = np.random.default_rng(11)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    ours = gram(Matern32([0.3, 1.0]), X, Y)
+    np.testing.assert_allclose(ours, [matern(X, Y, b) for b in (0.3, 1.0)], rtol=1e-12)
+    with pytest.raises(ValueError, match="Matern32: bandwidth must be a positive finite number"):
+        Matern32([0.3, -1.0])
+
+
+def test_a_bandwidth_for_each_input(x64):
+    rng = np.random.default_rng(12)
+    b = rng.uniform(0.3, 2, size=(2, 40))
+    X, Y = rng.normal(size=(6, 40)), rng.normal(size=(4, 40))
+    for D in (3, 40):
+        ours = gram(Matern32(b[:, :D]), X[:, :D], Y[:, :D])
+        wanted = [matern(X[:, :D] / w, Y[:, :D] / w, 1.0) for w in b[:, :D]]
+        np.testing.assert_allclose(ours, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "shape"),
+    [([1.0, 2.0, 0.5], [0.5, 1.0, 3.0]), (2.0, 0.7), (1.5, [0.5, 1.0, 3.0])],
+)
+def test_a_second_stacked_parameter(bandwidth, shape, x64):
+    """As many rows as kernels: a parameter (P,) goes with the kernels, not with the rows."""
+    X = np.random.default_rng(13).normal(size=(3, 2))
+    kernel = RationalQuadratic(bandwidth, shape)
+    pairs = np.broadcast_arrays(np.atleast_1d(bandwidth), np.atleast_1d(shape))
+    d = cdist(X, X, "sqeuclidean")
+    wanted = [(1 + d / (2 * a * b**2)) ** -a for b, a in zip(*pairs, strict=True)]
+    assert kernel.num_kernels == len(wanted)
+    np.testing.assert_allclose(gram(kernel, X, X), wanted, rtol=1e-12)
+    index = jnp.asarray([0, 0, len(wanted) - 1])
+    columns = kernel.column_codes(jaxmkl.kernels.pairwise_products(X, X), index)
+    np.testing.assert_allclose(columns, np.array(wanted)[index, :, np.arange(3)].T, rtol=1e-12)
+
+
+def test_parameters_that_do_not_go_together_are_named():
+    with pytest.raises(ValueError, match=r"shape must be a number or one for each of the 3"):
+        RationalQuadratic([1.0, 2.0, 3.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"shape must be a number or one for each of the 2"):
+        RationalQuadratic(1.0, np.ones((2, 2)))
+
+
+def test_a_kernel_that_lacks_its_method_says_which():
+    @pytree.dataclass
+    class Nothing(DotProduct):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Nothing must define the method profile"):
+        Nothing().gram(np.ones((2, 2)))
+
+
+# --- operators -----------------------------------------------------------------------------------
+
+
+def test_sums_and_products_of_kernels(x64):
+    rng = np.random.default_rng(14)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    K = reference(X, Y)
+    k, other = everything(), Matern32(0.7)
+
+    @jax.jit
+    def grams(k, other, X, Y):
+        combined = k + other, k * other, 0.5 * k, k * np.float64(3.0), k * k * k
+        return [one.gram(X, Y) for one in combined]
+
+    m = matern(X, Y, 0.7)
+    for ours, wanted in zip(
+        grams(k, other, X, Y), (K + m, K * m, K / 2, 3 * K, K**3), strict=True
+    ):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-10, atol=1e-11)
+
+
+def test_products_of_exponentials_keep_their_exponents():
+    far = np.full((1, 1), 30.0, np.float32)
+    products = jaxmkl.kernels.pairwise_products(jnp.asarray(far), jnp.zeros((1, 1)))
+    k = jaxmkl.Gaussian([1.0, 2.0])
+    square = 2.0 * (k * k)
+    assert square.exponential == (True, True)
+    wanted = 2 * k.codes(products) - np.log(2)
+    np.testing.assert_allclose(square.codes(products), wanted, rtol=1e-6)
+    both = jaxmkl.KernelDictionary((k, jaxmkl.Linear()))
+    assert [one.num_kernels for one in (both * both).families] == [2, 1]
+    assert (both * both).exponential == (True, True, False)
+
+
+def test_bad_combinations_are_named():
+    two, three = jaxmkl.Gaussian([1.0, 2.0]), jaxmkl.Gaussian([1.0, 2.0, 3.0])
+    for make, name in (
+        (lambda: two + three, "Sum: kernels"),
+        (lambda: two * three, "Product: kernels"),
+        (lambda: -1.0 * two, "Multiple: factor"),
+        (lambda: "2" * two, "Multiple: factor"),
+        (lambda: np.ones(3) * two, "Multiple: factor"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            make()
+    with pytest.raises(TypeError):
+        two + 1.0
+
+
+def test_features_of_a_bandwidth_for_each_input(x64):
+    features = jaxmkl.FourierFeatures(1000, scale="mean")
+    kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian([[0.5, 2.0]]), jaxmkl.Laplacian(1.5)))
+    X = np.random.default_rng(15).normal(size=(5, 2))
+    frequencies = features.init(jax.random.key(0), kernels, 2)
+    z = np.asarray(jax.jit(features)(kernels, frequencies, jnp.asarray(X)))
+    np.testing.assert_allclose(np.einsum("npf,mpf->pnm", z, z), gram(kernels, X, X), atol=0.12)
+    with pytest.raises(ValueError, match="shift-invariant"):
+        jaxmkl.raker(Matern32(1.0))
+
+
+# --- sums and alignment --------------------------------------------------------------------------
+
+
+def test_a_weighted_sum_is_the_sum_of_its_kernels(x64):
+    rng = np.random.default_rng(8)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    weights = rng.random(12)
+    weights[5] = 0
+    one = jaxmkl.WeightedSum(everything(), weights)
+    assert one.num_kernels == 1
+    wanted = np.einsum("p,pnm->nm", weights, reference(X, Y))
+    np.testing.assert_allclose(gram(one, X, Y), wanted[None], rtol=1e-10, atol=1e-11)
+    products = jaxmkl.kernels.pairwise_products(X, Y)
+    column = one.column_codes(products, jnp.zeros(4, jnp.int32))
+    np.testing.assert_allclose(column, wanted, rtol=1e-10, atol=1e-11)
+    # in a dictionary beside another
+    both = jaxmkl.KernelDictionary((jaxmkl.Gaussian(0.5), one))
+    np.testing.assert_allclose(gram(both, X, Y)[1], wanted, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("n", [5, 300])
+def test_alignment_agrees_with_the_formula(n, x64):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+    wanted = [np.sum(K * np.outer(y, y)) / (n * np.sqrt(np.sum(K**2))) for K in reference(X, X)]
+    ours = jaxmkl.kernel_alignment(everything(), X, y)
+    np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-12)
+    # labels of integers, and inputs in single precision
+    again = jaxmkl.kernel_alignment(everything(), X.astype(np.float32), y.astype(int))
+    assert again.dtype == np.float32
+    np.testing.assert_allclose(again, wanted, rtol=2e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(("X", "y"), [((4, 2), (3,)), ((4,), (4,)), ((4, 2), (4, 1))])
+def test_alignment_names_shapes_that_do_not_fit(X, y):
+    with pytest.raises(ValueError, match=r"kernel_alignment: X must have shape \(n, D\) and y"):
+        jaxmkl.kernel_alignment(jaxmkl.Gaussian(1.0), np.ones(X), np.ones(y))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "weights", "wanted"),
+    [
+        ("Gaussian", (1.0,), "kernels"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5,), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5, -0.1), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), (0.5, np.nan), "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), 0.5, "weights"),
+        (jaxmkl.Gaussian((1.0, 2.0)), ((0.5, 0.5),), "weights"),
+    ],
+)
+def test_bad_sums_are_named(kernels, weights, wanted):
+    with pytest.raises(ValueError, match=f"WeightedSum: {wanted} must be .*; got "):
+        jaxmkl.WeightedSum(kernels, weights)

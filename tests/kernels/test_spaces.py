@@ -1,0 +1,211 @@
+"""Spaces of kernels and how learners move in them: derivatives, bounds, optimisers."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as numpy_st
+from oracles import oks as oracle
+from selection_streams import (
+    CAUCHY,
+    HIGH,
+    LOW,
+    TWO,
+    box,
+    numbers_of,
+    parameters_of_two,
+    two_gaussians,
+    widths,
+)
+
+import jaxmkl
+
+NUM_INPUTS = 3
+
+
+# --- values and derivatives ----------------------------------------------------------------------
+
+
+SPACES = {
+    "precision": (widths(), {"kernel": oracle.GAUSSIAN}, numbers_of),
+    "precisions": (widths(per_input=True), {"kernel": oracle.GAUSSIAN}, numbers_of),
+    "width": (widths(coordinate="bandwidth"), {"kernel": oracle.GAUSSIAN_WIDTH}, numbers_of),
+    "each width": (
+        widths(per_input=True, coordinate="bandwidth"),
+        {"kernel": oracle.GAUSSIAN_WIDTH},
+        numbers_of,
+    ),
+    "Cauchy": (
+        box(jaxmkl.Cauchy, (0.4,), (0.1,), (10.0,)),
+        CAUCHY,
+        lambda kernel: np.exp(kernel.bandwidth),
+    ),
+    "two Gaussians": (
+        box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH),
+        TWO,
+        parameters_of_two,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_values_and_derivatives_are_the_oracles(name, x64):
+    space, plain, theta_of = SPACES[name]
+    rng = np.random.default_rng(0)
+    rows, x = rng.normal(size=(4, NUM_INPUTS)), rng.normal(size=NUM_INPUTS)
+    start = space.draw_start(jax.random.key(0), NUM_INPUTS, jnp.float64)
+    leaves, tree = jax.tree.flatten(start)
+    moved = [leaf + 0.1 * rng.random(leaf.shape) for leaf in leaves]
+    coordinates = jax.tree.unflatten(tree, moved)
+    theta = theta_of(coordinates)
+
+    def values(coordinates):
+        return space.values(coordinates, x, jnp.asarray(rows)).plain()
+
+    kernel = plain["kernel"]
+    np.testing.assert_allclose(values(coordinates), kernel.values(theta, rows, x), rtol=1e-12)
+    slopes = kernel.slopes(theta, rows, x)
+    if plain.get("logarithmic"):
+        slopes = slopes * theta  # d / d log = theta d / d theta
+        jacobian = jax.jacobian(values)(coordinates)
+        if name == "two Gaussians":
+            jacobian = np.concatenate([jacobian.weights, jacobian.kernels.bandwidth], axis=1)
+        else:
+            jacobian = jacobian.bandwidth
+    else:
+        jacobian = jax.jacobian(values)(coordinates)
+    np.testing.assert_allclose(jacobian, slopes, rtol=1e-10, atol=1e-14)
+
+
+def test_parameters_are_a_persons(x64):
+    """Whatever the coordinates are."""
+    for coordinate in ("precision", "bandwidth"):
+        space = jaxmkl.GaussianWidths(start=0.7, coordinate=coordinate)
+        one = space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64)
+        assert one.shape == ()
+        np.testing.assert_allclose(space.parameters(one), 0.7)
+        space = jaxmkl.GaussianWidths(start=0.7, per_input=True, coordinate=coordinate)
+        each = space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64)
+        assert each.shape == (NUM_INPUTS,)
+        np.testing.assert_allclose(space.parameters(each), 0.7)
+    kernel = two_gaussians(0.25, 0.5, 0.3, 0.6)
+    space = jaxmkl.KernelBox(kernel, kernel, kernel)
+    again = space.parameters(space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64))
+    chex.assert_trees_all_close(again, kernel, rtol=1e-14)
+
+
+def test_every_start_is_drawn():
+    space = jaxmkl.GaussianWidths(start=(0.5, 1.0, 2.0))
+    assert space.num_starts == 3
+    assert jaxmkl.GaussianWidths().num_starts == 7
+    draw = jax.vmap(lambda key: space.draw_start(key, NUM_INPUTS, jnp.float32))
+    drawn = np.asarray(space.parameters(draw(jax.random.split(jax.random.key(0), 600))))
+    values, counts = np.unique(np.round(drawn, 5), return_counts=True)
+    assert values.tolist() == [0.5, 1.0, 2.0]
+    assert counts.min() > 150
+    stack = jaxmkl.KernelBox(jaxmkl.Cauchy((1.0, 3.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(9.0))
+    assert stack.num_starts == 2
+    for index, wanted in ((0, 1.0), (1, 3.0)):
+        kernel = stack.parameters(stack.init(jnp.asarray(index), NUM_INPUTS, jnp.float32))
+        assert float(kernel.bandwidth) == pytest.approx(wanted)
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+numbers = st.floats(-1e6, 1e6)
+
+
+@given(numbers, st.sampled_from(["precision", "bandwidth"]), st.booleans())
+def test_widths_are_clipped(number, coordinate, per_input):
+    space = jaxmkl.GaussianWidths(0.25, 4.0, 1.0, per_input, coordinate)
+    with jax.enable_x64(True):
+        shape = (NUM_INPUTS,) if per_input else ()
+        clipped = space.clip(jnp.full(shape, number))
+        low, high = (0.5 / 4.0**2, 0.5 / 0.25**2) if coordinate == "precision" else (0.25, 4.0)
+        np.testing.assert_array_equal(clipped, np.full(shape, np.clip(number, low, high)))
+        width = np.asarray(space.parameters(clipped))
+        assert ((width >= 0.25 * (1 - 1e-14)) & (width <= 4 * (1 + 1e-14))).all()
+
+
+@given(numpy_st.arrays(np.float64, 4, elements=st.floats(-30, 30)))
+def test_a_box_is_clipped_leaf_by_leaf(logs):
+    space = box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH)
+    with jax.enable_x64(True):
+        start = space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64)
+        leaves, tree = jax.tree.flatten(start)
+        # the order of leaves: the bandwidths, then the weights
+        assert [leaf.shape for leaf in leaves] == [(2,), (2,)]
+        coordinates = jax.tree.unflatten(tree, [jnp.asarray(logs[2:]), jnp.asarray(logs[:2])])
+        clipped = parameters_of_two(space.clip(coordinates))
+        np.testing.assert_allclose(clipped, np.clip(np.exp(logs), LOW, HIGH), rtol=1e-13)
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def test_inverse_time_by_hand():
+    tree = {"a": jnp.array([2.0, -4.0]), "b": jnp.array(1.0)}
+    step, state = jaxmkl.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
+    np.testing.assert_allclose(step["a"], [-0.2, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(step["b"], -0.1, rtol=1e-6)
+    assert state == ()
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+GOOD = jaxmkl.Cauchy(1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "owner", "wanted"),
+    [
+        (lambda: jaxmkl.GaussianWidths(lower=0.0), "GaussianWidths", "lower"),
+        (lambda: jaxmkl.GaussianWidths(lower=np.nan), "GaussianWidths", "lower"),
+        (lambda: jaxmkl.GaussianWidths(upper=np.inf), "GaussianWidths", "upper"),
+        (lambda: jaxmkl.GaussianWidths(upper=[1.0, 2.0]), "GaussianWidths", "upper"),
+        (lambda: jaxmkl.GaussianWidths(2.0, 1.0, 1.5), "GaussianWidths", "upper"),
+        (lambda: jaxmkl.GaussianWidths(start=-1.0), "GaussianWidths", "start"),
+        (lambda: jaxmkl.GaussianWidths(start=()), "GaussianWidths", "start"),
+        (lambda: jaxmkl.GaussianWidths(start=100.0), "GaussianWidths", "start"),
+        (lambda: jaxmkl.GaussianWidths(start=(1.0, 0.001)), "GaussianWidths", "start"),
+        (lambda: jaxmkl.GaussianWidths(start="wide"), "GaussianWidths", "start"),
+        (lambda: jaxmkl.GaussianWidths(coordinate="log"), "GaussianWidths", "coordinate"),
+        (lambda: jaxmkl.KernelBox(1.0, GOOD, GOOD), "KernelBox", "start"),
+        (lambda: jaxmkl.KernelBox(jaxmkl.Linear(), GOOD, GOOD), "KernelBox", "start|lower"),
+        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Gaussian(1.0), GOOD), "KernelBox", "lower"),
+        (lambda: jaxmkl.KernelBox(GOOD, GOOD, jaxmkl.Gaussian(1.0)), "KernelBox", "upper"),
+        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Cauchy((0.1, 0.2)), GOOD), "KernelBox", "lower"),
+        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Cauchy(1.5), GOOD), "KernelBox", "lower"),
+        (lambda: jaxmkl.KernelBox(GOOD, GOOD, jaxmkl.Cauchy(0.5)), "KernelBox", "upper"),
+        (
+            lambda: jaxmkl.KernelBox(*[jaxmkl.Polynomial(2, offset=0.0)] * 3),
+            "KernelBox",
+            "start",
+        ),
+        (
+            lambda: jaxmkl.KernelBox(*[jaxmkl.KernelDictionary((GOOD,))] * 3),
+            "KernelBox",
+            "start",
+        ),
+        (lambda: jaxmkl.InverseTime(-1.0), "InverseTime", "rate"),
+        (lambda: jaxmkl.InverseTime(np.nan), "InverseTime", "rate"),
+        (lambda: jaxmkl.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
+        (lambda: jaxmkl.Optax("no such", 0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax("chain", 0.1), "Optax", "method"),  # not an optimiser
+        (lambda: jaxmkl.Optax("l2_loss", 0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax("__name__", 0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax(0.1), "Optax", "method"),
+        (lambda: jaxmkl.Optax(optax.adam), "Optax", "method"),
+        (lambda: jaxmkl.Optax("adam"), "Optax", "learning_rate"),
+        (lambda: jaxmkl.Optax("adam", -0.1), "Optax", "learning_rate"),
+        (lambda: jaxmkl.Optax("adam", "fast"), "Optax", "learning_rate"),
+        (lambda: jaxmkl.Optax(optax.sgd(0.1), 0.1), "Optax", "learning_rate"),
+    ],
+)
+def test_bad_arguments_are_named(make, owner, wanted):
+    with pytest.raises(ValueError, match=rf"{owner}: ({wanted}) must be .*; got "):
+        make()

@@ -1,0 +1,165 @@
+"""OKL-GD: against the NumPy oracle, and what it promises besides."""
+
+import jax
+import numpy as np
+import pytest
+from oracles import oks as oracle
+from selection_streams import (
+    CAUCHY,
+    HIGH,
+    LOW,
+    NUM_EXAMPLES,
+    PAPER_SETS,
+    PRECISION,
+    TWO,
+    WIDTH,
+    Case,
+    assert_finite,
+    begin,
+    box,
+    check_zero_rate,
+    mistakes,
+    paper_stream,
+    parameters_of_two,
+    raw,
+    stream,
+    theta_of_rounds,
+    trajectory,
+    two_gaussians,
+    widths,
+)
+
+import jaxmkl
+from jaxmkl.recipes.kernel_selection import okl_gd
+
+SMALL_PROGRAMS = True
+
+BUDGET = 60
+GAMMA = {"kernel": oracle.GAUSSIAN} | PRECISION
+CASES = {
+    "one width": Case(widths(coordinate="bandwidth"), {"rate": 0.3}, WIDTH),
+    "a width for each input": Case(
+        widths(per_input=True, coordinate="bandwidth"), {"rate": 1.0}, WIDTH
+    ),
+    "steps on the precision, logistic": Case(widths(), {"rate": 30.0, "loss": "logistic"}, GAMMA),
+    "Cauchy": Case(
+        box(jaxmkl.Cauchy, (0.4,), (0.1,), (10.0,)),
+        {"rate": 3.0},
+        CAUCHY,
+        lambda kernel: np.exp(kernel.bandwidth),
+    ),
+    "two Gaussians, squared": Case(
+        box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH),
+        {"rate": 3.0, "eta": 0.05, "loss": "squared"},
+        TWO,
+        parameters_of_two,
+    ),
+}
+
+
+def both_of(case, budget, **changes):
+    """The learner, and the oracle of a start's parameters."""
+    arguments = {"eta": 0.3, "rate": 1.0} | case.arguments | changes
+    learner = okl_gd(
+        case.space,
+        budget=budget,
+        step_size=arguments["eta"],
+        optimizer=jaxmkl.InverseTime(arguments["rate"]),
+        loss=arguments.get("loss", "hinge"),
+    )
+    return learner, lambda theta: oracle.OwnKernels(
+        theta, memory=budget, **case.plain, **arguments
+    )
+
+
+def check(case, X, y, budget, **changes):
+    """The learner's rounds are the oracle's; some had nothing to learn, and centres had to go."""
+    learner, make = both_of(case, budget, **changes)
+    start = begin(learner, X.shape[1])
+    plain = make(case.theta(start.coordinates))
+    predictions, came, theta = [], [0], []
+    for example in zip(X, y, strict=True):
+        theta.append(plain.theta)
+        newest = plain.centres[-1] if plain.centres else None
+        predictions.append(plain.step(*example))
+        came.append(came[-1] + (plain.centres[-1] is not newest))
+    end, outputs, states = trajectory(learner, start, X, y)
+
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(states.came, came[:-1])
+    np.testing.assert_allclose(theta_of_rounds(case.theta, states.coordinates), theta, rtol=1e-8)
+    np.testing.assert_allclose(case.theta(end.coordinates), plain.theta, rtol=1e-8)
+    assert np.abs(np.array(theta) / theta[0] - 1).max() > 0.02, "the kernel moved"
+    check_zero_rate(learner, end, outputs)
+
+    # the one of number n is in place n mod M, with its own kernel
+    assert int(end.came) == came[-1]
+    n = len(plain.centres)
+    places = np.arange(came[-1] - n, came[-1]) % budget
+    np.testing.assert_array_equal(end.rows[places], [centre.x for centre in plain.centres])
+    wanted = [centre.coefficient for centre in plain.centres]
+    np.testing.assert_allclose(end.weights[places], wanted, rtol=1e-9, atol=1e-9)
+    own = theta_of_rounds(case.theta, jax.tree.map(lambda leaf: leaf[places], end.own))
+    np.testing.assert_allclose(own, [centre.theta for centre in plain.centres], rtol=1e-8)
+    assert len(np.unique(own, axis=0)) > n / 2, "kernels differ"
+    return came[-1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_the_oracle(name, x64):
+    came = check(CASES[name], *stream(), BUDGET)
+    assert came > 1.5 * BUDGET
+    if CASES[name].arguments.get("loss", "hinge") == "hinge":
+        assert came < NUM_EXAMPLES - 30
+
+
+# width of the start and step size of the width
+PAPER = {"german": (0.7, 1.0), "svmguide3": (0.25, 0.3), "spambase": (0.25, 0.3)}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("budget", [200, 2000])
+@pytest.mark.parametrize("data", PAPER_SETS)
+def test_agrees_with_the_oracle_on_the_papers_data(data, budget, data_dir, x64):
+    width, rate = PAPER[data]
+    case = CASES["one width"]._replace(space=widths(width, coordinate="bandwidth"))
+    came = check(case, *paper_stream(data, data_dir), budget, rate=rate)
+    assert came > 300
+
+
+# --- first principles ----------------------------------------------------------------------------
+
+
+def test_by_hand(x64):
+    """Widths of which k = 2^-r² at first; the slope of the newest centre is a k r² / σ³."""
+    sigma = (0.5 / np.log(2.0)) ** 0.5
+    learner = okl_gd(
+        widths(sigma, coordinate="bandwidth"),
+        budget=2,
+        step_size=0.5,
+        optimizer=jaxmkl.InverseTime(0.25),
+    )
+    X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
+    end, outputs, states = trajectory(learner, begin(learner, 1), X, y)
+    second = sigma + 0.25 / 2 * 0.5 * 0.5 / sigma**3
+    k = np.exp(-4 / (2 * second**2))
+    third = second - 0.25 / 3 * 0.5 * k * 4 / second**3
+    np.testing.assert_allclose(outputs.prediction, [0, 0.25, 0.5 * 2**-9 + 0.5 * k], rtol=1e-12)
+    np.testing.assert_allclose(states.coordinates, [sigma, sigma, second], rtol=1e-12)
+    # the third took the first one's place
+    np.testing.assert_allclose(end.own, [third, second], rtol=1e-12)
+    np.testing.assert_allclose(end.rows, [[3.0], [1.0]])
+    np.testing.assert_allclose(end.weights, [-0.5, 0.5])
+    assert outputs.info.support.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(learner.info(end).parameters, third)
+
+
+def test_widths_stay_in_their_space(x64):
+    X, y = stream()
+    for rate, lower, upper in ((1e4, 0.4, 0.6), (100.0, 0.3, 3.0), (1e8, 0.5, 0.5)):
+        space = jaxmkl.GaussianWidths(lower, upper, 0.5, coordinate="bandwidth")
+        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.InverseTime(rate))
+        end, _, states = trajectory(learner, begin(learner, X.shape[1]), X, y)
+        width = np.append(states.coordinates, end.own)
+        assert lower == width.min() or rate < 1e4
+        assert lower <= width.min() <= width.max() <= upper

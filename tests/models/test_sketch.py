@@ -1,0 +1,347 @@
+"""OKS-SIL: against the NumPy oracle, and what it promises besides."""
+
+import functools
+from typing import NamedTuple
+
+import hypothesis
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import oks as oracle
+from selection_streams import (
+    CAUCHY,
+    HIGH,
+    LOW,
+    NUM_EXAMPLES,
+    PAPER_SETS,
+    PRECISION,
+    TWO,
+    WIDTH,
+    Case,
+    assert_finite,
+    begin,
+    box,
+    check_zero_rate,
+    keyless,
+    mistakes,
+    numbers_of,
+    paper_stream,
+    parameters_of_two,
+    raw,
+    stream,
+    theta_of_rounds,
+    trajectory,
+    two_gaussians,
+    widths,
+)
+
+import jaxmkl
+from jaxmkl.models.sketch import draw_places
+from jaxmkl.recipes.kernel_selection import oks_sil
+
+SMALL_PROGRAMS = True
+
+BUDGET = 25
+
+CASES = {
+    "one width": Case(widths(), {"rate": 3.0}, PRECISION),
+    "oldest": Case(widths(), {"rate": 3.0, "ties": "oldest"}, PRECISION),
+    "a width for each input": Case(widths(per_input=True), {"rate": 30.0}, PRECISION),
+    "each width, which the steps are of": Case(
+        widths(0.45, per_input=True, coordinate="bandwidth"), {"rate": 1.0, "samples": 2}, WIDTH
+    ),
+    "logistic": Case(widths(), {"rate": 3.0, "loss": "logistic"}, PRECISION),
+    "Cauchy": Case(
+        box(jaxmkl.Cauchy, (0.4,), (0.1,), (10.0,)),
+        {"rate": 1.0},
+        CAUCHY,
+        lambda kernel: np.exp(kernel.bandwidth),
+    ),
+    "two Gaussians, squared": Case(
+        box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH),
+        {"rate": 1.0, "eta": 0.1, "nu": 0.8, "loss": "squared"},
+        TWO,
+        parameters_of_two,
+    ),
+}
+# names of the oracle's arguments
+NAMES = {"eta": "step_size", "nu": "threshold", "samples": "num_sampled"}
+
+
+def both_of(case, **changes):
+    """The learner, and the oracle of a start's parameters."""
+    arguments = {"budget": BUDGET, "eta": 0.5, "nu": 0.9, "rate": 1.0, "samples": 3}
+    arguments |= case.arguments | changes
+    named = {NAMES.get(key, key): value for key, value in arguments.items() if key != "rate"}
+    optimizer = jaxmkl.InverseTime(arguments["rate"])
+    learner = oks_sil(case.space, optimizer=optimizer, **named)
+    return learner, lambda theta: oracle.HypothesisSketch(theta, **case.plain, **arguments)
+
+
+# --- the oracle ----------------------------------------------------------------------------------
+
+
+def draws(state, num_rounds, samples):
+    """The uniform numbers (T, s) of the rounds."""
+
+    def one(t):
+        return jax.random.uniform(jax.random.fold_in(state.key, t), (samples,), jnp.float32)
+
+    return np.asarray(jax.vmap(one)(jnp.arange(num_rounds)), np.float64)
+
+
+class Expected(NamedTuple):
+    """What the oracle did; all but predictions and what it did (T,) is of before each round."""
+
+    prediction: np.ndarray
+    did: np.ndarray
+    since: np.ndarray
+    weights: np.ndarray
+    theta: np.ndarray
+
+
+def run_oracle(sketch, X, y, u):
+    """All rounds, with the places of (T, B) that are empty at -1 and 0."""
+    T, B = len(X), sketch.budget
+    since, weights = np.full((T, B), -1), np.zeros((T, B))
+    predictions, did, theta = [], [], []
+    for t, example in enumerate(zip(X, y, u, strict=True)):
+        n = len(sketch.rows)
+        since[t, :n], weights[t, :n] = np.array(sketch.rounds, int) - 1, sketch.weights
+        theta.append(sketch.theta)
+        predictions.append(sketch.step(*example))
+        did.append(sketch.did)
+    return Expected(np.array(predictions), np.array(did), since, weights, np.array(theta))
+
+
+def check(case, X, y, at_least, **changes):
+    """The learner's rounds are the oracle's; each thing to do was done ``at_least`` so often."""
+    learner, make = both_of(case, **changes)
+    start = begin(learner, X.shape[1])
+    sketch = make(case.theta(start.coordinates))
+    expected = run_oracle(sketch, X, y, draws(start, len(X), learner.num_sampled))
+    end, outputs, states = trajectory(learner, start, X, y)
+
+    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-9, atol=1e-9)
+    taken = np.arange(learner.budget) < np.asarray(states.number)[:, None]
+    np.testing.assert_array_equal(np.where(taken, states.since, -1), expected.since)
+    np.testing.assert_allclose(states.weights, expected.weights, rtol=1e-9, atol=1e-9)
+    theta = theta_of_rounds(case.theta, states.coordinates)
+    np.testing.assert_allclose(theta, expected.theta, rtol=1e-8)
+
+    np.testing.assert_array_equal(end.rows, sketch.rows)
+    np.testing.assert_array_equal(end.rows, X[np.asarray(end.since)])
+    np.testing.assert_allclose(end.weights, sketch.weights, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(case.theta(end.coordinates), sketch.theta, rtol=1e-8)
+    assert int(end.round) == len(X)
+    check_zero_rate(learner, end, outputs)
+    counts = [int(np.sum(expected.did == what)) for what in ("replaced", "compensated")]
+    assert min(counts) >= at_least, counts
+    assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_the_oracle(name, x64):
+    check(CASES[name], *stream(), at_least=25)
+
+
+# width of the start and step size of the width, so that examples are both near and far
+PAPER = {"german": (0.7, 3.0), "svmguide3": (0.25, 30.0), "spambase": (0.25, 100.0)}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "budget"), [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
+)
+@pytest.mark.parametrize("data", PAPER_SETS)
+def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir, x64):
+    width, rate = PAPER[data]
+    space = widths(width, per_input=CASES[name].space.per_input)
+    case = CASES[name]._replace(space=space)
+    check(case, *paper_stream(data, data_dir), at_least=25, budget=budget, rate=rate)
+
+
+# --- first principles ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["one width", "a width for each input"])
+def test_the_kernel_moves_by_the_printed_step(name, x64):
+    """γ <- γ - ρ_t y Σ_j w_j k_j d_j², with new weights and the old γ, where the basis changed."""
+    X, y = stream()
+    case = CASES[name]
+    learner, _ = both_of(case)
+    start = begin(learner, X.shape[1])
+    _, outputs, states = trajectory(learner, start, X, y)
+    states = jax.tree.map(np.asarray, states)
+    moved = 0
+    for t in range(NUM_EXAMPLES - 1):
+        gamma, after = states.coordinates[t], states.coordinates[t + 1]
+        changed = not np.array_equal(states.since[t], states.since[t + 1])
+        changed = changed or states.number[t] != states.number[t + 1]
+        if not changed:
+            np.testing.assert_array_equal(after, gamma)
+            continue
+        places = slice(0, states.number[t + 1])
+        w = states.weights[t + 1, places]
+        squares = (X[states.since[t + 1, places]] - X[t]) ** 2
+        if gamma.ndim == 0:
+            squares = squares.sum(axis=1)
+            wk = w * np.exp(-gamma * squares)
+        else:
+            wk = w * np.exp(-(gamma * squares).sum(axis=1))
+        step = case.arguments["rate"] / (t + 1) * y[t] * (wk @ squares)
+        wanted = np.clip(gamma - step, PRECISION["low"], PRECISION["high"])
+        np.testing.assert_allclose(after - gamma, wanted - gamma, rtol=1e-8, atol=1e-14)
+        moved += bool(np.any(after != gamma))
+    assert moved > 40
+    assert mistakes(y, outputs).mean() < 0.3
+
+
+def test_one_update_by_hand(x64):
+    """Of two basis functions at 0 and 2, γ = ln 2 / 4: k = 2^(-r²/4)."""
+    space = widths((2.0 / np.log(2.0)) ** 0.5)
+
+    @jax.jit
+    def advance(learner, state, code, y):
+        state, output = learner.advance(state, code, y)
+        return output.prediction, state
+
+    def update(threshold, x, y, u=(0.0,)):
+        learner = oks_sil(
+            space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1
+        )
+        state = begin(learner, 1).replace(
+            rows=jnp.array([[0.0], [2.0]]),
+            weights=jnp.array([-0.125, 0.5]),
+            since=jnp.array([4, 2], jnp.int32),
+            number=jnp.asarray(2, jnp.int32),
+            round=jnp.asarray(7, jnp.int32),
+        )
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, jnp.array([[x]])))
+        code = code._replace(own=code.own._replace(uniform=jnp.array(u)))
+        assert float(state.coordinates) == pytest.approx(np.log(2.0) / 4)
+        return advance(learner, state, code, jnp.asarray(y))
+
+    # k = 1 and 1/2, place 0 is drawn: α = 1, nothing of x is left over
+    f, state = update(0.9, 0.0, 1.0)
+    assert f == pytest.approx(0.125)
+    np.testing.assert_allclose(state.weights, [0.375, 0.5])
+    np.testing.assert_allclose(state.coordinates, np.log(2.0) / 4)
+    # x = 4: k = 2^-4 and 1/2; of the sum 9/16, u = 1/8 is beyond the first 1/16: place 1,
+    # α = 1/2, δ = 3/4
+    f, state = update(0.9, 4.0, -1.0, (0.125,))
+    assert f == pytest.approx(0.5 * 0.5 - 0.125 / 16)
+    np.testing.assert_allclose(state.weights, [-0.125, 0.25])
+    assert state.since.tolist() == [4, 2]
+    # the same with ν = 0.7: place 0 has the smaller weight, x goes there; round 8
+    _, state = update(0.7, 4.0, -1.0, (0.125,))
+    np.testing.assert_allclose(state.weights, [-0.5, 0.5])
+    assert state.since.tolist() == [7, 2]
+    np.testing.assert_allclose(state.rows, [[4.0], [2.0]])
+    np.testing.assert_allclose(state.coordinates, np.log(2.0) / 4 + 1 / 8 * (0.5 * 0.5 * 4))
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0, 0.0, 3.0), (0.0,) * 4, (5.0, 0.25, 2.0, 1.0)])
+@pytest.mark.parametrize("exponents", [False, True])
+def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
+    """By codes that are values, and by exponents of which 800 is 0 in double precision."""
+    values = np.array(values)
+    codes = -np.log(np.where(values > 0, values, np.exp(-800.0) + 5e-324)) if exponents else values
+    codes = np.where(values > 0, codes, 800.0 if exponents else 0.0)
+    space = widths() if exponents else CASES["Cauchy"].space
+    draw = jax.jit(jax.vmap(functools.partial(draw_places, space), in_axes=(None, None, 0)))
+    u = np.random.default_rng(0).random((200, 3))
+    taken = np.ones(4, bool)
+    drawn = draw(jnp.asarray(codes), taken, u)
+    np.testing.assert_array_equal(drawn, [oracle.draw(values, one) for one in u])
+    # places that are not taken are not drawn
+    taken[1] = False
+    drawn = draw(jnp.asarray(codes), taken, u)
+    left = np.flatnonzero(taken)
+    np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
+
+
+def test_widths_of_inputs_move_apart(x64):
+    """The sign of a wave along the first input; the second says nothing."""
+    X = np.random.default_rng(0).random((600, 2))
+    y = np.sign(np.sin(9 * X[:, 0]))
+    space = jaxmkl.GaussianWidths(0.05, 5.0, 0.2, per_input=True)
+    learner = oks_sil(
+        space, step_size=0.5, budget=40, threshold=0.3, optimizer=jaxmkl.InverseTime(300.0)
+    )
+    state, outputs, _ = trajectory(learner, begin(learner, 2), X, y)
+    relevant, irrelevant = np.asarray(learner.info(state).parameters)
+    assert irrelevant > 1.5 * 0.2 > 0.2 > relevant
+    assert mistakes(y, outputs)[300:].mean() < 0.15
+
+
+# --- range ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", ["GaussianWidths", "KernelBox"])
+def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
+    """Squares of differences overflow; near examples move the kernel all the same."""
+    X, y = raw("bound", 8)
+    X[10:] = np.random.default_rng(6).normal(size=(70, 8))
+    learner = oks_sil(
+        widths(1.0) if space == "GaussianWidths" else CASES["Cauchy"].space,
+        budget=40,
+        step_size=1.0,
+        optimizer=jaxmkl.Optax("adam", 0.01),
+    )
+    start = begin(learner, 8, np.float32)
+    state, outputs, states = trajectory(learner, start, X, y)
+    assert_finite((keyless(state), outputs))
+    assert set(range(10)) <= set(state.since.tolist()) | {0}
+    coordinates = numbers_of(states.coordinates)
+    np.testing.assert_array_equal(coordinates[:12], coordinates[0])
+    assert np.all(coordinates[12:40] != coordinates[13:41])
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+@hypothesis.settings(max_examples=10)
+@given(
+    rate=st.floats(1.0, 1e6),
+    spread=st.floats(1.0, 30.0),
+    eta=st.floats(0.01, 10.0),
+    sign=st.sampled_from([-1.0, 1.0]),
+)
+def test_widths_stay_in_their_space(rate, spread, eta, sign):
+    """Whatever pushes them: all labels equal, or alternating on what is near."""
+    with jax.enable_x64(True):
+        space = jaxmkl.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
+        learner = oks_sil(
+            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.InverseTime(rate)
+        )
+        X, y = stream()
+        start = begin(learner, X.shape[1])
+        end, outputs, states = trajectory(learner, start, X, np.where(sign > 0, y, sign))
+        gamma = np.append(np.asarray(states.coordinates), np.asarray(end.coordinates))
+        assert gamma.min() >= 0.5 / (0.5 * spread) ** 2 * (1 - 1e-14)
+        assert gamma.max() <= 0.5 / (0.5 / spread) ** 2 * (1 + 1e-14)
+        assert np.isfinite(outputs.prediction).all()
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ({"threshold": -0.1}, "threshold"),
+        ({"threshold": 1.1}, "threshold"),
+        ({"threshold": "high"}, "threshold"),
+        ({"num_sampled": 0}, "num_sampled"),
+        ({"num_sampled": 1.5}, "num_sampled"),
+        ({"budget": 2}, "num_sampled"),
+        ({"ties": "newest"}, "ties"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, wanted):
+    with pytest.raises(ValueError, match=rf"HypothesisSketch: {wanted} must be .*; got "):
+        oks_sil(**arguments)
