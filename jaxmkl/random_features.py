@@ -78,9 +78,7 @@ class FourierFeatures:
             directions = lengths * blocks.reshape(P, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]  # type: ignore[attr-defined]
 
-    def __call__(
-        self, kernels: Kernel, frequencies: jax.Array, X: jax.Array
-    ) -> jax.Array:
+    def __call__(self, kernels: Kernel, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
         P, F, D = frequencies.shape

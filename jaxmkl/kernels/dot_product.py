@@ -1,7 +1,7 @@
 """Kernels of the inner product: Polynomial and Linear, and a base for others.
 
-    Polynomial   k(x, x') = (x·x' + c)^q
-    Linear       k(x, x') = x·x'
+Polynomial   k(x, x') = (x·x' + c)^q
+Linear       k(x, x') = x·x'
 """
 
 from typing import Any

@@ -1,0 +1,212 @@
+"""A store with at most B support vectors for each kernel; an eviction makes room."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel, pairwise_products, scaled
+from jaxmkl.models.supports.eviction import EMPTY, Eviction, View
+from jaxmkl.models.supports.protocol import (
+    Proposal,
+    Store,
+    encode_recent,
+    keep_rows,
+    period_field,
+)
+
+__all__ = ["BudgetCodes", "BudgetState", "BudgetSupport"]
+
+
+class BudgetCodes(NamedTuple):
+    """What a block's examples are to the slots; leading axis B of examples.
+
+    Attributes:
+      slots: codes of the kernels (B, P, C + R), C the budget.
+      own: values k_p(x, x), (B, P).
+      rows: the examples (B, D).
+      round: their rounds (B,), int32.
+    """
+
+    slots: jax.Array
+    own: jax.Array
+    rows: jax.Array
+    round: jax.Array
+
+
+class BudgetState(NamedTuple):
+    """State of :class:`BudgetSupport`; C is the budget.
+
+    Attributes:
+      rows: settled supports of each kernel (P, C, D), in order.
+      own: values k_p(x, x) of the slots (P, C + R).
+      coefficients: of the slots (P, C + R): the settled, then the period's examples.
+      order: of the slots (P, C + R): place or age; a large number where there is no support.
+      arrivals: supports that came, counted on from those at the period's start (P,), int32.
+      recent_rows: the period's examples so far (R, D).
+      number: supports of each kernel (P,), int32.
+      overflow: 0, as there is always room, int32.
+      eviction: the eviction's own state.
+    """
+
+    rows: jax.Array
+    own: jax.Array
+    coefficients: jax.Array
+    order: jax.Array
+    arrivals: jax.Array
+    recent_rows: jax.Array
+    number: jax.Array
+    overflow: jax.Array
+    eviction: Any
+
+
+@pytree.dataclass
+class BudgetSupport(Store):
+    """At most ``budget`` supports for each kernel.
+
+    Args:
+      budget: C, supports of a kernel (static).
+      eviction: who goes when it is full.
+      period: rounds after which new supports are settled, a power of two (static); at most the
+        largest one within the budget.
+
+    Raises:
+      ValueError: for an argument outside its range.
+    """
+
+    budget: int = pytree.count()
+    eviction: Eviction = pytree.part(Eviction, "an eviction, as RemoveOldest()")
+    period: int = period_field(128)
+
+    def __post_init__(self) -> None:
+        largest = 1 << (self.budget.bit_length() - 1)
+        object.__setattr__(self, "period", min(self.period, largest))
+
+    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> BudgetState:
+        """No support at all."""
+        P, C, R = kernels.num_kernels, self.budget, self.period
+        return BudgetState(
+            rows=jnp.zeros((P, C, num_inputs), dtype),
+            own=jnp.zeros((P, C + R), dtype),
+            coefficients=jnp.zeros((P, C + R), dtype),
+            order=jnp.full((P, C + R), EMPTY, jnp.int32),
+            arrivals=jnp.zeros((P,), jnp.int32),
+            recent_rows=jnp.zeros((R, num_inputs), dtype),
+            number=jnp.zeros((P,), jnp.int32),
+            overflow=jnp.zeros((), jnp.int32),
+            eviction=self.eviction.init(P, C, R, dtype),
+        )
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]
+        """Whether the eviction draws."""
+        return self.eviction.random
+
+    def encode(
+        self, state: BudgetState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> BudgetCodes:
+        """What the examples X (B, D) are to the slots."""
+        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
+        P, C, D = state.rows.shape
+        # each kernel has rows of its own: one matrix of products, a kernel a column
+        products = pairwise_products(rows, state.rows.reshape(P * C, D))
+        settled = kernels.column_codes(products, jnp.repeat(jnp.arange(P), C))
+        settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
+        return BudgetCodes(jnp.concatenate([settled, codes], axis=2), own, rows, rounds)
+
+    def values(
+        self, state: BudgetState, kernels: Kernel, code: BudgetCodes
+    ) -> tuple[jax.Array, jax.Array]:
+        """Values f (P,) of an example, and kernel values k_p(x, slot) (P, C + R)."""
+        marks = kernels.exponential
+        f = scaled.unpacked(code.slots, marks).weighted_sum(state.coefficients).value()
+        return f, scaled.plain(code.slots, marks)
+
+    def learn(
+        self,
+        state: BudgetState,
+        kernels: Kernel,
+        code: BudgetCodes,
+        worked: jax.Array,
+        proposal: Proposal,
+    ) -> BudgetState:
+        """Take the example in where it is proposed; the eviction makes room for it."""
+        C, decay = self.budget, proposal.decay
+        slot = C + code.round % self.period
+        here = jnp.arange(state.order.shape[1]) == slot
+        full = state.number >= C
+        old = state.coefficients
+        view = View(
+            learned=proposal.learned,
+            coefficient=proposal.coefficient,
+            coefficients=old if decay is None else decay[:, None] * old,
+            order=state.order,
+            kernel=worked,
+            own=state.own,
+            itself=code.own,
+            oldest=state.arrivals - C,
+            number=state.number,
+            full=full,
+            decay=decay,
+            draw=proposal.draw,
+            slot=slot,
+            budget=C,
+        )
+        choice, eviction = self.eviction.choose(state.eviction, view)
+        inserted = choice.inserted[:, None]
+        goes = inserted & full[:, None] & (state.order == choice.victim[:, None])
+        comes = inserted & here[None, :]
+        place = jnp.where(full, choice.victim, state.number)
+        order = state.arrivals if self.eviction.by_age else place
+        coefficients = jnp.where(goes, 0.0, choice.coefficients)
+        came = choice.inserted.astype(jnp.int32)
+        return state._replace(
+            own=jnp.where(comes, code.own[:, None], state.own),
+            coefficients=jnp.where(comes, choice.coefficient[:, None], coefficients),
+            order=jnp.where(comes, order[:, None], jnp.where(goes, EMPTY, state.order)),
+            arrivals=state.arrivals + came,
+            number=jnp.minimum(state.number + came, C),
+            eviction=eviction,
+        )
+
+    def close(
+        self,
+        state: BudgetState,
+        kernels: Kernel,
+        codes: BudgetCodes,
+        round: jax.Array,
+        decays: bool,
+    ) -> BudgetState:
+        """Keep the block's rows; at the end of a period settle the supports, in order."""
+        state = state._replace(recent_rows=keep_rows(state.recent_rows, codes, round))
+        C = self.budget
+
+        def settled(state: BudgetState) -> BudgetState:
+            # empty slots come last in order, so that the first C hold all supports
+            slot = jnp.argsort(state.order, axis=1)[:, :C]
+            old = jnp.take_along_axis(state.rows, jnp.minimum(slot, C - 1)[:, :, None], axis=1)
+            new = state.recent_rows[jnp.maximum(slot - C, 0)]
+            taken = jnp.arange(C)[None, :] < state.number[:, None]
+            rows = jnp.where((slot < C)[:, :, None], old, new)
+            rows = jnp.where(taken[:, :, None], rows, 0.0)
+
+            def kept(values: jax.Array) -> jax.Array:
+                values = jnp.where(taken, jnp.take_along_axis(values, slot, axis=1), 0.0)
+                return jnp.pad(values, ((0, 0), (0, self.period)))
+
+            coefficients = kept(state.coefficients)
+            places = jnp.arange(C + self.period, dtype=jnp.int32)[None, :]
+            return BudgetState(
+                rows=rows,
+                own=kept(state.own),
+                coefficients=coefficients,
+                order=jnp.where(places < state.number[:, None], places, EMPTY),
+                arrivals=state.number,
+                recent_rows=jnp.zeros_like(state.recent_rows),
+                number=state.number,
+                overflow=state.overflow,
+                eviction=self.eviction.settle(state.eviction, kernels, rows, coefficients[:, :C]),
+            )
+
+        return jax.lax.cond(round % self.period == 0, settled, lambda same: same, state)

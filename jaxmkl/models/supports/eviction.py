@@ -1,0 +1,333 @@
+"""Evictions: what is done where a kernel's budget of support vectors is full.
+
+On an example (x, y) that a model takes in with the coefficient c:
+
+    RemoveRandom   one at random goes (randomized budget perceptron)
+    RemoveOldest   the oldest goes
+    SelfTuned      all coefficients shrink, so little that mistakes stay bounded, and the oldest
+                   goes (Forgetron)
+    Replace        the one goes that the new one makes up for best (BPAS, budget passive
+                   aggressive, simple)
+    Project        none goes, the new one is projected onto the others (Projectron)
+
+References:
+  Cavallanti, Cesa-Bianchi and Gentile (2007), Tracking the best hyperplane with a simple budget
+  perceptron; Dekel, Shalev-Shwartz and Singer (2005), The Forgetron; Wang and Vucetic (2010),
+  Online passive-aggressive algorithms on a budget; Orabona, Keshet and Caputo (2009), Bounded
+  kernel-based online learning.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel, pairwise_products
+from jaxmkl.models.supports.tiles import column_values
+
+__all__ = [
+    "EMPTY",
+    "Choice",
+    "Eviction",
+    "Project",
+    "RemoveOldest",
+    "RemoveRandom",
+    "Replace",
+    "SelfTuned",
+    "View",
+]
+
+# The order of a slot that holds no support.
+EMPTY = 2**30
+
+
+class View(NamedTuple):
+    """What an eviction sees of a round; slots are the B settled places and the period's examples.
+
+    Attributes:
+      learned: whether kernel p takes the example in (P,).
+      coefficient: with which coefficient (P,).
+      coefficients: of the slots, after the decay (P, B + R).
+      order: of the slots: by place or by age, empty ones last (P, B + R).
+      kernel: values k_p(x, slot) (P, B + R).
+      own: values k_p(slot, slot) (P, B + R).
+      itself: k_p(x, x) (P,).
+      oldest: order of the oldest (P,), where the budget is full.
+      number: supports of kernel p (P,), int32.
+      full: whether they are B (P,).
+      decay: what all coefficients have just been multiplied by (P,), or None.
+      draw: a uniform random number (P,), or None.
+      slot: the slot of the example itself.
+      budget: B, a Python integer.
+    """
+
+    learned: jax.Array
+    coefficient: jax.Array
+    coefficients: jax.Array
+    order: jax.Array
+    kernel: jax.Array
+    own: jax.Array
+    itself: jax.Array
+    oldest: jax.Array
+    number: jax.Array
+    full: jax.Array
+    decay: jax.Array | None
+    draw: jax.Array | None
+    slot: jax.Array
+    budget: int
+
+
+class Choice(NamedTuple):
+    """What an eviction decides.
+
+    Attributes:
+      inserted: whether the example becomes a support vector of kernel p (P,).
+      coefficient: its coefficient (P,).
+      victim: order of the one that goes where the budget is full (P,).
+      coefficients: of the slots before one goes and one comes (P, B + R).
+    """
+
+    inserted: jax.Array
+    coefficient: jax.Array
+    victim: jax.Array
+    coefficients: jax.Array
+
+
+class Eviction:
+    """What is done where a budget is full; base of all evictions, frozen pytree dataclasses.
+
+    Attributes:
+      by_age: whether supports are ordered by age, or keep their place.
+      random: whether ``choose`` draws.
+    """
+
+    by_age: bool = False
+    random: bool = False
+
+    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> Any:
+        """Its own state, a pytree."""
+        return ()
+
+    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+        """What is to be done in a round, and the next state."""
+        pytree.abstract(self, "choose")
+
+    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+        """The state at the start of a period, with rows (P, B, D) in order."""
+        return state
+
+
+@pytree.dataclass
+class RemoveRandom(Eviction):
+    """One at random goes, and the new one takes its place."""
+
+    random = True
+
+    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+        """A place drawn uniformly."""
+        assert view.draw is not None
+        place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
+        return Choice(view.learned, view.coefficient, place, view.coefficients), state
+
+
+@pytree.dataclass
+class RemoveOldest(Eviction):
+    """The oldest goes."""
+
+    by_age = True
+
+    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+        """The oldest."""
+        return Choice(view.learned, view.coefficient, view.oldest, view.coefficients), state
+
+
+class SelfTunedState(NamedTuple):
+    """State of :class:`SelfTuned`.
+
+    Attributes:
+      deviation: Q (P,), what removals have cost so far.
+      mistakes: M (P,), examples taken in, of the dtype of the data.
+      victims: values f_p of the next R to go (P, R).
+      gram: their kernel values among each other (P, R, R).
+    """
+
+    deviation: jax.Array
+    mistakes: jax.Array
+    victims: jax.Array
+    gram: jax.Array
+
+
+@pytree.dataclass
+class SelfTuned(Eviction):
+    """The Forgetron's self-tuned shrinking, then the oldest goes.
+
+    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new one in, the largest φ <= 1
+    such that
+
+        Q + (φ d)² + 2 φ d (1 - φ μ) <= 15/32 M
+
+    All coefficients are multiplied by φ, and Q grows by what stands on the left of it. The period
+    is at most the budget, so that the next to go are known at its start.
+    """
+
+    by_age = True
+
+    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> SelfTunedState:
+        """Nothing removed yet."""
+        P, R = num_kernels, period
+        return SelfTunedState(
+            jnp.zeros((P,), dtype),
+            jnp.zeros((P,), dtype),
+            jnp.zeros((P, R), dtype),
+            jnp.zeros((P, R, R), dtype),
+        )
+
+    def choose(self, state: SelfTunedState, view: View) -> tuple[Choice, SelfTunedState]:
+        """Shrink where one has to go."""
+        R = state.victims.shape[1]
+        mistakes = state.mistakes + view.learned.astype(state.mistakes.dtype)
+        coefficient = jnp.where(view.learned, view.coefficient, 0.0)
+        # the values of the next to go follow every change of f
+        victims = state.victims if view.decay is None else state.victims * view.decay[:, None]
+        victims = victims + coefficient[:, None] * view.kernel[:, :R]
+        goes = view.learned & view.full
+        here = (jnp.arange(R)[None, :] == view.oldest[:, None]) & goes[:, None]
+        a = jnp.sum(jnp.where(here, view.coefficients[:, :R], 0.0), axis=1)
+        mu = jnp.sign(a) * jnp.sum(jnp.where(here, victims, 0.0), axis=1)
+        d = jnp.abs(a)
+        phi = jnp.where(goes, _largest_shrink(d, mu, state.deviation - 15 / 32 * mistakes), 1.0)
+        cost = (d * phi) ** 2 + 2 * d * phi * (1 - phi * mu)
+        row = jnp.clip(view.oldest, 0, R - 1)
+        gram = jnp.take_along_axis(state.gram, row[:, None, None], axis=1)[:, 0]
+        removed = jnp.where(goes, phi * a, 0.0)
+        victims = phi[:, None] * victims - removed[:, None] * gram
+        choice = Choice(
+            view.learned,
+            phi * view.coefficient,
+            view.oldest,
+            phi[:, None] * view.coefficients,
+        )
+        deviation = state.deviation + jnp.where(goes, cost, 0.0)
+        return choice, SelfTunedState(deviation, mistakes, victims, state.gram)
+
+    def settle(
+        self, state: SelfTunedState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
+    ) -> SelfTunedState:
+        """Values and kernel values of the R oldest."""
+        R = state.victims.shape[1]
+
+        def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+            index = jnp.full((rows.shape[0],), p)
+            values = column_values(kernels, pairwise_products(rows[:R], rows), index)
+            return jnp.sum(values * a[None, :], axis=1), values[:, :R]
+
+        victims, gram = jax.vmap(of_kernel)(jnp.arange(rows.shape[0]), rows, coefficients)
+        return state._replace(victims=victims, gram=gram)
+
+
+def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array:
+    """The largest φ in [0, 1] with (φ d)² + 2 φ d (1 - φ μ) + excess <= 0, for excess <= 0."""
+    a, b = d**2 - 2 * d * mu, 2 * d
+    root = jnp.sqrt(jnp.maximum(b**2 - 4 * a * excess, 0.0))
+    quadratic = (root - b) / (2 * jnp.where(a == 0, 1.0, a))
+    linear = -excess / jnp.where(b == 0, 1.0, b)
+    phi = jnp.where(a == 0, linear, quadratic)
+    return jnp.where(a + b + excess <= 0, 1.0, jnp.clip(phi, 0.0, 1.0))
+
+
+@pytree.dataclass
+class Replace(Eviction):
+    """The new one takes the place of the one it makes up for best.
+
+    With τ y the coefficient that is proposed, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y
+    where it takes the place of x_r. The loss on the example is then the same whichever goes, and
+    what f loses is a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)). The place with the least goes, the
+    first one among equals.
+    """
+
+    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+        """Compare all."""
+        a, k = view.coefficients, view.kernel
+        itself = jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
+        lost = a**2 * (view.own - k * (k / itself))
+        lost = jnp.where((view.order < EMPTY) & ~jnp.isnan(lost), lost, jnp.inf)
+        least = jnp.min(lost, axis=1, keepdims=True)
+        place = jnp.min(jnp.where(lost <= least, view.order, EMPTY), axis=1)
+        goes = (view.order == place[:, None]) & view.full[:, None]
+        made_up = jnp.sum(jnp.where(goes, a * (k / itself), 0.0), axis=1)
+        coefficient = view.coefficient + made_up
+        inserted = view.learned & jnp.isfinite(coefficient)
+        return Choice(inserted, coefficient, place, a), state
+
+
+class ProjectState(NamedTuple):
+    """State of :class:`Project`.
+
+    Attributes:
+      inverse: of the Gram matrix of the supports, by place (P, B, B).
+      slot: where the supports are, by place (P, B), int32.
+    """
+
+    inverse: jax.Array
+    slot: jax.Array
+
+
+@pytree.dataclass
+class Project(Eviction):
+    """The new one is projected onto the others where the budget is full, or where it is close.
+
+    With d = K⁻¹ k, k = (k(x_j, x))_j, the squared distance from their span is δ = k(x, x) - k·d.
+    Where δ <= threshold or the budget is full, the coefficients grow by c d; else the new one is
+    taken in. δ below k(x, x) times the cube root of the dtype's precision (.005 in float32, 6e-6
+    in float64) counts as 0: rounding of the inverse grows like 1/δ², and with smaller ones the
+    coefficients of wide kernels are lost to it.
+
+    Args:
+      threshold: of δ, at least 0.
+    """
+
+    threshold: Any = pytree.nonnegative(0.0)
+
+    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> ProjectState:
+        """No support."""
+        slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
+        return ProjectState(
+            jnp.zeros((num_kernels, budget, budget), dtype),
+            jnp.array(slot),
+        )
+
+    def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
+        """Insert, or project."""
+        number, full = view.number, view.full
+        taken = jnp.arange(view.budget)[None, :] < number[:, None]
+        k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
+        d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
+        apart = view.itself - jnp.sum(k * d, axis=1)
+        floor = view.itself * float(jnp.finfo(k.dtype).eps) ** (1 / 3)
+        close = apart <= jnp.maximum(jnp.asarray(self.threshold, k.dtype), floor)
+        inserted = view.learned & ~full & ~close
+        projected = jnp.where(view.learned & ~inserted, view.coefficient, 0.0)
+        place = jnp.clip(view.order, 0, view.budget - 1)
+        of_slots = jnp.take_along_axis(projected[:, None] * d, place, axis=1)
+        coefficients = view.coefficients + jnp.where(view.order < EMPTY, of_slots, 0.0)
+
+        def grown(inverse: jax.Array) -> jax.Array:
+            """The inverse with the new one in: a bordered matrix."""
+            here = (jnp.arange(view.budget)[None, :] == number[:, None]).astype(k.dtype)
+            border = here - d
+            share = jnp.where(inserted, 1.0 / jnp.where(inserted, apart, 1.0), 0.0)
+            return inverse + share[:, None, None] * border[:, :, None] * border[:, None, :]
+
+        inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
+        new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
+        state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
+        # where the budget is full nothing is inserted, so that none goes
+        return Choice(inserted, view.coefficient, number, coefficients), state
+
+    def settle(
+        self, state: ProjectState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
+    ) -> ProjectState:
+        """Slots are places again."""
+        places = jnp.arange(state.slot.shape[1], dtype=jnp.int32)
+        return state._replace(slot=jnp.broadcast_to(places, state.slot.shape))

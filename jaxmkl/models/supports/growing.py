@@ -1,0 +1,222 @@
+"""Stores without a budget: what they share, and the one with coefficients for all kernels."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel, Scaled, scaled
+from jaxmkl.models.supports.protocol import (
+    Proposal,
+    Store,
+    encode_recent,
+    keep_rows,
+    period_field,
+)
+from jaxmkl.models.supports.tiles import dense_sums
+
+__all__ = ["BlockCodes", "DenseSupport", "GrowingState", "GrowingStore"]
+
+
+class BlockCodes(NamedTuple):
+    """What a block's examples are to the support; leading axis B.
+
+    Attributes:
+      settled: sums (B, P) over the settled supports.
+      recent: the kernels (B, P, R) against the period's examples, as the store wants them.
+      own: values k_p(x, x), (B, P).
+      rows: the examples (B, D).
+      round: their rounds (B,), int32.
+    """
+
+    settled: Scaled
+    recent: jax.Array
+    own: jax.Array
+    rows: jax.Array
+    round: jax.Array
+
+
+class GrowingState(NamedTuple):
+    """State of a store without a budget.
+
+    Attributes:
+      rows: settled supports (C + R, D).
+      coefficients: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`.
+      used: number of settled supports, int32.
+      scale: what settled coefficients are still to be multiplied by (P,): 1 after a period's end.
+      recent_rows: the period's examples so far (R, D).
+      recent: their coefficients (P, R).
+      number: supports of each kernel (P,), int32.
+      overflow: examples that were not taken in for want of room, int32.
+    """
+
+    rows: jax.Array
+    coefficients: Any
+    used: jax.Array
+    scale: jax.Array
+    recent_rows: jax.Array
+    recent: jax.Array
+    number: jax.Array
+    overflow: jax.Array
+
+
+class GrowingStore(Store):
+    """A store without a budget; how coefficients are kept is what subclasses add."""
+
+    capacity: int
+    tile: int
+
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
+        """Room for the coefficients of so many rows."""
+        pytree.abstract(self, "_no_coefficients")
+
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
+        """Sums (P, B) over the settled supports, not scaled."""
+        pytree.abstract(self, "_settled_sums")
+
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> Any:
+        """The coefficients, scaled, with those of the rows in ``order`` that are ``used`` (R,)."""
+        pytree.abstract(self, "_settle")
+
+    def _length(self, capacity: int) -> int:
+        """Rows to be kept for a capacity: what a period adds is written whole."""
+        return -(-(capacity + self.period) // self.tile) * self.tile
+
+    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> GrowingState:
+        """No support at all."""
+        P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
+        return GrowingState(
+            rows=jnp.zeros((L, num_inputs), dtype),
+            coefficients=self._no_coefficients(P, L, dtype),
+            used=jnp.zeros((), jnp.int32),
+            scale=jnp.ones((P,), dtype),
+            recent_rows=jnp.zeros((R, num_inputs), dtype),
+            recent=jnp.zeros((P, R), dtype),
+            number=jnp.zeros((P,), jnp.int32),
+            overflow=jnp.zeros((), jnp.int32),
+        )
+
+    def used(self, state: GrowingState) -> jax.Array:
+        """Supports that fill the room, the period's included."""
+        return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)
+
+    def capacity_of(self, state: GrowingState) -> int:
+        """Supports that the state has room for."""
+        return state.rows.shape[-2] - self.period
+
+    def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
+        """The state with room for so many supports, at least."""
+        L = self._length(capacity)
+        if state.rows.shape[-2] >= L:
+            return state
+        larger = self._no_coefficients(state.recent.shape[0], L, state.rows.dtype)
+
+        def placed(larger: jax.Array, array: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_update_slice(larger, array, (0,) * array.ndim)
+
+        return state._replace(
+            rows=jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0))),
+            coefficients=jax.tree.map(placed, larger, state.coefficients),
+        )
+
+    def encode(
+        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> BlockCodes:
+        """What the examples X (B, D) are to the supports."""
+        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
+        sums = jax.tree.map(jnp.transpose, self._settled_sums(state, kernels, rows))
+        return BlockCodes(sums, codes, own, rows, rounds)
+
+    def learn(
+        self,
+        state: GrowingState,
+        kernels: Kernel,
+        code: BlockCodes,
+        worked: Any,
+        proposal: Proposal,
+    ) -> GrowingState:
+        """Take the example in where it is proposed."""
+        room = self.used(state) < self.capacity_of(state)
+        learned = proposal.learned & room
+        recent, scale = state.recent, state.scale
+        if proposal.decay is not None:
+            # of the settled ones a number is kept: their sums are known for the whole block
+            recent, scale = recent * proposal.decay[:, None], scale * proposal.decay
+        here = jnp.arange(self.period) == code.round % self.period
+        new = learned[:, None] & here[None, :]
+        lost = jnp.any(proposal.learned) & ~room
+        return state._replace(
+            recent=jnp.where(new, proposal.coefficient[:, None], recent),
+            scale=scale,
+            number=state.number + learned.astype(jnp.int32),
+            overflow=state.overflow + lost.astype(jnp.int32),
+        )
+
+    def close(
+        self,
+        state: GrowingState,
+        kernels: Kernel,
+        codes: BlockCodes,
+        round: jax.Array,
+        decays: bool,
+    ) -> GrowingState:
+        """Keep the block's rows; at the end of a period settle those that became supports."""
+        recent_rows = keep_rows(state.recent_rows, codes, round)
+        settle = round % self.period == 0
+        becomes = jnp.any(state.recent != 0, axis=0) & settle
+        # those that became supports come first, in their order; all R are written, zeros behind
+        order = jnp.argsort(~becomes, stable=True)
+        used = becomes[order]
+        rows = jnp.where(used[:, None], recent_rows[order], 0.0)
+        scale = jnp.where(settle, state.scale, 1.0) if decays else None
+        return state._replace(
+            rows=jax.lax.dynamic_update_slice_in_dim(state.rows, rows, state.used, 0),
+            coefficients=self._settle(state, order, used, scale),
+            used=state.used + jnp.sum(used, dtype=jnp.int32),
+            scale=jnp.where(settle, 1.0, state.scale) if decays else state.scale,
+            recent_rows=jnp.where(settle, 0.0, recent_rows),
+            recent=jnp.where(settle, 0.0, state.recent),
+        )
+
+
+@pytree.dataclass
+class DenseSupport(GrowingStore):
+    """Supports shared by all kernels, coefficients (P, C).
+
+    Args:
+      capacity: supports there is room for (static). Drivers enlarge it before a stream; inside a
+        caller's own ``jit`` an example that finds no room is not learned, and counted.
+      tile: supports that a block meets at a time (static).
+      period: rounds after which new supports are settled, a power of two (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
+    """
+
+    capacity: int = pytree.count(1024)
+    tile: int = pytree.count(512)
+    period: int = period_field(128)
+
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> jax.Array:
+        return jnp.zeros((num_kernels, length), dtype)
+
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
+        return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
+
+    def values(
+        self, state: GrowingState, kernels: Kernel, code: BlockCodes
+    ) -> tuple[jax.Array, tuple]:
+        """Values f (P,) of an example."""
+        settled = Scaled(state.scale * code.settled.mantissa, code.settled.exponent)
+        recent = scaled.unpacked(code.recent, kernels.exponential)
+        return recent.weighted_sum(state.recent, settled).value(), ()
+
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> jax.Array:
+        new = jnp.where(used[None, :], state.recent[:, order], 0.0)
+        old = state.coefficients if scale is None else state.coefficients * scale[:, None]
+        return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)

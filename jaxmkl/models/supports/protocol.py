@@ -1,0 +1,166 @@
+"""What every store of support vectors answers to, and what stores share of a period.
+
+A learner goes through a block of B examples so:
+
+    codes = store.encode(state, kernels, X, round)           once, by matrix products
+    for each example:
+        f, worked = store.values(state, kernels, code)       code: one row of codes
+        state = store.learn(state, kernels, code, worked, proposal)
+    state = store.close(state, kernels, codes, round, decays)
+
+Shapes: B block, D inputs, P kernels, R rounds of a period.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel, pairwise_products, scaled
+
+__all__ = ["Proposal", "Store", "encode_recent", "keep_rows", "period_field"]
+
+
+class Proposal(NamedTuple):
+    """What a round's example is to do to the models.
+
+    A round that only fills up a block comes with ``learned`` all False and ``decay`` all 1, and
+    leaves every bit as it was.
+
+    Attributes:
+      learned: whether kernel p takes the example in, boolean (P,).
+      coefficient: with which coefficient (P,).
+      decay: what all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel
+        does not take part; or None for 1.
+      draw: uniform random numbers (P,) for a store that is ``random``, or None.
+    """
+
+    learned: jax.Array
+    coefficient: jax.Array
+    decay: jax.Array | None = None
+    draw: jax.Array | None = None
+
+
+class Store:
+    """Where the support vectors of P kernels are kept; base of all stores.
+
+    A subclass is a frozen dataclass (:func:`jaxmkl.pytree.dataclass`). Its state is a pytree with
+    at least the fields ``number``, supports of each kernel (P,), and ``overflow``, how many
+    examples were not taken in for want of room, both int32.
+
+    Attributes:
+      period: R, rounds after which new supports are settled: a power of two, and so is the size
+        of blocks, which is at most R and aligned with the rounds.
+      random: whether ``learn`` needs random numbers.
+    """
+
+    period: int
+    random: bool = False
+
+    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
+        """A state without supports."""
+        pytree.abstract(self, "init")
+
+    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Any:
+        """What a block is to the supports.
+
+        Args:
+          state: at the block's start, or amid it: examples that have had their turn are not
+            looked at again.
+          kernels: P of them.
+          X: the examples (B, D), all finite.
+          round: examples seen before, int32; those of the block lie in round // B * B + (0 ... B).
+
+        Returns:
+          Codes, a pytree with leading axis B. ``codes.own`` are the values k_p(x, x) (B, P),
+          ``codes.rows`` the examples (B, D) and ``codes.round`` their rounds (B,).
+        """
+        pytree.abstract(self, "encode")
+
+    def values(self, state: Any, kernels: Kernel, code: Any) -> tuple[jax.Array, Any]:
+        """Values f (P,) of one example by its code, and what ``learn`` can use again."""
+        pytree.abstract(self, "values")
+
+    def learn(
+        self, state: Any, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
+    ) -> Any:
+        """The state with one example taken in, where it is proposed.
+
+        Args:
+          state: as ``values`` met it.
+          kernels: P of them.
+          code: of the example.
+          worked: what ``values`` worked out.
+          proposal: what is to be done.
+        """
+        pytree.abstract(self, "learn")
+
+    def close(
+        self, state: Any, kernels: Kernel, codes: Any, round: jax.Array, decays: bool
+    ) -> Any:
+        """The state after a block; at the end of a period, with its supports settled.
+
+        Args:
+          state: after the block's examples.
+          kernels: P of them.
+          codes: of the block.
+          round: examples seen now, int32.
+          decays: whether proposals ever come with a decay (static).
+        """
+        pytree.abstract(self, "close")
+
+    def used(self, state: Any) -> jax.Array:
+        """Supports that fill the room, int32; 0 where there always is some."""
+        return jnp.zeros((), jnp.int32)
+
+    def capacity_of(self, state: Any) -> int | None:
+        """Supports that the state has room for; None where there always is some."""
+        return None
+
+    def enlarged(self, state: Any, capacity: int) -> Any:
+        """The state with room for so many supports, at least."""
+        return state
+
+
+def _as_period(owner: Any, name: str, value: Any) -> int:
+    good = isinstance(value, int) and 1 <= value <= 4096 and value & (value - 1) == 0
+    pytree.require(good, owner, name, value, "a power of two up to 4096")
+    return value
+
+
+def period_field(default: int) -> Any:
+    """Declare a period: blocks have to divide it."""
+    return pytree.static(default, _as_period)
+
+
+# --- the period's own examples -------------------------------------------------------------------
+
+
+def encode_recent(
+    kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Codes (B, P, R) against the period's rows, k(x, x) (B, P), the rows (B, D), rounds (B,).
+
+    ``recent`` (R, D) are the period's rows so far. Of a block that is met in its midst, the rows
+    of rounds that are over come from there.
+    """
+    R, B = recent.shape[0], X.shape[0]
+    # the place in the period of the block's first row
+    start = round // B * B % R
+    rows = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(recent), X, start, 0)
+    over = jnp.arange(R) < round % R
+    rows = jnp.where(over[:, None], recent, rows)
+    own = jax.lax.dynamic_slice_in_dim(rows, start, B, 0)
+    marks = kernels.exponential
+    codes = scaled.finite(kernels.codes(pairwise_products(own, rows)), marks)
+    itself = scaled.plain(scaled.finite(kernels.diagonal_codes(own), marks), marks)
+    rounds = round // B * B + jnp.arange(B, dtype=jnp.int32)
+    return jnp.moveaxis(codes, 0, 1), itself.T, own, rounds
+
+
+def keep_rows(recent: jax.Array, codes: Any, round: jax.Array) -> jax.Array:
+    """The period's rows (R, D) after a block of which the rounds below ``round`` are over."""
+    seen = jnp.where((codes.round < round)[:, None], codes.rows, 0.0)
+    start = codes.round[0] % recent.shape[0]
+    return jax.lax.dynamic_update_slice_in_dim(recent, seen, start, 0)

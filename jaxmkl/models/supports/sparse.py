@@ -1,0 +1,84 @@
+"""A store without a budget that keeps coefficients one by one."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import Kernel, Scaled, scaled
+from jaxmkl.models.supports.growing import BlockCodes, GrowingState, GrowingStore
+from jaxmkl.models.supports.protocol import period_field
+from jaxmkl.models.supports.tiles import Entries, entry_sums
+
+__all__ = ["SparseSupport"]
+
+
+@pytree.dataclass
+class SparseSupport(GrowingStore):
+    """Entries (row, kernel, coefficient): their number is the cost, whatever kernel they are of.
+
+    Values smaller than the dtype's smallest number are zero here.
+
+    Args:
+      capacity: rows there is room for, as for :class:`DenseSupport` (static).
+      tile: entries that a block meets at a time (static).
+      period: rounds after which new supports are settled, a power of two (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
+    """
+
+    capacity: int = pytree.count(1024)
+    tile: int = pytree.count(512)
+    period: int = period_field(64)
+
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:
+        E = (num_kernels * length,)
+        return Entries(
+            jnp.zeros(E, jnp.int32),
+            jnp.zeros(E, jnp.int32),
+            jnp.zeros(E, dtype),
+            jnp.zeros((), jnp.int32),
+        )
+
+    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
+        return Scaled(entry_sums(self.tile, kernels, X, state.rows, state.coefficients), None)
+
+    def encode(
+        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> BlockCodes:
+        """What the examples X (B, D) are to the supports; of the period's, plain values."""
+        codes = super().encode(state, kernels, X, round)
+        return codes._replace(recent=scaled.plain(codes.recent, kernels.exponential, axis=1))
+
+    def values(
+        self, state: GrowingState, kernels: Kernel, code: BlockCodes
+    ) -> tuple[jax.Array, tuple]:
+        """Values f (P,) of an example."""
+        recent = jnp.sum(state.recent * code.recent, axis=1)
+        return state.scale * code.settled.mantissa + recent, ()
+
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
+    ) -> Entries:
+        entries, recent = state.coefficients, state.recent.T[order]
+        R, P = recent.shape
+        becomes = ((recent != 0) & used[:, None]).ravel()
+        number = jnp.sum(becomes, dtype=jnp.int32)
+        # where each of the new entries is found, in order
+        place = jnp.where(becomes, jnp.cumsum(becomes, dtype=jnp.int32) - 1, R * P)
+        found = jnp.zeros((R * P,), jnp.int32)
+        found = found.at[place].set(jnp.arange(R * P, dtype=jnp.int32), mode="drop")
+        new = jnp.arange(R * P) < number
+        row = jnp.where(new, state.used + found // P, 0)
+        kernel = jnp.where(new, found % P, 0)
+        coefficient = jnp.where(new, recent.ravel()[found], 0.0)
+        old = entries.coefficient if scale is None else entries.coefficient * scale[entries.kernel]
+        write = jax.lax.dynamic_update_slice_in_dim
+        return Entries(
+            write(entries.row, row, entries.used, 0),
+            write(entries.kernel, kernel, entries.used, 0),
+            write(old, coefficient, entries.used, 0),
+            entries.used + number,
+        )

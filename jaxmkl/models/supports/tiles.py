@@ -1,0 +1,205 @@
+"""Sums of kernels over many supports, a tile at a time, and their derivatives.
+
+The loops turn as often as there are tiles in use, which is a value and no shape. JAX cannot
+differentiate such a loop backwards, so each of the two sums says its own derivative: another loop
+over the same tiles, which computes a tile's kernel values again instead of keeping them all.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
+
+__all__ = ["Entries", "column_values", "dense_sums", "entry_sums"]
+
+
+def _tile(array: jax.Array, i: jax.Array, size: int, axis: int) -> jax.Array:
+    return jax.lax.dynamic_slice_in_dim(array, i * size, size, axis)
+
+
+# --- all kernels on the same rows ----------------------------------------------------------------
+
+
+def _by_family(
+    kernels: Kernel, products: Products, coefficients: jax.Array
+) -> list[tuple[Scaled, jax.Array]]:
+    """Of each family its values (p, B, n), as numbers m exp(-u), and its coefficients (p, n)."""
+    found, start = [], 0
+    for family in kernels.families:
+        end, marks = start + family.num_kernels, family.exponential
+        codes = scaled.finite(family.codes(products), marks)
+        found.append((scaled.unpacked(codes, marks), coefficients[start:end]))
+        start = end
+    return found
+
+
+def _tile_exponents(kernels: Kernel, products: Products, coefficients: jax.Array) -> jax.Array:
+    """Smallest exponents (P, B) of a tile's terms."""
+    parts = _by_family(kernels, products, coefficients)
+    return jnp.concatenate([k.smallest_exponent(a[:, None, :] != 0) for k, a in parts])
+
+
+def _tile_sums(
+    kernels: Kernel, products: Products, coefficients: jax.Array, exponent: jax.Array
+) -> jax.Array:
+    """Sums (P, B) of a tile's terms times exp(exponent), for exponents (P, B) that fit."""
+    sums, start = [], 0
+    for k, a in _by_family(kernels, products, coefficients):
+        end = start + len(a)
+        terms = k.times_exp(exponent[start:end, :, None])
+        sums.append(jnp.einsum("pbn,pn->pb", terms, a, precision=jax.lax.Precision.HIGHEST))
+        start = end
+    return jnp.concatenate(sums)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def dense_sums(
+    size: int,
+    kernels: Kernel,
+    X: jax.Array,
+    rows: jax.Array,
+    coefficients: jax.Array,
+    used: jax.Array,
+) -> Scaled:
+    """Sums (P, B) over the first ``used`` of the rows (C, D), in tiles of ``size``.
+
+    Differentiable in reverse mode by everything but ``used``; exponents count as constants.
+
+    Args:
+      size: rows of a tile; it divides C.
+      kernels: P of them.
+      X: examples (B, D).
+      rows: supports (C, D).
+      coefficients: theirs (P, C), zero from ``used`` on.
+      used: how many of them there are, int32.
+    """
+
+    def body(i: jax.Array, sums: Scaled) -> Scaled:
+        products = pairwise_products(X, _tile(rows, i, size, 0))
+        a = _tile(coefficients, i, size, 1)
+        # a term nearer than all before it takes their sum along to its exponent
+        exponent = jnp.minimum(sums.exponent, _tile_exponents(kernels, products, a))
+        value = sums.mantissa * jnp.exp(exponent - sums.exponent)
+        return Scaled(value + _tile_sums(kernels, products, a, exponent), exponent)
+
+    none = scaled.nothing(jnp.zeros((kernels.num_kernels, X.shape[0]), X.dtype))
+    return jax.lax.fori_loop(0, -(-used // size), body, none)
+
+
+def _dense_forward(size: int, *arguments: Any) -> tuple[Scaled, Any]:
+    sums = dense_sums(size, *arguments)
+    return sums, (arguments, sums.exponent)
+
+
+def _dense_backward(size: int, saved: Any, gradient: Scaled) -> tuple:
+    (kernels, X, rows, coefficients, used), exponent = saved
+
+    def body(i: jax.Array, totals: Any) -> Any:
+        of_kernels, of_X, of_rows, of_coefficients = totals
+        tile = _tile(rows, i, size, 0), _tile(coefficients, i, size, 1)
+
+        def of_tile(kernels: Kernel, X: jax.Array, rows: jax.Array, a: jax.Array) -> jax.Array:
+            # by the exponents of the whole sum: then the tiles' parts just add up
+            return _tile_sums(kernels, pairwise_products(X, rows), a, exponent)
+
+        _, pull = jax.vjp(of_tile, kernels, X, *tile)
+        k, x, r, a = pull(gradient.mantissa)
+        add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
+        of_rows = jax.lax.dynamic_update_slice_in_dim(of_rows, r, i * size, 0)
+        of_coefficients = jax.lax.dynamic_update_slice_in_dim(of_coefficients, a, i * size, 1)
+        return *add, of_rows, of_coefficients
+
+    zeros = jax.tree.map(jnp.zeros_like, (kernels, X, rows, coefficients))
+    totals = jax.lax.fori_loop(0, -(-used // size), body, zeros)
+    return *totals, None
+
+
+dense_sums.defvjp(_dense_forward, _dense_backward)
+
+
+# --- one kernel an entry -------------------------------------------------------------------------
+
+
+class Entries(NamedTuple):
+    """Coefficients one by one.
+
+    Attributes:
+      row: which row (E,), int32.
+      kernel: of which kernel (E,), int32.
+      coefficient: how much (E,).
+      used: number of entries in use, int32.
+    """
+
+    row: jax.Array
+    kernel: jax.Array
+    coefficient: jax.Array
+    used: jax.Array
+
+
+def column_values(kernels: Kernel, products: Products, index: jax.Array) -> jax.Array:
+    """Bounded kernel values (n, m), column j of the kernel ``index[j]``."""
+    codes = kernels.column_codes(products, index)
+    if all(kernels.exponential):
+        return jnp.exp(-codes)
+    marks = jnp.asarray(kernels.exponential)[index][None, :]
+    return scaled.plain(jnp.where(marks, codes, scaled.bounded(codes)), marks)
+
+
+def _entry_sums(
+    kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, index: jax.Array
+) -> jax.Array:
+    """Sums (P, B) over entries, one row (n, D), coefficient (n,) and kernel (n,) each."""
+    products = pairwise_products(X, rows, used_once=True)
+    values = column_values(kernels, products, index) * coefficients[None, :]
+    # each entry is added to its kernel's sum by a matrix product: faster than a scatter
+    which = jax.nn.one_hot(index, kernels.num_kernels, dtype=values.dtype, axis=0)
+    return jnp.dot(which, values.T, precision=jax.lax.Precision.HIGHEST)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def entry_sums(
+    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, entries: Entries
+) -> jax.Array:
+    """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
+
+    Differentiable in reverse mode by everything but the entries' integers.
+    """
+
+    def body(i: jax.Array, sums: jax.Array) -> jax.Array:
+        row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
+        return sums + _entry_sums(kernels, X, rows[row], a, kernel)
+
+    zero = jnp.zeros((kernels.num_kernels, X.shape[0]), X.dtype)
+    return jax.lax.fori_loop(0, -(-entries.used // size), body, zero)
+
+
+def _entries_forward(size: int, *arguments: Any) -> tuple[jax.Array, Any]:
+    return entry_sums(size, *arguments), arguments
+
+
+def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
+    kernels, X, rows, entries = saved
+
+    def body(i: jax.Array, totals: Any) -> Any:
+        of_kernels, of_X, of_rows, of_coefficients = totals
+        row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
+
+        def of_tile(kernels: Kernel, X: jax.Array, rows: jax.Array, a: jax.Array) -> jax.Array:
+            return _entry_sums(kernels, X, rows, a, kernel)
+
+        _, pull = jax.vjp(of_tile, kernels, X, rows[row], a)
+        k, x, r, a = pull(gradient)
+        add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
+        of_coefficients = jax.lax.dynamic_update_slice_in_dim(of_coefficients, a, i * size, 0)
+        # a row may have entries of several kernels
+        return *add, of_rows.at[row].add(r), of_coefficients
+
+    zeros = jax.tree.map(jnp.zeros_like, (kernels, X, rows, entries.coefficient))
+    *totals, a = jax.lax.fori_loop(0, -(-entries.used // size), body, zeros)
+    return *totals, Entries(None, None, a, None)  # type: ignore[arg-type]
+
+
+entry_sums.defvjp(_entries_forward, _entries_backward)

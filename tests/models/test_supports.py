@@ -1,0 +1,278 @@
+"""Stores of support vectors: sums in tiles and their derivatives, blocks, room, bad arguments."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.models import supports
+from jaxmkl.models.supports import BudgetSupport, DenseSupport, Proposal, SparseSupport, Store
+from jaxmkl.models.supports.tiles import Entries, dense_sums, entry_sums
+
+GAUSSIANS = jaxmkl.Gaussian((1.0, 2.0))
+
+# --- tiles ---------------------------------------------------------------------------------------
+
+SIZE, USED, LENGTH = 4, 8, 12  # of a tile, of the supports, of the room
+
+
+def mixed(bandwidth, offset):
+    return jaxmkl.KernelDictionary(
+        (
+            jaxmkl.Gaussian(bandwidth),
+            jaxmkl.Polynomial((1, 3), offset=offset),
+            jaxmkl.Laplacian(bandwidth[0]),
+            jaxmkl.Cauchy(bandwidth[1]),
+        )
+    )
+
+
+def plain_values(bandwidth, offset, X, rows):
+    """Kernel values (P, B, C) of :func:`mixed`, written out."""
+    squared = jnp.sum((X[:, None, :] - rows[None, :, :]) ** 2, axis=2)
+    inner = jnp.sum(X[:, None, :] * rows[None, :, :], axis=2)
+    return jnp.stack(
+        [
+            jnp.exp(-squared / (2 * bandwidth[0] ** 2)),
+            jnp.exp(-squared / (2 * bandwidth[1] ** 2)),
+            inner + offset,
+            (inner + offset) ** 3,
+            jnp.exp(-jnp.sqrt(squared) / bandwidth[0]),
+            1 / (1 + squared / bandwidth[1] ** 2),
+        ]
+    )
+
+
+def inputs_of_sums():
+    rng = np.random.default_rng(0)
+    bandwidth, offset = jnp.array([0.6, 1.7]), jnp.array(0.5)
+    X, rows = jnp.asarray(rng.normal(size=(5, 3))), jnp.asarray(rng.normal(size=(LENGTH, 3)))
+    weight = jnp.asarray(rng.normal(size=(6, 5)))
+    coefficients = jnp.asarray(rng.normal(size=(6, LENGTH)))
+    return weight, (bandwidth, offset, X, rows, coefficients)
+
+
+def compare_with_gradients(ours, plain, arguments):
+    """The same value, and the same gradient by every argument."""
+    by = tuple(range(len(arguments)))
+    value, gradients = jax.jit(jax.value_and_grad(ours, argnums=by))(*arguments)
+    wanted, wanted_gradients = jax.jit(jax.value_and_grad(plain, argnums=by))(*arguments)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    for one, other in zip(gradients, wanted_gradients, strict=True):
+        assert np.any(np.asarray(other) != 0)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_sums_over_rows_and_their_gradients(x64):
+    weight, arguments = inputs_of_sums()
+
+    def ours(bandwidth, offset, X, rows, coefficients):
+        kernels = mixed(bandwidth, offset)
+        sums = dense_sums(SIZE, kernels, X, rows, coefficients, jnp.asarray(USED))
+        assert sums.mantissa.shape == (6, 5)
+        exponent = jax.lax.stop_gradient(sums.exponent)
+        return jnp.sum(weight * sums.mantissa * jnp.exp(-exponent))
+
+    def plain(bandwidth, offset, X, rows, coefficients):
+        K = plain_values(bandwidth, offset, X, rows[:USED])
+        return jnp.sum(weight * jnp.sum(K * coefficients[:, None, :USED], axis=2))
+
+    compare_with_gradients(ours, plain, arguments)
+
+
+def test_sums_over_entries_and_their_gradients(x64):
+    weight, (bandwidth, offset, X, rows, coefficients) = inputs_of_sums()
+    row = np.array([0, 0, 1, 3, 3, 3, 7, 11, 0, 0, 0, 0])
+    kernel = np.array([1, 2, 0, 0, 4, 5, 3, 2, 0, 0, 0, 0])
+
+    def ours(bandwidth, offset, X, rows, a):
+        entries = Entries(jnp.asarray(row), jnp.asarray(kernel), a, jnp.asarray(USED))
+        sums = entry_sums(SIZE, mixed(bandwidth, offset), X, rows, entries)
+        return jnp.sum(weight * sums)
+
+    def plain(bandwidth, offset, X, rows, a):
+        K = plain_values(bandwidth, offset, X, rows)
+        return sum(
+            a[e] * jnp.sum(weight[kernel[e]] * K[kernel[e], :, row[e]]) for e in range(USED)
+        )
+
+    compare_with_gradients(ours, plain, (bandwidth, offset, X, rows, coefficients[0]))
+
+
+@jax.jit
+def empty_sums(kernels, X, rows, a):
+    nothing = jnp.zeros(8, int)
+    dense = dense_sums(SIZE, kernels, X, rows, a, jnp.asarray(0))
+    entries = Entries(nothing, nothing, a[0, :8], jnp.asarray(0))
+    return dense.value(), entry_sums(SIZE, kernels, X, rows, entries)
+
+
+def test_nothing_stored_sums_to_zero():
+    _, (bandwidth, offset, X, rows, coefficients) = inputs_of_sums()
+    for sums in empty_sums(mixed(bandwidth, offset), X, rows, coefficients):
+        np.testing.assert_array_equal(sums, np.zeros((6, 5)))
+
+
+# --- a run of a store, beside lists of supports --------------------------------------------------
+
+ROUNDS, INPUTS = 40, 2
+
+
+@functools.partial(jax.jit, static_argnames=("block", "decays"))
+def play(store, kernels, X, proposals, present, block, decays):
+    """All rounds in blocks; the last state, values and states of all rounds."""
+    state = store.init(kernels, X.shape[1], X.dtype)
+
+    def of_block(carry, rows):
+        x, proposal, there = rows
+        state, round = carry
+        codes = store.encode(state, kernels, x, round)
+
+        def one(state, row):
+            code, proposal = row
+            f, worked = store.values(state, kernels, code)
+            state = store.learn(state, kernels, code, worked, proposal)
+            return state, (f, state)
+
+        state, told = jax.lax.scan(one, state, (codes, proposal))
+        round = round + jnp.sum(there, dtype=jnp.int32)
+        return (store.close(state, kernels, codes, round, decays), round), told
+
+    def blocks(array):
+        return array.reshape(-1, block, *array.shape[1:])
+
+    rows = jax.tree.map(blocks, (X, proposals, present))
+    (state, _), told = jax.lax.scan(of_block, (state, jnp.zeros((), jnp.int32)), rows)
+    return state, *jax.tree.map(lambda leaf: leaf.reshape(len(X), *leaf.shape[2:]), told)
+
+
+def rounds(P, decays=True, num_present=ROUNDS):
+    rng = np.random.default_rng(5)
+    present = np.arange(ROUNDS) < num_present
+    learned = (rng.random((ROUNDS, P)) < 0.5) & present[:, None]
+    decay = np.where(present[:, None], rng.choice([1.0, 0.7, 0.01], (ROUNDS, P)), 1.0)
+    return (
+        rng.normal(size=(ROUNDS, INPUTS)),
+        present,
+        Proposal(
+            jnp.asarray(learned),
+            jnp.asarray(rng.normal(size=(ROUNDS, P))),
+            jnp.asarray(decay) if decays else None,
+            jnp.asarray(rng.random((ROUNDS, P))),
+        ),
+    )
+
+
+def by_lists(kernels, X, proposals):
+    """Values (T, P) before each round, of all supports that have come."""
+    K = np.asarray(kernels.gram(jnp.asarray(X)))
+    a = np.zeros((K.shape[0], len(X)))
+    proposals = jax.tree.map(np.asarray, proposals)
+    values = []
+    for t in range(len(X)):
+        values.append(np.einsum("pj,pj->p", a, K[:, :, t]))
+        if proposals.decay is not None:
+            a = a * proposals.decay[t][:, None]
+        a[:, t] = np.where(proposals.learned[t], proposals.coefficient[t], 0)
+    return np.array(values)
+
+
+KERNELS = jaxmkl.KernelDictionary((jaxmkl.Gaussian((0.3, 1.0)), jaxmkl.Polynomial(2)))
+STORES = {
+    "dense": DenseSupport(capacity=ROUNDS, tile=8, period=8),
+    "sparse": SparseSupport(capacity=ROUNDS, tile=8, period=8),
+    "budget": BudgetSupport(64, supports.RemoveOldest(), period=8),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("block", [1, 8])
+def test_a_store_is_a_list_of_supports(name, block, x64):
+    X, present, proposals = rounds(KERNELS.num_kernels)
+    arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present
+    state, f, _ = play(*arguments, block=block, decays=True)
+    np.testing.assert_allclose(f, by_lists(KERNELS, X, proposals), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(state.number, np.asarray(proposals.learned).sum(0))
+    assert int(state.overflow) == 0
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_padding_leaves_every_bit(name, x64):
+    """Of the last block of 8, 3 rounds take place."""
+    X, present, proposals = rounds(KERNELS.num_kernels, num_present=35)
+    arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present
+    _, f, states = play(*arguments, block=8, decays=True)
+    wanted = by_lists(KERNELS, X, proposals)
+    np.testing.assert_allclose(f[:35], wanted[:35], rtol=1e-9, atol=1e-12)
+    for leaf in map(np.asarray, jax.tree.leaves(states)):
+        assert {row.tobytes() for row in leaf[35:]} == {leaf[34].tobytes()}
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse"])
+def test_decays_that_leave_nothing(name):
+    """A decay of 0, and thousands of small ones in a period, in single precision."""
+    X, present, proposals = rounds(KERNELS.num_kernels)
+    decay = np.full((ROUNDS, 3), 1e-6, np.float32)
+    decay[20] = 0
+    proposals = jax.tree.map(lambda a: a.astype(np.float32) if a.dtype == float else a, proposals)
+    proposals = proposals._replace(decay=jnp.asarray(decay))
+    X = X.astype(np.float32)
+    arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present
+    _, f, _ = play(*arguments, block=8, decays=True)
+    np.testing.assert_allclose(f, by_lists(KERNELS, X, proposals), rtol=1e-4, atol=1e-6)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", [DenseSupport, SparseSupport])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("capacity", 0),
+        ("capacity", 1.5),
+        ("capacity", None),
+        ("tile", 0),
+        ("tile", "large"),
+        ("period", 0),
+        ("period", 48),
+        ("period", 8192),
+        ("period", 16.0),
+    ],
+)
+def test_bad_arguments_are_named(store, name, given):
+    with pytest.raises(ValueError, match=f"{store.__name__}: {name} must be"):
+        store(**{name: given})
+
+
+@pytest.mark.parametrize("store", [DenseSupport, SparseSupport])
+def test_room(store):
+    """At least the capacity, and what a period adds, in whole tiles; enlarging keeps what is."""
+    one = store(capacity=20, tile=16, period=8)
+    state = one.init(GAUSSIANS, 3, jnp.float32)
+    assert state.rows.shape == (32, 3)
+    assert one.capacity_of(state) == 24
+    assert one.enlarged(state, 24) is state
+    larger = one.enlarged(state._replace(rows=state.rows + 1), 25)
+    assert larger.rows.shape == (48, 3)
+    np.testing.assert_array_equal(larger.rows, np.pad(np.ones((32, 3)), ((0, 16), (0, 0))))
+    assert one.capacity_of(larger) == 40
+
+
+def test_what_finds_no_room_is_counted():
+    X, present, proposals = rounds(2, decays=False)
+    store = DenseSupport(capacity=8, tile=8, period=8)
+    proposals = jax.tree.map(lambda a: a.astype(np.float32) if a.dtype == float else a, proposals)
+    arguments = store, GAUSSIANS, jnp.asarray(X, jnp.float32), proposals, present
+    state, _, _ = play(*arguments, block=8, decays=False)
+    wanted = int(np.asarray(proposals.learned).any(1).sum())
+    assert int(store.used(state)) == store.capacity_of(state) == 8
+    assert int(state.overflow) == wanted - 8
+
+
+def test_a_store_that_lacks_a_method_says_which():
+    with pytest.raises(NotImplementedError, match="MyStore must define the method encode, which"):
+        type("MyStore", (Store,), {})().encode(None, GAUSSIANS, None, None)
