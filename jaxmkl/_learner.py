@@ -171,6 +171,14 @@ class Learner:
         """The state after a block whose codes these were."""
         pytree.abstract(self, "close_block")
 
+    def await_label(self, state: Any, query: jax.Array) -> Any:
+        """The state after a label was asked for (if ``query``) that comes later."""
+        return state
+
+    def receive_label(self, state: Any) -> Any:
+        """The state before a label is learned that may have been waited for."""
+        return state
+
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of a prediction."""
         pytree.abstract(self, "loss_value")
@@ -229,8 +237,22 @@ class Learner:
 
         return jax.vmap(one)(X)
 
+    def ask(self, state: Any, x: jax.Array) -> tuple[Prediction, Any]:
+        """Predict the label of ``x`` (D,), and ask for it where the prediction says so.
+
+        As :meth:`predict` where labels may come late: what counts the labels that are asked for
+        (:func:`jaxmkl.label_budget`) counts this one now, and not again when it comes
+        (:meth:`update`).
+
+        Returns:
+          The prediction, and the state: most learners' is the same.
+        """
+        prediction = self.predict(state, x)
+        return prediction, self.await_label(state, prediction.query)
+
     def _taught(self, state: Any, x: Any, y: Any, asked: bool) -> Any:
         codes, code = self._encoded(state, x)
+        state = self.receive_label(state) if asked else state
         forecast = self.decide(state, code)[1]
         state = self.teach(
             state, code, forecast, self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
@@ -480,11 +502,17 @@ def _floating(owner: Any, dtype: Any) -> np.dtype:
 
 
 def require_learner(owner: Any, learner: Any) -> None:
-    """Raise unless this is a learner."""
+    """Raise unless this is a learner, and one that JAX can see through."""
     text = "a learner, as jaxmkl.raker()"
-    if isinstance(learner, type) or callable(learner):
+    if isinstance(learner, type) or (callable(learner) and not isinstance(learner, Learner)):
         text += " (call it: a class or a factory makes one)"
-    pytree.require(isinstance(learner, Learner), owner, "learner", learner, text)
+    shown = learner if isinstance(learner, type | str) or callable(learner) else type(learner)
+    pytree.require(isinstance(learner, Learner), owner, "learner", shown, text)
+    opaque = [leaf for leaf in jax.tree.leaves(learner) if isinstance(leaf, Learner)]
+    if opaque:
+        name, text = type(opaque[0]).__name__, "a pytree: decorate its class with"
+        wanted = f"{text} jaxmkl.pytree.dataclass"
+        pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
 
 
 def _shapes(tree: Any) -> tuple:

@@ -1,0 +1,15 @@
+"""Learners around learners: online scaling of the inputs, a hard budget on labels.
+
+A wrapper is a learner like any other: it may be scanned, vmapped, differentiated, saved, and
+wrapped again.
+"""
+
+from jaxmkl.wrappers.label_budget import LabelBudget as LabelBudget
+from jaxmkl.wrappers.label_budget import label_budget as label_budget
+from jaxmkl.wrappers.scaled import RunningMoments as RunningMoments
+from jaxmkl.wrappers.scaled import RunningRanks as RunningRanks
+from jaxmkl.wrappers.scaled import Scaled as Scaled
+from jaxmkl.wrappers.scaled import Scaler as Scaler
+from jaxmkl.wrappers.scaled import scaled as scaled
+from jaxmkl.wrappers.wrapper import Wrapper as Wrapper
+from jaxmkl.wrappers.wrapper import WrapperState as WrapperState

@@ -1,0 +1,154 @@
+"""A hard budget on labels, around any learner.
+
+What counts is that a label was asked for, not that it came. In a round where the answer comes at
+once (``step``, a run, ``predict`` and then ``update``) the two are the same. Where answers come
+late, ``predict`` cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
+
+    prediction, state = learner.ask(state, x)       charged at once where prediction.query
+    state = learner.update(state, x, y)             when the answer is there: not charged again
+
+``update`` charges a label for which nobody asked before. One that comes when nothing is left is
+learned from all the same, for it is there; it is counted in ``overdrawn``.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, Output, Prediction
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+
+__all__ = ["LabelBudget", "label_budget"]
+
+MOST = 2.0**31 - 1
+WANTED = "a number of labels from 0 to 2**31 - 1, whole"
+
+
+@pytree.dataclass
+class LabelBudgetState(WrapperState):
+    """State of :class:`LabelBudget`; all counts are int32.
+
+    Attributes:
+      remaining: labels that may still be asked for.
+      outstanding: labels that were asked for (:meth:`~jaxmkl.Learner.ask`) and have not come yet.
+      overdrawn: labels that came though none was left and none outstanding.
+    """
+
+    remaining: jax.Array
+    outstanding: jax.Array
+    overdrawn: jax.Array
+
+
+@pytree.dataclass
+class LabelBudget(Wrapper):
+    """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
+
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
+    budget: Any = pytree.number(minimum=0.0, maximum=MOST, wanted=WANTED)
+
+    def __post_init__(self) -> None:
+        whole = not isinstance(self.budget, float) or self.budget.is_integer()
+        pytree.require(whole, self, "budget", self.budget, WANTED)
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
+        """The learner's state, and the whole budget."""
+        # a Python number is exact; traced, it is a float of JAX's default precision
+        known = isinstance(self.budget, float)
+        return LabelBudgetState(
+            self.learner.init(key, num_inputs, dtype),
+            remaining=jnp.asarray(int(self.budget) if known else self.budget).astype(jnp.int32),
+            outstanding=jnp.zeros((), jnp.int32),
+            overdrawn=jnp.zeros((), jnp.int32),
+        )
+
+    def decide(self, state: LabelBudgetState, code: Any) -> tuple[Prediction, Any]:
+        """Ask if the learner wants the label and one is left."""
+        prediction, forecast = self.learner.decide(state.inner, code)
+        return prediction._replace(query=prediction.query & (state.remaining > 0)), forecast
+
+    def teach(
+        self,
+        state: LabelBudgetState,
+        code: Any,
+        forecast: Any,
+        y: jax.Array,
+        asked: jax.Array,
+        present: jax.Array,
+    ) -> LabelBudgetState:
+        """Learn, and count the label."""
+        spent, left = asked & present, state.remaining > 0
+        return state.replace(
+            inner=self.learner.teach(state.inner, code, forecast, y, asked, present),
+            remaining=state.remaining - (spent & left).astype(jnp.int32),
+            overdrawn=state.overdrawn + (spent & ~left).astype(jnp.int32),
+        )
+
+    def await_label(self, state: LabelBudgetState, query: jax.Array) -> LabelBudgetState:
+        """Charge what is asked for now and answered later."""
+        number = query.astype(jnp.int32)
+        return state.replace(
+            inner=self.learner.await_label(state.inner, query),
+            remaining=state.remaining - number,
+            outstanding=state.outstanding + number,
+        )
+
+    def receive_label(self, state: LabelBudgetState) -> LabelBudgetState:
+        """Give back what was charged for this label, which :meth:`teach` charges now."""
+        number = (state.outstanding > 0).astype(jnp.int32)
+        return state.replace(
+            inner=self.learner.receive_label(state.inner),
+            remaining=state.remaining + number,
+            outstanding=state.outstanding - number,
+        )
+
+    def round(
+        self, state: LabelBudgetState, examples: Any, most: Any = None
+    ) -> tuple[LabelBudgetState, Output]:
+        """One round of a learner that has rounds of many examples, :meth:`jaxmkl.MultiTask.round`.
+
+        Where more labels are wanted than are left, the first tasks get them.
+
+        Args:
+          state: the state.
+          examples: as the learner inside takes them.
+          most: how many labels may be asked for in this round; None for all that are left.
+
+        Raises:
+          ValueError: for a learner inside without such rounds.
+        """
+        play = getattr(self.learner, "round", None)
+        wanted = "a learner with rounds, as jaxmkl.multitask(...)"
+        pytree.require(callable(play), self, "learner", self.learner, wanted)
+        most = state.remaining if most is None else jnp.minimum(most, state.remaining)
+        inner, output = play(state.inner, examples, most)  # type: ignore[misc]
+        spent = jnp.sum(output.queried, dtype=jnp.int32)
+        return state.replace(inner=inner, remaining=state.remaining - spent), output
+
+
+def label_budget(learner: Learner, budget: Any) -> LabelBudget:
+    """Stop asking for labels after ``budget`` of them.
+
+    A learner that wants every label gets the first ones; one that asks when unsure makes them
+    last longer. Predictions go on. Where answers come late, ask by :meth:`~jaxmkl.Learner.ask`,
+    which counts at once:
+
+        prediction, state = learner.ask(state, x)
+
+    Args:
+      learner: any learner.
+      budget: the number of labels, at least 0.
+
+    Raises:
+      ValueError: for what is no learner, or no whole number of at least 0.
+
+    >>> import jax, jaxmkl
+    >>> learner = label_budget(jaxmkl.raker(), 10)
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> X = jax.random.normal(jax.random.key(1), (300, 2))
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
+    >>> int(outputs.queried.sum()), int(state.remaining)
+    (10, 0)
+    """
+    return LabelBudget(learner, budget)

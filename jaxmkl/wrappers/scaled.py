@@ -1,0 +1,258 @@
+"""Online scaling of inputs: each example is scaled by what the stream has shown so far.
+
+A scaler is a part that stands before a learner (:func:`scaled`). ``observe`` sees one input vector
+and returns what would change in its state, and the scaled vector; ``accept`` makes the change. So
+a block can be scaled ahead of the learner, which then takes each change over as it was computed.
+Labels play no part.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, Prediction, usable_rows
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+
+__all__ = ["RunningMoments", "RunningRanks", "Scaled", "Scaler", "scaled"]
+
+
+class Scaler:
+    """Base of online scalers: frozen pytree dataclasses that define these methods."""
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """The state before the first example."""
+        pytree.abstract(self, "init")
+
+    def observe(self, state: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+        """The change that ``x`` (D,) makes, and the scaled ``x``."""
+        pytree.abstract(self, "observe")
+
+    def accept(self, state: Any, change: Any, seen: jax.Array) -> Any:
+        """The state after the change, or the same state unless ``seen``."""
+        pytree.abstract(self, "accept")
+
+
+class RunningMomentsState(NamedTuple):
+    """Count, means (D,) and variances (D,) of the inputs seen."""
+
+    num_seen: jax.Array
+    mean: jax.Array
+    variance: jax.Array
+
+
+@pytree.dataclass
+class RunningMoments(Scaler):
+    """Mean 0 and variance 1 by running moments, the present example included.
+
+        n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n,  z = (x - m)/sqrt(v)
+
+    A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
+
+    References:
+      Welford (1962).
+
+    >>> import jax, jax.numpy as jnp
+    >>> scaler = RunningMoments()
+    >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
+    >>> for x in (1.0, 3.0, 5.0):
+    ...     change, z = scaler.observe(state, jnp.array([x]))
+    ...     state = scaler.accept(state, change, seen=True)
+    >>> float(z[0])
+    1.2247...
+    """
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
+        """Nothing seen."""
+        zeros = jnp.zeros((2, num_inputs), dtype)
+        return RunningMomentsState(jnp.zeros((), jnp.int32), zeros[0], zeros[1])
+
+    def observe(
+        self, state: RunningMomentsState, x: jax.Array
+    ) -> tuple[RunningMomentsState, jax.Array]:
+        """The moments with x in them, and the scaled x."""
+        num_seen = state.num_seen + 1
+        n = num_seen.astype(x.dtype)
+        difference = x - state.mean
+        mean = state.mean + difference / n
+        variance = state.variance + (difference * (x - mean) - state.variance) / n
+        varied = variance > 0
+        scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
+        return RunningMomentsState(num_seen, mean, variance), scaled
+
+    def accept(
+        self, state: RunningMomentsState, change: RunningMomentsState, seen: jax.Array
+    ) -> RunningMomentsState:
+        """The new moments."""
+        return jax.tree.map(lambda new, old: jnp.where(seen, new, old), change, state)
+
+
+class RunningRanksState(NamedTuple):
+    """A uniform sample (C, D) of the inputs so far, their count, and the key of the draws."""
+
+    key: jax.Array
+    num_seen: jax.Array
+    sample: jax.Array
+
+
+@pytree.dataclass
+class RunningRanks(Scaler):
+    """Ranks on a normal scale, by a sketch of each column's quantiles.
+
+    The sketch is a uniform sample of C of the inputs seen so far (reservoir sampling). With L the
+    sampled values below x, Q those equal to it and n the size of the sample,
+
+        u = (L + (Q + 1)/2) / (n + 1),      z = Φ^-1(u)
+
+    taken before x may enter the sample. Monotone in x, deaf to outliers and to any monotone
+    transformation of a column; ties share their middle rank. The rank is off by at most
+    sqrt(log(2/ε) / (2 C)) with probability 1 - ε (Dvoretzky, Kiefer and Wolfowitz).
+
+    Args:
+      capacity: C, an integer of at least 1 (static).
+
+    Raises:
+      ValueError: for another capacity.
+
+    References:
+      Vitter (1985), algorithm R.
+
+    >>> import jax, jax.numpy as jnp
+    >>> scaler = RunningRanks(capacity=4)
+    >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
+    >>> for x in (1.0, 1e9, 10.0):
+    ...     change, z = scaler.observe(state, jnp.array([x]))
+    ...     state = scaler.accept(state, change, seen=True)
+    >>> float(z[0])  # in the middle
+    0.0
+    """
+
+    capacity: int = pytree.count(512)
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningRanksState:
+        """An empty sample."""
+        sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
+        return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
+
+    def observe(
+        self, state: RunningRanksState, x: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        """The place of x in the sample (C for none) with x itself, and the scaled x."""
+        dtype = x.dtype
+        n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
+        # places that are still empty hold infinity: neither below x nor equal to it
+        below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(dtype)
+        equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(dtype)
+        scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
+        key = jax.random.fold_in(state.key, state.num_seen)
+        drawn = jax.random.randint(key, (), 0, state.num_seen + 1, jnp.int32)
+        place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
+        return (place, x), scaled
+
+    def accept(
+        self, state: RunningRanksState, change: tuple[jax.Array, jax.Array], seen: jax.Array
+    ) -> RunningRanksState:
+        """The sample with x in its place."""
+        place, x = change
+        seen = jnp.asarray(seen)
+        sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
+        return RunningRanksState(state.key, state.num_seen + seen.astype(jnp.int32), sample)
+
+
+@pytree.dataclass
+class ScaledState(WrapperState):
+    """State of :class:`Scaled`.
+
+    Attributes:
+      scaler: state of the scaler.
+    """
+
+    scaler: Any
+
+
+class ScaledCode(NamedTuple):
+    """The learner's code of the scaled input, the scaler's change, whether the input is usable."""
+
+    inner: Any
+    change: Any
+    usable: jax.Array
+
+
+@pytree.dataclass
+class Scaled(Wrapper):
+    """A learner that sees its inputs through an online scaler; made by :func:`scaled`."""
+
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
+    scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.RunningMoments()")
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> ScaledState:
+        """The states of the learner and of the scaler."""
+        inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
+        scaler_key = jax.random.fold_in(key, 1)
+        return ScaledState(
+            inner, self.scaler.init(scaler_key, num_inputs, self.learner.dtype(inner))
+        )
+
+    def encode_block(self, state: ScaledState, X: jax.Array) -> ScaledCode:
+        """Scale the rows one after the other, then encode them together."""
+        B = X.shape[0]
+        usable = usable_rows(X)
+        ahead = jnp.arange(B) >= state.round % B
+
+        def one(scaler: Any, row: tuple) -> tuple[Any, tuple]:
+            x, seen = row
+            change, z = self.scaler.observe(scaler, x)
+            return self.scaler.accept(scaler, change, seen), (change, z)
+
+        filled = jnp.where(usable[:, None], X, 0.0)
+        _, (changes, Z) = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
+        n = self.leading_columns
+        Z = jnp.concatenate([filled[:, :n], Z[:, n:]], axis=1) if n else Z
+        # what the learner gets for an unusable row must be refused there too
+        Z = jnp.where(usable[:, None], Z, jnp.nan)
+        return ScaledCode(self.learner.encode_block(state.inner, Z), changes, usable)
+
+    def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, Any]:
+        """As the learner inside."""
+        return self.learner.decide(state.inner, code.inner)
+
+    def teach(
+        self,
+        state: ScaledState,
+        code: ScaledCode,
+        forecast: Any,
+        y: jax.Array,
+        asked: jax.Array,
+        present: jax.Array,
+    ) -> ScaledState:
+        """The learner learns if asked; the scaler sees every usable input."""
+        return ScaledState(
+            self.learner.teach(state.inner, code.inner, forecast, y, asked, present),
+            self.scaler.accept(state.scaler, code.change, code.usable & present),
+        )
+
+    def close_block(self, state: ScaledState, codes: ScaledCode) -> ScaledState:
+        """As the learner inside."""
+        return state.replace(inner=self.learner.close_block(state.inner, codes.inner))
+
+
+def scaled(learner: Learner, scaler: Scaler) -> Scaled:
+    """Let a learner see its inputs through an online scaler, inside the same scan.
+
+    Args:
+      learner: any learner.
+      scaler: :class:`RunningMoments` or :class:`RunningRanks`.
+
+    Raises:
+      ValueError: for what is no learner, or no scaler.
+
+    >>> import jax, jaxmkl
+    >>> learner = scaled(jaxmkl.raker(), jaxmkl.RunningMoments())
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> X = 1e6 + 1e5 * jax.random.normal(jax.random.key(1), (300, 2))
+    >>> state, outputs = jaxmkl.run(learner, state, X, (X[:, 0] - 1e6) / 1e5)
+    >>> bool(outputs.loss[-100:].mean() < outputs.loss[:100].mean())
+    True
+    """
+    return Scaled(learner, scaler)
