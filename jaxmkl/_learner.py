@@ -44,6 +44,7 @@ __all__ = [
     "Prediction",
     "Round",
     "State",
+    "abstract_state",
     "check_state",
     "input_bound",
     "require_learner",
@@ -107,8 +108,8 @@ class Learner:
 
     #: "regression" or "classification".
     task: Any
-    #: Examples per block that are fastest on a CPU.
-    preferred_block_size: Any = 256
+    #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
+    period: Any = None
     #: Columns of X before the inputs that say something else, as the task of an example; they are
     #: not scaled.
     leading_columns: Any = 0
@@ -131,9 +132,17 @@ class Learner:
         """Floating dtype of the state: that of predictions."""
         return jnp.dtype(state.dtype)
 
+    @property
+    def preferred_block_size(self) -> int:
+        """Examples per block that are fastest on a CPU."""
+        return self.period or 256
+
     def fit_block_size(self, block_size: int) -> int:
-        """The largest block size of at most ``block_size`` that the learner can do."""
-        return block_size
+        """The largest of at most ``block_size`` that the learner can do: it divides the period."""
+        if self.period is None:
+            return block_size
+        sizes = range(1, min(block_size, self.period) + 1)
+        return max(size for size in sizes if self.period % size == 0)
 
     def capacity(self, state: Any) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
@@ -186,6 +195,15 @@ class Learner:
     def info(self, state: Any) -> Any:
         """Diagnostics of a state, a NamedTuple."""
         return ()
+
+    def check_inputs(self, X: Any) -> None:
+        """Raise a ``ValueError`` for inputs that make no sense to this learner.
+
+        The drivers call it where they know the values.
+
+        Args:
+          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.SparseRows`.
+        """
 
     # The rest is final.
 
@@ -435,8 +453,16 @@ class Algorithm(Learner):
         X = jnp.where(usable[:, None], X, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
-        of_examples = jax.vmap(jax.random.fold_in)(keys, _fingerprints(X))
-        return Code(self.encode(state, X, keys), jax.vmap(self.query.noise)(of_examples), usable)
+        return Code(self.encode(state, X, keys), self._noise(X, keys), usable)
+
+    def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
+        """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
+        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, _fingerprints(X)))
+
+    def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
+        """The query's state after an example."""
+        after = self.query.update(query, learns)
+        return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
         """The forecast, and by it whether to ask."""
@@ -467,11 +493,7 @@ class Algorithm(Learner):
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=jax.tree.map(
-                lambda new, old: jnp.where(counted, new, old),
-                self.query.update(state.query, learns),
-                state.query,
-            ),
+            query=self._queried(state.query, learns, counted),
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:
@@ -515,11 +537,6 @@ def require_learner(owner: Any, learner: Any) -> None:
         pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
 
 
-def _shapes(tree: Any) -> tuple:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(leaf), jnp.result_type(leaf).name) for leaf in leaves)
-
-
 class _Shaped(NamedTuple):
     """A learner's structure with the shapes of its leaves, by which its states are judged."""
 
@@ -528,15 +545,23 @@ class _Shaped(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def _expected(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> tuple:
+def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         made = jax.tree.unflatten(learner.structure, leaves)
         state = made.init(key, num_inputs, dtype)
         return state if capacity is None else made.enlarged(state, capacity)
 
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves]
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.tree.flatten(jax.eval_shape(start, key, leaves))
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+
+
+def abstract_state(
+    learner: Learner, num_inputs: int, dtype: str, capacity: int | None = None
+) -> Any:
+    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+    leaves, structure = jax.tree.flatten(learner)
+    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
 
 
 def check_state(learner: Learner, state: Any) -> None:
@@ -547,7 +572,8 @@ def check_state(learner: Learner, state: Any) -> None:
     except (AttributeError, IndexError, KeyError, TypeError):
         pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
         raise
-    expected, structure = _expected(_Shaped(*_shapes(learner)), num_inputs, dtype, capacity)
+    like = abstract_state(learner, num_inputs, dtype, capacity)
+    expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
     given = jax.tree.structure(state)
     pytree.require(
@@ -558,3 +584,6 @@ def check_state(learner: Learner, state: Any) -> None:
         same = jnp.shape(leaf) == wanted.shape
         wanted_text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        if jnp.issubdtype(wanted.dtype, jnp.floating):
+            given = jnp.result_type(leaf)
+            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)

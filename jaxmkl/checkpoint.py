@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import pytree
-from jaxmkl.learner import Learner
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, abstract_state, require_learner
 
 __all__ = ["load", "save"]
 
 _FORMAT = "jaxmkl checkpoint"
-_VERSION = 1
+_VERSION = 2
 _HEADER = "header"
 
 # What reading a damaged or foreign file raises: zipfile and NumPy have no error of their own.
@@ -43,13 +43,13 @@ _UNREADABLE = (
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     """A JSON value for part of a learner; arrays go into ``arrays`` under ``name``."""
-    cls = type(value)
-    if pytree.REGISTERED.get(pytree.qualified_name(cls)) is cls:
+    cls = pytree.qualified_name(type(value))
+    if pytree.registered(cls) is not None:  # or an older class of this name, as in a notebook
         fields = {
             f.name: _describe(getattr(value, f.name), arrays, f"{name}.{f.name}")
             for f in dataclasses.fields(value)
         }
-        return {"class": pytree.qualified_name(cls), "fields": fields}
+        return {"class": cls, "fields": fields}
     if isinstance(value, tuple | list):
         items = [_describe(item, arrays, f"{name}[{i}]") for i, item in enumerate(value)]
         return {"items": items}
@@ -79,10 +79,10 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     if "items" in description:
         return tuple(_rebuild(item, arrays) for item in description["items"])
     name = description["class"]
-    if name not in pytree.REGISTERED:
+    cls = pytree.registered(name)
+    if cls is None:
         raise ValueError(f"load: the checkpoint holds a {name}, which is not defined; import it")
     fields = {key: _rebuild(item, arrays) for key, item in description["fields"].items()}
-    cls = pytree.REGISTERED[name]
     known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     if known != set(fields):
         raise ValueError(
@@ -106,10 +106,10 @@ def _require_dtype(name: str, dtype: np.dtype) -> None:
         )
 
 
-def _leaves(state: Any) -> tuple[dict[str, jax.Array], Any]:
-    """Leaves of a state by their path, and the tree."""
-    paths, tree = jax.tree_util.tree_flatten_with_path(state)
-    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in paths}, tree
+def _by_name(state: Any) -> dict[str, Any]:
+    """Leaves of a state by their path."""
+    paths = jax.tree.leaves_with_path(state)
+    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in paths}
 
 
 def _is_key(leaf: Any) -> bool:
@@ -127,8 +127,8 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
       state: its state after any number of rounds.
 
     Raises:
-      ValueError: for a learner that holds something else than numbers, strings, arrays, tuples
-        and registered classes.
+      ValueError: for arguments in another order, a state of another learner, or a learner that
+        holds something else than numbers, strings, arrays, tuples and registered classes.
 
     >>> import jax, jaxmkl, pathlib, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
@@ -139,12 +139,21 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     >>> learner.rules
     (OGD(step_sizes=0.01, regularization=0.01),)
     """
+    wanted = "a file's name: the order is save(path, learner, state)"
+    pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
+    require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
-    num_inputs, dtype = learner.num_inputs(state), str(learner.dtype(state))
-    capacity = learner.capacity(state)
-    leaves, _ = _leaves(state)
-    _require_fit("save", learner, num_inputs, dtype, capacity, leaves)
+    try:
+        num_inputs, dtype = int(learner.num_inputs(state)), str(learner.dtype(state))
+        capacity = learner.capacity(state)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        pytree.require(False, "save", "state", type(state), "one of the learner's")
+        raise
+    leaves = _by_name(state)
+    like = _require_fit("save", learner, num_inputs, dtype, capacity, leaves)
+    given, wanted = jax.tree.structure(state), jax.tree.structure(like)
+    pytree.require(given == wanted, "save", "state", type(state), "one of the learner's")
     keys = {}
     for name, leaf in leaves.items():
         if _is_key(leaf):
@@ -213,11 +222,17 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
             f"{header.get('format')!r} of version {header.get('version')!r}"
         )
+    if header["version"] < _VERSION:
+        raise ValueError(
+            f"load: {name} was written by an older version of jaxmkl, whose learners had other "
+            f"parts; make it again (format {header['version']}, read is {_VERSION})"
+        )
     dtype = header["dtype"]
     _require_dtype("the checkpoint", np.dtype(dtype))
     learner = _rebuild(header["learner"], arrays)
-    if like is not None:
-        _require_alike(learner, like)
+    if like is not None and (differences := _differences(learner, like, "learner")):
+        text = "; ".join(differences)
+        raise ValueError(f"load: the checkpoint is not like the learner given: {text}")
     found = {}
     for key in arrays:
         if key in header["keys"]:
@@ -225,27 +240,9 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
         elif key.startswith("state"):
             found[key] = _on_device(key, arrays[key])
-    tree = _require_fit(
-        "load", learner, header["num_inputs"], dtype, header.get("capacity"), found
-    )
-    return learner, jax.tree.unflatten(tree, [found[key] for key in _names(tree)])
-
-
-def _template(
-    learner: Learner, num_inputs: int, dtype: Any, capacity: int | None
-) -> tuple[dict[str, Any], Any]:
-    """Names, shapes and dtypes of the leaves of a learner's state, and the tree."""
-
-    def start(key: Any) -> Any:
-        state = learner.init(key, num_inputs, dtype)
-        return state if capacity is None else learner.enlarged(state, capacity)
-
-    return _leaves(jax.eval_shape(start, _any_key))
-
-
-def _names(tree: Any) -> list[str]:
-    """Names of the leaves of a state in the order of its tree."""
-    return list(_leaves(jax.tree.unflatten(tree, [0] * tree.num_leaves))[0])
+    like = _require_fit("load", learner, header["num_inputs"], dtype, header["capacity"], found)
+    leaves = [found[key] for key in _by_name(like)]
+    return learner, jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def _require_fit(
@@ -256,14 +253,15 @@ def _require_fit(
     capacity: int | None,
     leaves: dict[str, jax.Array],
 ) -> Any:
-    """Raise unless these are the leaves of a state of this learner; return its tree.
+    """Raise unless these are the leaves of a state of this learner; return a tree like it.
 
     The states of many runs, with one or several leading axes in common, are one state, too.
     """
     try:
-        expected, tree = _template(learner, num_inputs, dtype, capacity)
+        like = abstract_state(learner, num_inputs, dtype, capacity)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
+    expected = _by_name(like)
     if set(leaves) != set(expected):
         missing = sorted(set(expected) - set(leaves))
         extra = sorted(set(leaves) - set(expected))
@@ -282,44 +280,33 @@ def _require_fit(
         leading.add(leaf.shape[:cut])
     if len(leading) > 1:
         raise ValueError(f"{action}: the state's leading axes must be the same; got {leading}")
-    return tree
+    return like
 
 
-_any_key = jax.eval_shape(lambda: jax.random.key(0))
+def _differences(here: Any, there: Any, name: str) -> list[str]:
+    """Every place where two learners differ in structure."""
 
+    def differ(what: str, mine: Any, other: Any) -> list[str]:
+        return [f"{what} {mine} in the checkpoint and {other} in like"]
 
-def _require_alike(learner: Learner, like: Learner) -> None:
-    """Raise with every place where two learners differ in structure."""
-    differences: list[str] = []
-
-    def compare(here: Any, there: Any, name: str) -> None:
-        if type(here) is not type(there) and not (_numeric(here) and _numeric(there)):
-            differences.append(f"{name} is {here!r} in the checkpoint and {there!r} in like")
-        elif dataclasses.is_dataclass(here):
-            for field in dataclasses.fields(here):
-                mine, other = getattr(here, field.name), getattr(there, field.name)
-                if field.metadata.get("static") and mine != other:
-                    text = (
-                        f"{name}.{field.name} is {mine!r} in the checkpoint and {other!r} in like"
-                    )
-                    differences.append(text)
-                elif not field.metadata.get("static"):
-                    compare(mine, other, f"{name}.{field.name}")
-        elif isinstance(here, tuple):
-            if len(here) != len(there):
-                text = f"{name} has {len(here)} parts in the checkpoint and {len(there)} in like"
-                differences.append(text)
-            else:
-                for i, (mine, other) in enumerate(zip(here, there, strict=True)):
-                    compare(mine, other, f"{name}[{i}]")
-        elif _numeric(here) and jnp.shape(here) != jnp.shape(there):
-            text = f"{jnp.shape(here)} in the checkpoint and {jnp.shape(there)} in like"
-            differences.append(f"{name} has shape {text}")
-
-    compare(learner, like, "learner")
-    if differences:
-        text = "; ".join(differences)
-        raise ValueError(f"load: the checkpoint is not like the learner given: {text}")
+    if type(here) is not type(there) and not (_numeric(here) and _numeric(there)):
+        return differ(f"{name} is", repr(here), repr(there))
+    found: list[str] = []
+    if dataclasses.is_dataclass(here):
+        for field in dataclasses.fields(here):
+            mine, other = getattr(here, field.name), getattr(there, field.name)
+            if not field.metadata.get("static"):
+                found += _differences(mine, other, f"{name}.{field.name}")
+            elif mine != other:
+                found += differ(f"{name}.{field.name} is", repr(mine), repr(other))
+    elif isinstance(here, tuple):
+        if len(here) != len(there):
+            return differ(f"{name} has", f"{len(here)} parts", f"{len(there)}")
+        for i, (mine, other) in enumerate(zip(here, there, strict=True)):
+            found += _differences(mine, other, f"{name}[{i}]")
+    elif _numeric(here) and jnp.shape(here) != jnp.shape(there):
+        return differ(f"{name} has shape", jnp.shape(here), jnp.shape(there))
+    return found
 
 
 def _numeric(value: Any) -> bool:

@@ -139,7 +139,8 @@ def hindsight_losses(
     condition would be squared.
 
     Args:
-      learner: a learner on random features, such as :func:`jaxmkl.raker`.
+      learner: a learner on random features, such as :func:`jaxmkl.raker`; of several banks of
+        models the first.
       state: one state of it, for its frequencies (P, F, D).
       X: (T, D), T >= 1. Rows that are not finite, in X or y, are left out, as the learner does.
       y: (T,) numbers; -1 and +1 for classes.
@@ -158,18 +159,20 @@ def hindsight_losses(
     >>> bool((losses < 1e-3).all())
     True
     """
-    if not callable(getattr(learner, "features", None)) or not hasattr(state, "frequencies"):
+    composed = hasattr(learner, "models") and hasattr(state, "models")
+    bank, drawn = (learner.models[0], state.models[0]) if composed else (learner, state)
+    if not callable(getattr(bank, "features", None)) or not hasattr(drawn, "frequencies"):
         raise ValueError(
             "hindsight_losses: learner must be one on random features, with a state of its own; "
             f"got {type(learner).__name__} and {type(state).__name__}"
         )
+    frequencies = drawn.frequencies
     penalty = pytree.as_leaf("hindsight_losses", "regularization", regularization, minimum=0.0)
     X, y = np.asarray(X), np.asarray(y)
-    num_inputs = state.frequencies.shape[-1]
-    if state.frequencies.ndim != 3 or X.ndim != 2 or X.shape[1] != num_inputs:
+    if frequencies.ndim != 3 or X.ndim != 2 or X.shape[1] != frequencies.shape[-1]:
         raise ValueError(
             "hindsight_losses: frequencies (P, F, D) of one state and X (T, D) wanted; got "
-            f"{state.frequencies.shape} and {X.shape}"
+            f"{frequencies.shape} and {X.shape}"
         )
     y = y[:, 0] if y.shape == (len(X), 1) else y
     if y.shape != (len(X),) or y.dtype.kind not in "biuf":
@@ -180,8 +183,8 @@ def hindsight_losses(
     factor: np.ndarray | None = None  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1)
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        block = jnp.asarray(X[rows], state.frequencies.dtype)
-        z = learner.features(learner.kernels, state.frequencies, block)
+        block = jnp.asarray(X[rows], frequencies.dtype)
+        z = bank.features(bank.kernels, frequencies, block)
         features = np.asarray(z, np.float64).swapaxes(0, 1)
         targets = y[rows].astype(np.float64)
         valid = np.isfinite(features).all(axis=(0, 2)) & np.isfinite(targets)
@@ -189,9 +192,8 @@ def hindsight_losses(
         table = np.concatenate([features, column], axis=2)[:, valid]
         if not valid.any():
             continue
-        if factor is not None:
-            table = np.concatenate([factor, table], axis=1)
-        factor = np.asarray(np.linalg.qr(table, mode="r"))
+        before = () if factor is None else (factor,)
+        factor = np.asarray(np.linalg.qr(np.concatenate([*before, table], axis=1), mode="r"))
     if factor is None:
         raise ValueError("hindsight_losses: X and y must hold a finite example; got none")
     # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.

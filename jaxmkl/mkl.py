@@ -148,21 +148,10 @@ class MKL(Algorithm):
         return sum(bank.num_models for bank in self.models)
 
     @property
-    def _period(self) -> int | None:
+    def period(self) -> int | None:  # type: ignore[override]
+        """The largest number that divides the banks' periods, if they have any."""
         periods = [bank.period for bank in self.models if bank.period is not None]
         return int(np.gcd.reduce(periods)) if periods else None
-
-    @property
-    def preferred_block_size(self) -> int:  # type: ignore[override]
-        """Examples per block that are fastest on a CPU."""
-        return self._period or 256
-
-    def fit_block_size(self, block_size: int) -> int:
-        """The largest divisor of the banks' periods of at most ``block_size``, if they have any."""
-        if self._period is None:
-            return block_size
-        sizes = range(1, min(block_size, self._period) + 1)
-        return max(size for size in sizes if self._period % size == 0)
 
     def begin(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any

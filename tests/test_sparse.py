@@ -20,6 +20,8 @@ from hypothesis.extra import numpy as hnp
 import jaxmkl
 from jaxmkl.tables import _entries, read
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 LEARNERS = {
@@ -29,7 +31,7 @@ LEARNERS = {
         jaxmkl.expert_mkl(KERNELS, num_features=4), jaxmkl.RunningRanks(capacity=5)
     ),
 }
-LEARNER = LEARNERS["amkl_aks"]
+LEARNER = LEARNERS["raker"]
 
 
 @functools.cache
@@ -84,7 +86,7 @@ def blocks(rows):
 @given(
     hnp.arrays(
         np.float32,
-        hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6),
+        st.sampled_from([(1, 1), (1, 4), (5, 3)]),
         elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0, 1e-3]),
     )
 )

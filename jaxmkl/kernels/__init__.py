@@ -32,9 +32,15 @@ from jaxmkl.kernels.kernel import Kernel as Kernel
 from jaxmkl.kernels.kernel import Multiple as Multiple
 from jaxmkl.kernels.kernel import Product as Product
 from jaxmkl.kernels.kernel import Sum as Sum
+from jaxmkl.kernels.optimizers import InverseTime as InverseTime
+from jaxmkl.kernels.optimizers import Optax as Optax
+from jaxmkl.kernels.optimizers import Optimizer as Optimizer
 from jaxmkl.kernels.products import Products as Products
 from jaxmkl.kernels.products import pairwise_products as pairwise_products
 from jaxmkl.kernels.scaled import Scaled as Scaled
+from jaxmkl.kernels.spaces import GaussianWidths as GaussianWidths
+from jaxmkl.kernels.spaces import KernelBox as KernelBox
+from jaxmkl.kernels.spaces import KernelSpace as KernelSpace
 from jaxmkl.kernels.stationary import Cauchy as Cauchy
 from jaxmkl.kernels.stationary import Gaussian as Gaussian
 from jaxmkl.kernels.stationary import Laplacian as Laplacian

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 
-__all__ = ["Scaled", "bounded", "nothing", "plain", "unpacked"]
+__all__ = ["Scaled", "bounded", "finite", "nothing", "of_codes", "plain", "unpacked"]
 
 # exp(-u) is zero in double precision above this.
 _VANISHED = 745.13
@@ -94,6 +94,13 @@ class Scaled:
             value = value + start.mantissa * jnp.exp(exponent - start.exponent)
         return Scaled(value, exponent)
 
+    def plain(self) -> jax.Array:
+        """Plain numbers; what is too small becomes 0."""
+        if self.exponent is None:
+            return self.mantissa
+        decaying = jnp.exp(-self.exponent)
+        return decaying if self.mantissa is None else self.mantissa * decaying
+
     def value(self) -> jax.Array:
         """Plain numbers; what is too small becomes the smallest number of its sign."""
         if self.exponent is None:
@@ -122,6 +129,13 @@ def _along(exponential: tuple[bool, ...], ndim: int, axis: int) -> np.ndarray:
     shape = [1] * ndim
     shape[axis] = len(exponential)
     return np.array(exponential).reshape(shape)
+
+
+def of_codes(codes: jax.Array, exponential: bool) -> Scaled:
+    """Codes of one kernel as finite numbers m exp(-u)."""
+    return (
+        Scaled(None, jnp.minimum(codes, _NOTHING)) if exponential else Scaled(bounded(codes), None)
+    )
 
 
 def unpacked(codes: jax.Array, exponential: tuple[bool, ...], axis: int = 0) -> Scaled:

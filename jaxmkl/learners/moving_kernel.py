@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import pytree
-from jaxmkl.kernel_space import KernelSpace, Optimizer, moved
+from jaxmkl.kernels import KernelSpace, Optimizer
+from jaxmkl.kernels.optimizers import moved
 from jaxmkl.learner import Learner
 from jaxmkl.losses import LOSSES
 

@@ -17,17 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import pytree
-from jaxmkl.kernel_space import (
-    GaussianWidths,
-    InverseTime,
-    KernelSpace,
-    Optimizer,
-    as_optimizer,
-    draw_start,
-    finite_codes,
-    hypothesis,
-    kernel_values,
-)
+from jaxmkl.kernels import GaussianWidths, InverseTime, KernelSpace, Optimizer, Scaled
+from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.learner import Prediction, usable_rows
 from jaxmkl.learners.moving_kernel import MovingKernel
 from jaxmkl.losses import LOSSES
@@ -116,7 +107,7 @@ class OwnKernels(MovingKernel):
         """
         num_inputs, dtype = self.checked_start(num_inputs, dtype)
         M = self.budget
-        coordinates = draw_start(self.space, jax.random.fold_in(key, 1), num_inputs, dtype)
+        coordinates = self.space.draw_start(jax.random.fold_in(key, 1), num_inputs, dtype)
 
         def repeated(leaf: jax.Array) -> jax.Array:
             return jnp.tile(leaf[None], (M,) + (1,) * leaf.ndim)
@@ -139,13 +130,14 @@ class OwnKernels(MovingKernel):
         usable = usable_rows(X)
         return OwnKernelsCode(jnp.where(usable[:, None], X, 0.0), usable)
 
-    def _code(self, coordinates: Any, x: jax.Array, row: jax.Array) -> jax.Array:
-        """The code of one centre (D,)."""
-        return finite_codes(self.space, self.space.codes(coordinates, x, row[None, :])[0])
+    def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
+        """The kernel of one centre (D,)."""
+        values = self.space.values(coordinates, x, row[None, :])
+        return jax.tree.map(lambda leaf: leaf[0], values)
 
     def _value(self, state: OwnKernelsState, x: jax.Array) -> jax.Array:
-        codes = jax.vmap(self._code, in_axes=(0, None, 0))(state.own, x, state.rows)
-        return hypothesis(self.space, codes, state.weights)
+        values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, x, state.rows)
+        return values.weighted_sum(state.weights).value()
 
     def decide(self, state: OwnKernelsState, code: OwnKernelsCode) -> Prediction:
         """The hypothesis' value; every label is wanted."""
@@ -174,8 +166,8 @@ class OwnKernels(MovingKernel):
 
         def output(coordinates: Any) -> jax.Array:
             """The newest centre's part of the hypothesis at x, by its kernel."""
-            kernel = kernel_values(self.space, self._code(coordinates, x, state.rows[newest]))
-            return state.weights[newest] * kernel
+            kernel = self._kernel(coordinates, x, state.rows[newest])
+            return state.weights[newest] * kernel.plain()
 
         of_newest = jax.tree.map(lambda leaf: leaf[newest], state.own)
         coordinates, optimizer = self._descended(state, slope, output, of_newest)

@@ -29,18 +29,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import pytree, support
-from jaxmkl.kernel_space import (
-    GaussianWidths,
-    InverseTime,
-    KernelSpace,
-    Optimizer,
-    as_optimizer,
-    draw_start,
-    finite_codes,
-    hypothesis,
-    kernel_values,
-)
+from jaxmkl import pytree
+from jaxmkl.kernels import GaussianWidths, InverseTime, KernelSpace, Optimizer, Scaled
+from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.learner import Prediction, usable_rows
 from jaxmkl.learners.moving_kernel import MovingKernel
 from jaxmkl.losses import LOSSES
@@ -152,7 +143,7 @@ class HypothesisSketch(MovingKernel):
         """
         num_inputs, dtype = self.checked_start(num_inputs, dtype)
         B = self.budget
-        coordinates = draw_start(self.space, jax.random.fold_in(key, 1), num_inputs, dtype)
+        coordinates = self.space.draw_start(jax.random.fold_in(key, 1), num_inputs, dtype)
         return HypothesisSketchState(
             key=jax.random.fold_in(key, 0),
             round=jnp.zeros((), jnp.int32),
@@ -181,14 +172,10 @@ class HypothesisSketch(MovingKernel):
             jnp.where(usable[:, None], X, 0.0), jax.vmap(uniform)(rounds), usable
         )
 
-    def _kernel_codes(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> jax.Array:
-        """Codes (n,) of the kernel, none of them infinite."""
-        return finite_codes(self.space, self.space.codes(coordinates, x, rows))
-
     def decide(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Prediction:
         """The hypothesis' value; every label is wanted."""
-        codes = self._kernel_codes(state.coordinates, code.x, state.rows)
-        f = hypothesis(self.space, codes, state.weights)
+        values = self.space.values(state.coordinates, code.x, state.rows)
+        f = values.weighted_sum(state.weights).value()
         return Prediction(jnp.where(code.usable, f, jnp.nan), code.usable)
 
     def learn(
@@ -205,15 +192,15 @@ class HypothesisSketch(MovingKernel):
         y = jnp.where(active, y, 0.0)
         x, w, B = code.x, state.weights, self.budget
         places = jnp.arange(B, dtype=jnp.int32)
-        codes = self._kernel_codes(state.coordinates, x, state.rows)
-        f = hypothesis(self.space, codes, w)
+        values = self.space.values(state.coordinates, x, state.rows)
+        f = values.weighted_sum(w).value()
         slope = LOSSES[self.loss].slope(f, y)
         fresh = -jnp.asarray(self.step_size, w.dtype) * slope
         wanted = active & (slope != 0) & jnp.isfinite(fresh)
         full = state.number >= B
 
-        drawn = draw_places(self.space, codes, places < state.number, code.uniform)
-        alpha, share = self._projection(state, x, codes, drawn)
+        drawn = draw_places(values, places < state.number, code.uniform)
+        alpha, share = self._projection(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         changed = wanted & (replaces | ~full)
         here = changed & (places == jnp.where(full, self._victim(state), state.number))
@@ -223,9 +210,10 @@ class HypothesisSketch(MovingKernel):
 
         def output(coordinates: Any) -> jax.Array:
             """The new hypothesis at x, by its kernel; its new point is x."""
-            own = self._kernel_codes(coordinates, x, x[None, :])
-            of_rows = self._kernel_codes(coordinates, x, state.rows)
-            return hypothesis(self.space, jnp.where(here, own, of_rows), w)
+            own = self.space.values(coordinates, x, x[None, :])
+            of_rows = self.space.values(coordinates, x, state.rows)
+            values = jax.tree.map(lambda a, b: jnp.where(here, a, b), own, of_rows)
+            return values.weighted_sum(w).value()
 
         coordinates, optimizer = self._descended(state, slope, output, state.coordinates)
 
@@ -246,18 +234,17 @@ class HypothesisSketch(MovingKernel):
         )
 
     def _projection(
-        self, state: HypothesisSketchState, x: jax.Array, codes: jax.Array, drawn: jax.Array
+        self, state: HypothesisSketchState, x: jax.Array, values: Scaled, drawn: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
-        among = jax.vmap(lambda row: self._kernel_codes(state.coordinates, row, rows))(rows)
-        own = self._kernel_codes(state.coordinates, x, x[None, :])
-        of_drawn = kernel_values(self.space, codes[drawn])
-        cutoff = _CUTOFF[codes.dtype.itemsize]
-        inverse = jnp.linalg.pinv(kernel_values(self.space, among), rtol=cutoff, hermitian=True)
+        among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
+        own = self.space.values(state.coordinates, x, x[None, :])
+        of_drawn = jax.tree.map(lambda leaf: leaf[drawn], values).plain()
+        inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
-        itself = kernel_values(self.space, own)[0]
+        itself = own.plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
@@ -277,21 +264,16 @@ class HypothesisSketch(MovingKernel):
         )
 
 
-def draw_places(
-    space: KernelSpace, codes: jax.Array, taken: jax.Array, uniform: jax.Array
-) -> jax.Array:
+def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
     The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
     the values left are all 0, it is the same for all that are left.
     """
-    places, drawn = jnp.arange(codes.shape[0]), []
-    codes = jax.lax.stop_gradient(codes)
+    places, drawn = jnp.arange(taken.shape[0]), []
+    values = jax.lax.stop_gradient(values)
     for u in uniform:
-        p = codes
-        if space.exponential[0]:
-            nearest = jnp.min(jnp.where(taken, codes, jnp.inf))
-            p = support.relative(jnp.minimum(nearest, jnp.max(codes)), codes)
+        p = values.times_exp(values.smallest_exponent(taken))
         p = jnp.where(taken, jnp.maximum(p, 0.0), 0.0)
         p = jnp.where(jnp.any(p > 0), p, taken.astype(p.dtype))
         total = jnp.cumsum(p)

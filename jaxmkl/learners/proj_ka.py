@@ -22,41 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import pytree
-from jaxmkl.kernels import Kernel, KernelDictionary, Products
+from jaxmkl.kernels import Kernel, KernelDictionary
 from jaxmkl.learner import Prediction
 from jaxmkl.learners.support_mkl import SupportMKL, projectron, selection_kernels
 from jaxmkl.learners.wrappers import Wrapper
 from jaxmkl.support import DenseSupport, GrowingState, Proposal
 
 __all__ = ["Aligned", "proj_ka"]
-
-
-@pytree.dataclass
-class Squared(Kernel):
-    """The squares k_p(x, x')² of kernels."""
-
-    kernels: Any
-
-    @property
-    def num_kernels(self) -> int:
-        """P."""
-        return self.kernels.num_kernels
-
-    @property
-    def exponential(self) -> tuple[bool, ...]:
-        """As of the kernels."""
-        return self.kernels.exponential
-
-    @property
-    def families(self) -> tuple[Kernel, ...]:
-        """Squares of the families."""
-        return tuple(Squared(family) for family in self.kernels.families)
-
-    def codes(self, products: Products) -> jax.Array:
-        """2 u of exp(-u), the square of a value."""
-        codes = self.kernels.codes(products)
-        decays = np.array(self.exponential)[:, None, None]
-        return jnp.where(decays, 2.0 * codes, codes**2)
 
 
 class AlignedState(NamedTuple):
@@ -131,7 +103,8 @@ class Aligned(Wrapper):
     @property
     def _kernels(self) -> KernelDictionary:
         """The kernels, and their squares."""
-        return KernelDictionary((self.learner.kernels, Squared(self.learner.kernels)))
+        kernels = self.learner.kernels
+        return KernelDictionary((kernels, kernels * kernels))
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> AlignedState:
         """The learner's state, and no pairs."""

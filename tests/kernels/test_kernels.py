@@ -1,16 +1,19 @@
 """Kernel matrices against SciPy and scikit-learn in float64, and what a kernel matrix must be."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import support_mkl as oracle
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
 import jaxmkl
+from jaxmkl import pytree
+from jaxmkl.kernels import DotProduct, Stationary
 
 BANDWIDTHS = np.array([0.3, 1.0, 4.0])
 
@@ -41,6 +44,27 @@ KERNELS = {
 SHIFT_INVARIANT = ["Gaussian", "Laplacian", "Cauchy"]
 
 
+# kernels from outside
+
+
+@pytree.dataclass
+class Matern32(Stationary):
+    def profile(self, u):
+        s = jnp.sqrt(3 * u)
+        return (1 + s) * jnp.exp(-s)
+
+
+@pytree.dataclass
+class RationalQuadratic(Stationary):
+    shape: float = 1.0
+
+    def profile(self, u):
+        return (1 + u / (2 * self.shape)) ** -self.shape
+
+
+FAMILIES = [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy, Matern32]
+
+
 def everything():
     return jaxmkl.KernelDictionary(tuple(make() for make, _ in KERNELS.values()))
 
@@ -55,13 +79,12 @@ def gram(dictionary, X, Y):
 
 
 @given(
-    n=st.sampled_from([1, 4, 7]),
-    m=st.sampled_from([1, 5]),
-    d=st.sampled_from([1, 3, 10]),
+    shape=st.sampled_from([(7, 5, 3), (1, 5, 10), (4, 1, 1)]),
     seed=st.integers(0, 2**31 - 1),
     shift=st.sampled_from([0.0, 2.0, -30.0]),
 )
-def test_dictionary_agrees_with_the_usual_formulas(n, m, d, seed, shift):
+def test_dictionary_agrees_with_the_usual_formulas(shape, seed, shift):
+    n, m, d = shape
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(n, d)) + shift, rng.normal(size=(m, d)) + shift
     with jax.enable_x64(True):
@@ -69,15 +92,6 @@ def test_dictionary_agrees_with_the_usual_formulas(n, m, d, seed, shift):
     assert ours.shape == (12, n, m)
     assert ours.dtype == np.float64
     np.testing.assert_allclose(ours, reference(X, Y), rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_one_kernel_in_a_dictionary(name, x64):
-    make, of = KERNELS[name]
-    rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
-    ours = np.asarray(jaxmkl.KernelDictionary((make(),)).gram(X, Y))
-    np.testing.assert_allclose(ours, np.stack(of(X, Y)), rtol=1e-12, atol=1e-13)
 
 
 def test_laplacian_is_isotropic():
@@ -92,7 +106,7 @@ def test_laplacian_is_isotropic():
 def test_matrices_are_symmetric_and_positive_semidefinite(stretch, x64):
     X = stretch * np.random.default_rng(2).normal(size=(30, 4))
     X = np.concatenate([X, X[:3], X[:3] + 1e-9 * stretch])  # with repeated and near points
-    for matrix in np.asarray(everything().gram(X, X)):
+    for matrix in np.asarray(gram(everything(), X, X)):
         np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
         eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
         assert eigenvalues[0] >= -1e-10 * eigenvalues[-1]
@@ -138,36 +152,44 @@ def test_narrow_kernels_on_raw_data_in_single_precision(num_inputs):
     np.testing.assert_allclose(ours, exact, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", SHIFT_INVARIANT)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradients_are_finite_where_points_coincide(name, dtype):
+def test_gradients_are_finite_where_points_coincide(dtype):
     with jax.enable_x64(dtype is np.float64):
         X = jnp.asarray(np.random.default_rng(4).normal(size=(5, 3)), dtype)
+        widths = (BANDWIDTHS, np.ones((2, 3)))
 
-        def total(kernel, X, Y):
-            return jaxmkl.KernelDictionary((kernel,)).gram(X, Y).sum()
+        @jax.jit
+        @functools.partial(jax.grad, argnums=(0, 1, 2))
+        def gradients(kernels, X, Y):
+            return sum(kernel.gram(X, Y).sum() for kernel in kernels)
 
-        gradients = jax.grad(total, argnums=(0, 1, 2))(KERNELS[name][0](), X, X)
-    for leaf in jax.tree.leaves(gradients):
+        kernels = [make(b) for make in FAMILIES for b in widths]
+        leaves = jax.tree.leaves(gradients(kernels, X, X))
+    for leaf in leaves:
         assert np.isfinite(np.asarray(leaf)).all()
 
 
-@pytest.mark.parametrize("name", SHIFT_INVARIANT)
-def test_gradients_agree_with_differences(name, x64):
-    family = getattr(jaxmkl, name)
+def test_gradients_agree_with_differences(x64):
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    weight = rng.normal(size=(3, 5, 4))
+    weight = rng.normal(size=(6 * len(FAMILIES), 5, 4))
 
-    def total(bandwidth):
-        return (weight * jaxmkl.KernelDictionary((family(bandwidth),)).gram(X, Y)).sum()
+    @jax.jit
+    def total(bandwidths):
+        several, each = bandwidths
+        kernels = [make(b) for make in FAMILIES for b in (several, each)]
+        return (weight * jaxmkl.KernelDictionary(kernels).gram(X, Y)).sum()
 
-    gradient = np.asarray(jax.grad(total)(jnp.asarray(BANDWIDTHS)))
+    start = np.concatenate([BANDWIDTHS, rng.uniform(0.5, 2, size=9)])
+
+    def of_numbers(numbers):
+        return total((numbers[:3], numbers[3:].reshape(3, 3)))
+
+    gradient = np.asarray(jax.grad(of_numbers)(jnp.asarray(start)))
     h = 1e-6
-    for i in range(3):
-        step = h * np.eye(3)[i]
-        difference = (total(BANDWIDTHS + step) - total(BANDWIDTHS - step)) / (2 * h)
-        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-8)
+    for i, step in enumerate(h * np.eye(len(start))):
+        difference = (of_numbers(start + step) - of_numbers(start - step)) / (2 * h)
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-7)
 
 
 def test_another_bandwidth_is_not_another_trace():
@@ -272,28 +294,163 @@ def test_gradients_of_distances_are_those_of_the_plain_form(num_inputs, near, x6
     def plain(X, Y):
         return jnp.sum(weight * jnp.sum((X[:, None, :] - Y[None, :, :]) ** 2, axis=2) ** 2)
 
-    gradients = jax.grad(ours, argnums=(0, 1))(X, Y)
-    for one, other in zip(gradients, jax.grad(plain, argnums=(0, 1))(X, Y), strict=True):
+    gradients = jax.jit(jax.grad(ours, argnums=(0, 1)))(X, Y)
+    plainly = jax.jit(jax.grad(plain, argnums=(0, 1)))(X, Y)
+    for one, other in zip(gradients, plainly, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*KERNELS, "all"])
-def test_codes_by_column_are_picked_from_all_codes(name, x64):
-    kernel = everything() if name == "all" else KERNELS[name][0]()
+def test_codes_by_column_are_picked_from_all_codes(x64):
+    kernel = jaxmkl.KernelDictionary(
+        (
+            everything(),
+            Matern32(BANDWIDTHS),
+            jaxmkl.Gaussian([[0.5, 1.0, 2.0], [2.0, 1.0, 0.3]]),
+            jaxmkl.Gaussian(BANDWIDTHS) * jaxmkl.Laplacian(1.0),
+        )
+    )
     P = kernel.num_kernels
     rng = np.random.default_rng(7)
     index = rng.permutation(np.concatenate([np.arange(P), rng.integers(0, P, size=5)]))
     X, Y = rng.normal(size=(4, 3)), rng.normal(size=(P + 5, 3))
-    products = jaxmkl.kernels.pairwise_products(X, Y)
-    codes = np.asarray(kernel.codes(products))
+
+    @jax.jit
+    def both(kernel, X, Y, index):
+        products = jaxmkl.kernels.pairwise_products(X, Y)
+        itself = kernel.diagonal_codes(X), kernel.codes(jaxmkl.kernels.pairwise_products(X, X))
+        return kernel.codes(products), kernel.column_codes(products, index), itself
+
+    codes, picked, (diagonal, all_pairs) = map(
+        jax.tree.map, [np.asarray] * 3, both(kernel, X, Y, index)
+    )
     assert codes.shape == (P, 4, P + 5)
-    picked = np.asarray(kernel.column_codes(products, jnp.asarray(index)))
     np.testing.assert_allclose(picked, codes[index, :, np.arange(P + 5)].T, rtol=1e-14)
+    np.testing.assert_allclose(diagonal, np.einsum("pii->pi", all_pairs), rtol=1e-12, atol=1e-12)
     # codes are exponents or values
-    values = np.exp(-codes) if all(kernel.exponential) else codes
-    if name != "all":
-        np.testing.assert_allclose(kernel.gram(X, Y), values, rtol=1e-12)
-    assert len(kernel.exponential) == P
+    marks = np.array(kernel.exponential)[:, None, None]
+    values = np.where(marks, np.exp(-np.where(marks, codes, 0)), codes)
+    np.testing.assert_allclose(gram(kernel, X, Y), values, rtol=1e-12)
+
+
+# --- kernels from outside ------------------------------------------------------------------------
+
+
+def matern(X, Y, b):
+    s = np.sqrt(3) * cdist(X, Y) / b
+    return (1 + s) * np.exp(-s)
+
+
+def test_a_kernel_from_outside_takes_a_list(x64):
+    rng = np.random.default_rng(11)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    ours = gram(Matern32([0.3, 1.0]), X, Y)
+    np.testing.assert_allclose(ours, [matern(X, Y, b) for b in (0.3, 1.0)], rtol=1e-12)
+    with pytest.raises(ValueError, match="Matern32: bandwidth must be a positive finite number"):
+        Matern32([0.3, -1.0])
+
+
+def test_a_bandwidth_for_each_input(x64):
+    rng = np.random.default_rng(12)
+    b = rng.uniform(0.3, 2, size=(2, 40))
+    X, Y = rng.normal(size=(6, 40)), rng.normal(size=(4, 40))
+    for D in (3, 40):
+        ours = gram(Matern32(b[:, :D]), X[:, :D], Y[:, :D])
+        wanted = [matern(X[:, :D] / w, Y[:, :D] / w, 1.0) for w in b[:, :D]]
+        np.testing.assert_allclose(ours, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "shape"),
+    [([1.0, 2.0, 0.5], [0.5, 1.0, 3.0]), (2.0, 0.7), (1.5, [0.5, 1.0, 3.0])],
+)
+def test_a_second_stacked_parameter(bandwidth, shape, x64):
+    """As many rows as kernels: a parameter (P,) goes with the kernels, not with the rows."""
+    X = np.random.default_rng(13).normal(size=(3, 2))
+    kernel = RationalQuadratic(bandwidth, shape)
+    pairs = np.broadcast_arrays(np.atleast_1d(bandwidth), np.atleast_1d(shape))
+    d = cdist(X, X, "sqeuclidean")
+    wanted = [(1 + d / (2 * a * b**2)) ** -a for b, a in zip(*pairs, strict=True)]
+    assert kernel.num_kernels == len(wanted)
+    np.testing.assert_allclose(gram(kernel, X, X), wanted, rtol=1e-12)
+    index = jnp.asarray([0, 0, len(wanted) - 1])
+    columns = kernel.column_codes(jaxmkl.kernels.pairwise_products(X, X), index)
+    np.testing.assert_allclose(columns, np.array(wanted)[index, :, np.arange(3)].T, rtol=1e-12)
+
+
+def test_parameters_that_do_not_go_together_are_named():
+    with pytest.raises(ValueError, match=r"shape must be a number or one for each of the 3"):
+        RationalQuadratic([1.0, 2.0, 3.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"shape must be a number or one for each of the 2"):
+        RationalQuadratic(1.0, np.ones((2, 2)))
+
+
+def test_a_kernel_that_lacks_its_method_says_which():
+    @pytree.dataclass
+    class Nothing(DotProduct):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Nothing must define the method profile"):
+        Nothing().gram(np.ones((2, 2)))
+
+
+# --- operators -----------------------------------------------------------------------------------
+
+
+def test_sums_and_products_of_kernels(x64):
+    rng = np.random.default_rng(14)
+    X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    K = reference(X, Y)
+    k, other = everything(), Matern32(0.7)
+
+    @jax.jit
+    def grams(k, other, X, Y):
+        combined = k + other, k * other, 0.5 * k, k * np.float64(3.0), k * k * k
+        return [one.gram(X, Y) for one in combined]
+
+    m = matern(X, Y, 0.7)
+    for ours, wanted in zip(
+        grams(k, other, X, Y), (K + m, K * m, K / 2, 3 * K, K**3), strict=True
+    ):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-10, atol=1e-11)
+
+
+def test_products_of_exponentials_keep_their_exponents():
+    far = np.full((1, 1), 30.0, np.float32)
+    products = jaxmkl.kernels.pairwise_products(jnp.asarray(far), jnp.zeros((1, 1)))
+    k = jaxmkl.Gaussian([1.0, 2.0])
+    square = 2.0 * (k * k)
+    assert square.exponential == (True, True)
+    wanted = 2 * k.codes(products) - np.log(2)
+    np.testing.assert_allclose(square.codes(products), wanted, rtol=1e-6)
+    both = jaxmkl.KernelDictionary((k, jaxmkl.Linear()))
+    assert [one.num_kernels for one in (both * both).families] == [2, 1]
+    assert (both * both).exponential == (True, True, False)
+
+
+def test_bad_combinations_are_named():
+    two, three = jaxmkl.Gaussian([1.0, 2.0]), jaxmkl.Gaussian([1.0, 2.0, 3.0])
+    for make, name in (
+        (lambda: two + three, "Sum: kernels"),
+        (lambda: two * three, "Product: kernels"),
+        (lambda: -1.0 * two, "Multiple: factor"),
+        (lambda: "2" * two, "Multiple: factor"),
+        (lambda: np.ones(3) * two, "Multiple: factor"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            make()
+    with pytest.raises(TypeError):
+        two + 1.0
+
+
+def test_features_of_a_bandwidth_for_each_input(x64):
+    features = jaxmkl.FourierFeatures(1000, scale="mean")
+    kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian([[0.5, 2.0]]), jaxmkl.Laplacian(1.5)))
+    X = np.random.default_rng(15).normal(size=(5, 2))
+    frequencies = features.init(jax.random.key(0), kernels, 2)
+    z = np.asarray(jax.jit(features)(kernels, frequencies, jnp.asarray(X)))
+    np.testing.assert_allclose(np.einsum("npf,mpf->pnm", z, z), gram(kernels, X, X), atol=0.12)
+    with pytest.raises(ValueError, match="shift-invariant"):
+        jaxmkl.raker(Matern32(1.0))
 
 
 # --- sums and alignment --------------------------------------------------------------------------
@@ -307,37 +464,16 @@ def test_a_weighted_sum_is_the_sum_of_its_kernels(x64):
     one = jaxmkl.WeightedSum(everything(), weights)
     assert one.num_kernels == 1
     wanted = np.einsum("p,pnm->nm", weights, reference(X, Y))
-    np.testing.assert_allclose(one.gram(X, Y), wanted[None], rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(gram(one, X, Y), wanted[None], rtol=1e-10, atol=1e-11)
     products = jaxmkl.kernels.pairwise_products(X, Y)
     column = one.column_codes(products, jnp.zeros(4, jnp.int32))
     np.testing.assert_allclose(column, wanted, rtol=1e-10, atol=1e-11)
     # in a dictionary beside another
     both = jaxmkl.KernelDictionary((jaxmkl.Gaussian(0.5), one))
-    np.testing.assert_allclose(both.gram(X, Y)[1], wanted, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(gram(both, X, Y)[1], wanted, rtol=1e-10, atol=1e-11)
 
 
-def test_a_learner_with_a_weighted_sum_agrees_with_the_oracle(x64):
-    """A perceptron of w1 k1 + w2 k2 beside one of k1."""
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(150, 3))
-    y = np.where(X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=150) > 0, 1.0, -1.0)
-    parts = [oracle.gaussian(0.5), oracle.gaussian(2.0)]
-
-    def mixture(rows, x):
-        return 0.3 * parts[0](rows, x) + 0.7 * parts[1](rows, x)
-
-    plain = oracle.SupportMKL([mixture, parts[0]])
-    zero = np.zeros(2)
-    wanted = [plain.step(x, label, zero, zero) for x, label in zip(X, y, strict=True)]
-    kernel = jaxmkl.WeightedSum(jaxmkl.Gaussian((0.5, 2.0)), (0.3, 0.7))
-    learner = jaxmkl.omkc_dd(jaxmkl.KernelDictionary((kernel, jaxmkl.Gaussian(0.5))))
-    state = learner.init(jax.random.key(0), 3)
-    state, outputs = jaxmkl.run(learner, state, X, y)
-    np.testing.assert_allclose(outputs.prediction, wanted, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(state.support.number, plain.support)
-
-
-@pytest.mark.parametrize("n", [1, 5, 128, 300])
+@pytest.mark.parametrize("n", [5, 300])
 def test_alignment_agrees_with_the_formula(n, x64):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3))

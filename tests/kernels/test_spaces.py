@@ -15,20 +15,14 @@ from selection_streams import (
     HIGH,
     LOW,
     TWO,
-    begin,
     box,
     numbers_of,
     parameters_of_two,
-    stream,
-    trajectory,
     two_gaussians,
     widths,
 )
 
 import jaxmkl
-from jaxmkl.kernel_space import draw_start, kernel_values
-
-SMALL_PROGRAMS = True
 
 NUM_INPUTS = 3
 
@@ -63,14 +57,14 @@ def test_values_and_derivatives_are_the_oracles(name, x64):
     space, plain, theta_of = SPACES[name]
     rng = np.random.default_rng(0)
     rows, x = rng.normal(size=(4, NUM_INPUTS)), rng.normal(size=NUM_INPUTS)
-    start = draw_start(space, jax.random.key(0), NUM_INPUTS, jnp.float64)
+    start = space.draw_start(jax.random.key(0), NUM_INPUTS, jnp.float64)
     leaves, tree = jax.tree.flatten(start)
     moved = [leaf + 0.1 * rng.random(leaf.shape) for leaf in leaves]
     coordinates = jax.tree.unflatten(tree, moved)
     theta = theta_of(coordinates)
 
     def values(coordinates):
-        return kernel_values(space, space.codes(coordinates, x, jnp.asarray(rows)))
+        return space.values(coordinates, x, jnp.asarray(rows)).plain()
 
     kernel = plain["kernel"]
     np.testing.assert_allclose(values(coordinates), kernel.values(theta, rows, x), rtol=1e-12)
@@ -108,7 +102,7 @@ def test_every_start_is_drawn():
     space = jaxmkl.GaussianWidths(start=(0.5, 1.0, 2.0))
     assert space.num_starts == 3
     assert jaxmkl.GaussianWidths().num_starts == 7
-    draw = jax.vmap(lambda key: draw_start(space, key, NUM_INPUTS, jnp.float32))
+    draw = jax.vmap(lambda key: space.draw_start(key, NUM_INPUTS, jnp.float32))
     drawn = np.asarray(space.parameters(draw(jax.random.split(jax.random.key(0), 600))))
     values, counts = np.unique(np.round(drawn, 5), return_counts=True)
     assert values.tolist() == [0.5, 1.0, 2.0]
@@ -153,109 +147,12 @@ def test_a_box_is_clipped_leaf_by_leaf(logs):
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def small_learner(optimizer=None, **arguments):
-    return jaxmkl.oks_sil(widths(), budget=25, step_size=0.5, optimizer=optimizer, **arguments)
-
-
 def test_inverse_time_by_hand():
     tree = {"a": jnp.array([2.0, -4.0]), "b": jnp.array(1.0)}
     step, state = jaxmkl.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
     np.testing.assert_allclose(step["a"], [-0.2, 0.4], rtol=1e-6)
     np.testing.assert_allclose(step["b"], -0.1, rtol=1e-6)
     assert state == ()
-
-
-def test_a_rate_of_zero_holds_the_kernel():
-    X, y = stream()
-    learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=jaxmkl.InverseTime(0.0))
-    state, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
-    np.testing.assert_array_equal(states.coordinates, 2.0)
-    assert float(learner.info(state).parameters) == 0.5
-    assert int(learner.info(state).support) == 25
-
-
-def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
-    X, y = stream()
-
-    def run(optimizer, make=jaxmkl.okl_gd):
-        learner = make(widths(), budget=25, step_size=0.5, optimizer=optimizer)
-        _, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
-        return np.asarray(states.coordinates)
-
-    by_name = run(jaxmkl.Optax("sgd", 0.1))
-    np.testing.assert_allclose(run(optax.sgd(0.1)), by_name, rtol=1e-6)
-    assert np.abs(by_name - by_name[0]).max() > 0.01
-    for make in (jaxmkl.oks_sil, jaxmkl.okl_gd):
-        steps = np.abs(np.diff(run(optax.chain(optax.clip(1e-4), optax.sgd(0.1)), make)))
-        assert 0 < steps.max() <= 1e-5 + 3e-7  # 2 is known to 2.4e-7
-        assert np.mean(steps > 0.9e-5) > 0.1
-
-
-def test_the_round_is_not_an_optimizers_count():
-    """Adam counts the rounds in which the kernel moved."""
-    X, y = stream()
-    learner = small_learner(jaxmkl.Optax("adam", 0.01))
-    start = begin(learner, X.shape[1], np.float32)
-    state, _, states = trajectory(learner, start, X, y)
-    since = np.asarray(states.since)
-    changed = np.any(since[1:] != since[:-1], axis=1)
-    moved = np.asarray(states.coordinates)[1:] != np.asarray(states.coordinates)[:-1]
-    assert not np.any(moved & ~changed)
-    count = int(state.optimizer[0].count)
-    assert 50 < count < len(X) - 50
-    assert count - np.sum(changed) in (0, 1, 2)  # the first example, the last round
-
-
-def test_another_learning_rate_is_not_another_compilation():
-    X, y = stream()
-    X, y = X[:40].astype(np.float32), y[:40]
-
-    @jax.jit
-    @chex.assert_max_traces(n=1)
-    def last(learner, state):
-        state, _ = jax.lax.scan(learner.step, state, (X, y))
-        return learner.info(state).parameters
-
-    made = []
-    for rate in (0.001, 0.01, 0.1):
-        learner = small_learner(jaxmkl.Optax("adam", rate))
-        made.append(float(last(learner, begin(learner, X.shape[1], np.float32))))
-    assert len(set(made)) == 3
-
-    # and many rates are one run
-    def of_rate(rate):
-        learner = small_learner(jaxmkl.Optax("adam", rate))
-        state = begin(learner, X.shape[1], np.float32)
-        state, _ = jax.lax.scan(learner.step, state, (X, y))
-        return learner.info(state).parameters
-
-    together = jax.jit(jax.vmap(of_rate))(jnp.array([0.001, 0.01, 0.1]))
-    np.testing.assert_allclose(together, made, rtol=1e-5)
-
-
-# --- files ---------------------------------------------------------------------------------------
-
-
-def test_a_checkpoint_with_an_optimizer_by_name(tmp_path):
-    learner = small_learner(jaxmkl.Optax("adam", 0.01))
-    state = begin(learner, NUM_INPUTS, np.float32)
-    adam, *rest = state.optimizer
-    adam = adam._replace(mu=jnp.asarray(0.3, jnp.float32), count=jnp.asarray(7, jnp.int32))
-    state = state._replace(optimizer=(adam, *rest))
-    jaxmkl.save(tmp_path / "state.npz", learner, state)
-    loaded, again = jaxmkl.load(tmp_path / "state.npz")
-    assert repr(loaded) == repr(learner)
-    chex.assert_trees_all_equal(again._replace(key=0), state._replace(key=0))
-    assert jax.tree.structure(again) == jax.tree.structure(state)
-
-
-@pytest.mark.parametrize("make", [jaxmkl.oks_sil, jaxmkl.okl_gd])
-def test_an_optimizer_by_object_cannot_be_saved(make, tmp_path):
-    learner = make(widths(), budget=5, optimizer=optax.adam(0.01))
-    state = begin(learner, NUM_INPUTS, np.float32)
-    with pytest.raises(ValueError, match=r"save: learner\.optimizer\.method.* must be "):
-        jaxmkl.save(tmp_path / "state.npz", learner, state)
-    assert list(tmp_path.iterdir()) == []
 
 
 # --- arguments -----------------------------------------------------------------------------------

@@ -14,14 +14,11 @@ from selection_streams import (
     TWO,
     WIDTH,
     Case,
-    assert_finite,
     begin,
     box,
     check_zero_rate,
-    mistakes,
     paper_stream,
     parameters_of_two,
-    raw,
     stream,
     theta_of_rounds,
     trajectory,
@@ -30,6 +27,7 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl.recipes.kernel_selection import okl_gd
 
 SMALL_PROGRAMS = True
 
@@ -59,7 +57,7 @@ CASES = {
 def both_of(case, budget, **changes):
     """The learner, and the oracle of a start's parameters."""
     arguments = {"eta": 0.3, "rate": 1.0} | case.arguments | changes
-    learner = jaxmkl.okl_gd(
+    learner = okl_gd(
         case.space,
         budget=budget,
         step_size=arguments["eta"],
@@ -132,7 +130,7 @@ def test_agrees_with_the_oracle_on_the_papers_data(data, budget, data_dir, x64):
 def test_by_hand(x64):
     """Widths of which k = 2^-r² at first; the slope of the newest centre is a k r² / σ³."""
     sigma = (0.5 / np.log(2.0)) ** 0.5
-    learner = jaxmkl.okl_gd(
+    learner = okl_gd(
         widths(sigma, coordinate="bandwidth"),
         budget=2,
         step_size=0.5,
@@ -153,78 +151,12 @@ def test_by_hand(x64):
     np.testing.assert_allclose(learner.info(end).parameters, third)
 
 
-def test_blocks_change_nothing(x64):
-    X, y = stream()
-    learner, _ = both_of(CASES["one width"], BUDGET)
-    start = begin(learner, X.shape[1])
-    end, outputs, _ = trajectory(learner, start, X, y)
-    state, by_blocks = jaxmkl.run(
-        learner, start, X, y, block_size=128, record=lambda output: output
-    )
-    for one, other in ((outputs, by_blocks), (end._replace(key=0), state._replace(key=0))):
-        for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
-
-
-def test_single_precision_stays_near_double():
-    X, y = stream()
-    learner, _ = both_of(CASES["one width"], BUDGET)
-    wrong = {}
-    for dtype in (np.float32, np.float64):
-        with jax.enable_x64(dtype is np.float64):
-            start = begin(learner, X.shape[1], dtype)
-            end, outputs, _ = trajectory(learner, start, X.astype(dtype), y.astype(dtype))
-            assert outputs.prediction.dtype == dtype
-            assert_finite((end._replace(key=None), outputs))
-            wrong[dtype] = mistakes(y, outputs)
-    assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 3
-    assert wrong[np.float32].mean() < 0.3
-    # as many numbers as at the start
-    assert [leaf.shape for leaf in jax.tree.leaves(end)] == [
-        leaf.shape for leaf in jax.tree.leaves(start)
-    ]
-
-
-@pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
-def test_far_examples_are_finite_and_say_nothing(kind):
-    """Every kernel value is 0: every prediction is, and that is a mistake."""
-    X, y = raw(kind)
-    space = jaxmkl.GaussianWidths(start=1.0, coordinate="bandwidth")
-    learner = jaxmkl.okl_gd(space, budget=20, optimizer=jaxmkl.Optax("adam", 0.01))
-    state, outputs, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
-    assert_finite((state._replace(key=None), outputs))
-    np.testing.assert_array_equal(outputs.prediction, 0)
-    assert mistakes(y, outputs).all()
-    assert float(learner.info(state).zero_rate) == 1
-    assert int(state.invalid) == 0
-    assert int(state.came) == len(X)
-    np.testing.assert_array_equal(states.coordinates, 1)
-
-
 def test_widths_stay_in_their_space(x64):
     X, y = stream()
     for rate, lower, upper in ((1e4, 0.4, 0.6), (100.0, 0.3, 3.0), (1e8, 0.5, 0.5)):
         space = jaxmkl.GaussianWidths(lower, upper, 0.5, coordinate="bandwidth")
-        learner = jaxmkl.okl_gd(space, budget=BUDGET, optimizer=jaxmkl.InverseTime(rate))
+        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.InverseTime(rate))
         end, _, states = trajectory(learner, begin(learner, X.shape[1]), X, y)
         width = np.append(states.coordinates, end.own)
         assert lower == width.min() or rate < 1e4
         assert lower <= width.min() <= width.max() <= upper
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        ({"space": jaxmkl.Gaussian(1.0)}, "space"),
-        ({"space": 1.0}, "space"),
-        ({"budget": 0}, "budget"),
-        ({"budget": 10.0}, "budget"),
-        ({"step_size": -0.1}, "step_size"),
-        ({"step_size": np.inf}, "step_size"),
-        ({"optimizer": "sgd"}, "optimizer"),
-        ({"loss": "cubic"}, "loss"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, wanted):
-    with pytest.raises(ValueError, match=rf"OwnKernels: {wanted} must be .*; got "):
-        jaxmkl.okl_gd(**arguments)

@@ -9,6 +9,8 @@ from selection_streams import (
     PAPER_SETS,
     assert_finite,
     begin,
+    in_blocks,
+    keyless,
     mistakes,
     paper_stream,
     raw,
@@ -16,7 +18,9 @@ from selection_streams import (
 )
 
 import jaxmkl
-from jaxmkl.learners.proj_ka import Aligned
+from jaxmkl.models import Aligned, SupportModels
+from jaxmkl.recipes.kernel_selection import proj_ka
+from jaxmkl.updates import OGD
 
 SMALL_PROGRAMS = True
 
@@ -44,8 +48,8 @@ def alignments(kernels, X, y, last):
 def check(X, y, widths, budget, num_aligned):
     """The learner's rounds are the oracles'; return which kernel predicted in each (T,)."""
     kernels = [gaussian(width) for width in widths]
-    learner = jaxmkl.proj_ka(jaxmkl.Gaussian(widths), budget=budget, num_aligned=num_aligned)
-    end, outputs = run(learner, begin(learner, X.shape[1]), X, y)
+    learner = proj_ka(jaxmkl.Gaussian(widths), budget=budget, num_aligned=num_aligned)
+    end, outputs = in_blocks(learner, begin(learner, X.shape[1]), X, y, 16)
 
     aligned = alignments(kernels, X, y, num_aligned)
     aligned = aligned[np.minimum(np.arange(len(X)), num_aligned)]
@@ -78,7 +82,9 @@ def check(X, y, widths, budget, num_aligned):
     )
     info = learner.info(end)
     assert widths[int(np.argmax(info.weights))] == width
-    library = jaxmkl.kernel_alignment(jaxmkl.Gaussian(widths), X[:num_aligned], y[:num_aligned])
+    library = jaxmkl.kernels.kernel_alignment(
+        jaxmkl.Gaussian(widths), X[:num_aligned], y[:num_aligned]
+    )
     np.testing.assert_allclose(info.alignment, library, rtol=1e-9)
     return best
 
@@ -104,13 +110,13 @@ def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
 
 def test_single_precision_stays_near_double():
     X, y = stream()
-    learner = jaxmkl.proj_ka(jaxmkl.Gaussian(WIDTHS), budget=BUDGET, num_aligned=NUM_ALIGNED)
+    learner = proj_ka(jaxmkl.Gaussian(WIDTHS), budget=BUDGET, num_aligned=NUM_ALIGNED)
     wrong = {}
     for dtype in (np.float32, np.float64):
         with jax.enable_x64(dtype is np.float64):
             start = begin(learner, X.shape[1], dtype)
             end, outputs = run(learner, start, X.astype(dtype), y.astype(dtype))
-            assert_finite((end._replace(inner=end.inner._replace(key=None)), outputs))
+            assert_finite((keyless(end), outputs))
             wrong[dtype] = mistakes(y, outputs)
             shapes = [[leaf.shape for leaf in jax.tree.leaves(state)] for state in (start, end)]
             assert shapes[0] == shapes[1]
@@ -121,9 +127,9 @@ def test_single_precision_stays_near_double():
 @pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
 def test_far_examples_are_finite_and_say_nothing(kind):
     X, y = raw(kind, 500 if kind == "whole numbers" else 8)
-    learner = jaxmkl.proj_ka(jaxmkl.Gaussian((0.1, 1.0)), budget=10, num_aligned=50)
+    learner = proj_ka(jaxmkl.Gaussian((0.1, 1.0)), budget=10, num_aligned=50)
     end, outputs = run(learner, begin(learner, X.shape[1], np.float32), X, y)
-    assert_finite((end._replace(inner=end.inner._replace(key=None)), outputs))
+    assert_finite((keyless(end), outputs))
     np.testing.assert_array_equal(outputs.prediction, 0)
     # K is the identity: 1 / sqrt(m), of both kernels alike
     np.testing.assert_allclose(learner.info(end).alignment, 50**-0.5, rtol=1e-5)
@@ -142,10 +148,17 @@ def test_far_examples_are_finite_and_say_nothing(kind):
 )
 def test_bad_arguments_are_named(arguments, wanted):
     with pytest.raises(ValueError, match=rf"\b{wanted} must be .*; got "):
-        jaxmkl.proj_ka(**arguments)
+        proj_ka(**arguments)
 
 
-@pytest.mark.parametrize("learner", [None, jaxmkl.omkl(), jaxmkl.raker(num_features=2)])
-def test_other_learners_are_refused(learner):
-    with pytest.raises(ValueError, match="learner must be a SupportMKL for classification; got "):
-        Aligned(learner)
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        (None, "models with supports"),
+        (jaxmkl.Gaussian(1.0), "models with supports"),
+        (SupportModels(jaxmkl.Gaussian(1.0), OGD(0.1)), "for classification"),
+    ],
+)
+def test_other_models_are_refused(models, said):
+    with pytest.raises(ValueError, match=f"Aligned: models must be {said}.*; got "):
+        Aligned(models)

@@ -1,0 +1,150 @@
+"""How a learner moves in a space of kernels.
+
+:class:`InverseTime` is the step of Zhang and Liao (2020), :class:`Optax` one of optax's
+optimisers.
+"""
+
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels.spaces import KernelSpace
+
+__all__ = ["InverseTime", "Optax", "Optimizer", "as_optimizer", "moved"]
+
+
+class Optimizer:
+    """How a learner moves; base of all, frozen pytree dataclasses."""
+
+    def init(self, coordinates: Any) -> Any:
+        """Its state."""
+        return ()
+
+    def update(
+        self, gradient: Any, state: Any, coordinates: Any, round: jax.Array
+    ) -> tuple[Any, Any]:
+        """What is added to the coordinates in a round, counted from 0, and the next state."""
+        pytree.abstract(self, "update")
+
+
+def moved(
+    space: KernelSpace,
+    optimizer: Optimizer,
+    gradient: Any,
+    state: Any,
+    coordinates: Any,
+    round: jax.Array,
+) -> tuple[Any, Any]:
+    """The coordinates after a step, inside the space, and the optimizer's state.
+
+    What is not finite of a step is no step, and what is not finite of the state stays as it was:
+    of examples at the bound of inputs, derivatives may overflow.
+    """
+
+    def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
+        return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
+
+    def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+        floating = jnp.issubdtype(new.dtype, jnp.floating)
+        return jnp.where(jnp.isfinite(new), new, old) if floating else new
+
+    step, after = optimizer.update(gradient, state, coordinates, round)
+    return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
+
+
+@pytree.dataclass
+class InverseTime(Optimizer):
+    """Gradient descent with the step ρ / t in round t = 1, 2, ...
+
+    Args:
+      rate: ρ; 0 holds the kernel where it is.
+
+    >>> import jax.numpy as jnp
+    >>> InverseTime(2.0).update(jnp.array(0.5), (), jnp.array(1.0), round=jnp.array(3))[0]
+    Array(-0.25, dtype=float32)
+    """
+
+    rate: Any = pytree.nonnegative(1.0)
+
+    def update(
+        self, gradient: Any, state: tuple, coordinates: Any, round: jax.Array
+    ) -> tuple[Any, tuple]:
+        """-ρ/t times the gradient."""
+
+        def step(g: jax.Array) -> jax.Array:
+            return -jnp.asarray(self.rate, g.dtype) / (round + 1).astype(g.dtype) * g
+
+        return jax.tree.map(step, gradient), state
+
+
+def _as_method(owner: Any, name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        make = getattr(optax, value, None)
+        first = next(iter(inspect.signature(make).parameters), None) if callable(make) else None
+        text = "the name of an optimiser of optax that takes a learning rate first"
+        pytree.require(first == "learning_rate", owner, name, value, text)
+    else:
+        text = "the name of an optimiser or a GradientTransformation"
+        good = isinstance(value, optax.GradientTransformation)
+        pytree.require(good, owner, name, value, text)
+    return value
+
+
+@pytree.dataclass
+class Optax(Optimizer):
+    """An optimiser of optax.
+
+    Adam and its like have no derivative at a gradient of 0; where a run is to be differentiated,
+    take another, as "adabelief" or "sgd".
+
+    Args:
+      method: the name of one that takes a learning rate first, as "adam"; or any
+        ``optax.GradientTransformation`` (static: another object is another compilation, and
+        :func:`jaxmkl.save` cannot write it).
+      learning_rate: for a name, its learning rate.
+
+    Raises:
+      ValueError: for an unknown name, or a learning rate that is missing or not needed.
+
+    >>> import optax
+    >>> Optax("adam", 0.01)
+    Optax(method='adam', learning_rate=0.01)
+    >>> space_step = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
+    """
+
+    method: Any = pytree.static(convert=_as_method)
+    learning_rate: Any = pytree.nonnegative(None, optional=True)
+
+    def __post_init__(self) -> None:
+        named = isinstance(self.method, str)
+        text = "a finite number of at least 0" if named else "None beside a GradientTransformation"
+        good = (self.learning_rate is not None) == named
+        pytree.require(good, self, "learning_rate", self.learning_rate, text)
+
+    def _made(self, coordinates: Any) -> optax.GradientTransformation:
+        if isinstance(self.method, str):
+            dtype = jax.tree.leaves(coordinates)[0].dtype
+            return getattr(optax, self.method)(jnp.asarray(self.learning_rate, dtype))
+        return self.method
+
+    def init(self, coordinates: Any) -> Any:
+        """The optimiser's state."""
+        return self._made(coordinates).init(coordinates)
+
+    def update(
+        self, gradient: Any, state: Any, coordinates: Any, round: jax.Array
+    ) -> tuple[Any, Any]:
+        """What the optimiser does."""
+        step, after = self._made(coordinates).update(gradient, state, coordinates)
+        return step, optax.tree.cast_like(after, state)
+
+
+def as_optimizer(optimizer: Any) -> Optimizer:
+    """An optimizer: 1/t for None, and what optax made as it is."""
+    if optimizer is None:
+        return InverseTime()
+    return Optax(optimizer) if isinstance(optimizer, optax.GradientTransformation) else optimizer

@@ -1,0 +1,230 @@
+"""Spaces of kernels, in which a learner moves by gradient while it learns.
+
+A space says what the parameters of its kernels are, where a learner may start, what the kernel
+is to an example, and where it ends:
+
+    GaussianWidths   a Gaussian with one width, or with one for every input
+    KernelBox        any kernel whose parameters are positive, between two others of its kind
+
+A step is taken in coordinates that suit it: a Gaussian's precision γ = 1 / (2 b²), say, or the
+logarithm of a parameter. How it is taken: :mod:`jaxmkl.kernels.optimizers`.
+
+References:
+  Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
+  space, equation (4) and section 6.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels import scaled
+from jaxmkl.kernels.combined import KernelDictionary
+from jaxmkl.kernels.kernel import Kernel
+from jaxmkl.kernels.products import Products
+from jaxmkl.kernels.scaled import Scaled
+from jaxmkl.kernels.stationary import Gaussian
+
+__all__ = ["GaussianWidths", "KernelBox", "KernelSpace"]
+
+
+class KernelSpace:
+    """A space of kernels; base of all, frozen pytree dataclasses.
+
+    Coordinates are a pytree of arrays.
+    """
+
+    @property
+    def num_starts(self) -> int:
+        """How many starts there are."""
+        pytree.abstract(self, "num_starts")
+
+    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """Coordinates of the start of number ``index``."""
+        pytree.abstract(self, "init")
+
+    def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
+        """Values (n,) of the kernel between x (D,) and the rows (n, D), all of them finite."""
+        pytree.abstract(self, "values")
+
+    def clip(self, coordinates: Any) -> Any:
+        """The nearest coordinates inside the space."""
+        pytree.abstract(self, "clip")
+
+    def parameters(self, coordinates: Any) -> Any:
+        """What a person calls the kernel's parameters."""
+        pytree.abstract(self, "parameters")
+
+    def draw_start(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """Coordinates of a start, each as likely as the others."""
+        index = jax.random.randint(key, (), 0, self.num_starts, dtype=jnp.int32)
+        return self.init(index, num_inputs, dtype)
+
+
+@pytree.dataclass
+class GaussianWidths(KernelSpace):
+    """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
+
+    Args:
+      lower: smallest width.
+      upper: largest width.
+      start: widths of which one, drawn at random, is the first of all inputs; by default the
+        seven widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
+      per_input: whether every input has a width of its own (static).
+      coordinate: in what steps are taken, "precision", γ = 1 / (2 b²), or "bandwidth", b
+        (static).
+
+    Raises:
+      ValueError: for widths that are not positive, or a start outside the bounds.
+
+    References:
+      Zhang and Liao (2020), section 6: 2^-6.5 to 2^5.5.
+
+    >>> import jax.numpy as jnp
+    >>> space = GaussianWidths(start=0.5)
+    >>> space.init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
+    Array(2., dtype=float32)
+    """
+
+    lower: Any = pytree.positive(2.0**-6.5)
+    upper: Any = pytree.positive(2.0**5.5)
+    start: Any = pytree.positive(tuple(2.0 ** (i / 2) for i in range(5, 12)), ndim=1)
+    per_input: bool = pytree.flag(False)
+    coordinate: str = pytree.choice("precision", "bandwidth", default="precision")
+
+    def __post_init__(self) -> None:
+        if any(isinstance(v, jax.core.Tracer) for v in (self.lower, self.upper, self.start)):
+            return
+        good = bool(self.lower <= self.upper)
+        pytree.require(good, self, "upper", self.upper, f"at least lower, {self.lower!r}")
+        starts = np.asarray(self.start)
+        good = bool((starts >= self.lower).all() and (starts <= self.upper).all())
+        text = f"within [{self.lower!r}, {self.upper!r}]"
+        pytree.require(good, self, "start", self.start, text)
+
+    @property
+    def num_starts(self) -> int:
+        """How many starts there are."""
+        return int(np.prod(jnp.shape(self.start)))
+
+    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> jax.Array:
+        """γ or b of a start: () or (D,)."""
+        start = jnp.atleast_1d(jnp.asarray(self.start, dtype))[index]
+        return self._coordinate(jnp.broadcast_to(start, (num_inputs,) if self.per_input else ()))
+
+    def _coordinate(self, bandwidth: jax.Array) -> jax.Array:
+        """The coordinate of a width."""
+        return 0.5 / bandwidth**2 if self.coordinate == "precision" else bandwidth
+
+    def parameters(self, coordinates: jax.Array) -> jax.Array:
+        """The width, () or (D,)."""
+        return (0.5 / coordinates) ** 0.5 if self.coordinate == "precision" else coordinates
+
+    def values(self, coordinates: jax.Array, x: jax.Array, rows: jax.Array) -> Scaled:
+        """Values (n,)."""
+        widths = jnp.broadcast_to(self.parameters(coordinates), (1, *x.shape))
+        kernel: Gaussian = pytree.from_fields(Gaussian, {"bandwidth": widths})
+        codes = kernel.codes(Products(None, None, x[None, :], rows))[0, 0]
+        return scaled.of_codes(codes, True)
+
+    def clip(self, coordinates: jax.Array) -> jax.Array:
+        """Widths within the bounds."""
+        bounds = self.lower, self.upper
+        ends = [self._coordinate(jnp.asarray(b, coordinates.dtype)) for b in bounds]
+        # the widest has the smallest precision
+        return jnp.clip(coordinates, jnp.minimum(*ends), jnp.maximum(*ends))
+
+
+@pytree.dataclass
+class KernelBox(KernelSpace):
+    """All kernels between two of a kind, parameter by parameter; steps are taken in logarithms.
+
+    Args:
+      start: where to start: one kernel, or a stack of which one is drawn at random. A kernel of
+        many parts, as :class:`~jaxmkl.WeightedSum`, is one.
+      lower: a kernel of the same kind with the smallest parameters.
+      upper: one with the largest.
+
+    Raises:
+      ValueError: for kernels of different kinds, parameters that are not positive or out of
+        order, or a kernel without parameters.
+
+    >>> import jax.numpy as jnp, jaxmkl
+    >>> space = KernelBox(jaxmkl.Cauchy((1.0, 2.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(10.0))
+    >>> space.parameters(space.init(jnp.array(1), num_inputs=3, dtype=jnp.float32))
+    Cauchy(bandwidth=Array(2., dtype=float32...))
+    """
+
+    start: Kernel = pytree.part(Kernel, "a kernel or a stack of one family")
+    lower: Kernel = pytree.part(Kernel, "one kernel")
+    upper: Kernel = pytree.part(Kernel, "one kernel")
+
+    def __post_init__(self) -> None:
+        for name in ("start", "lower", "upper"):
+            kernel = getattr(self, name)
+            good = not isinstance(kernel, KernelDictionary)
+            good = good and (name == "start" or kernel.num_kernels == 1)
+            wanted = "a kernel or a stack of one family" if name == "start" else "one kernel"
+            pytree.require(good, self, name, kernel, wanted)
+            good = len({jax.tree.structure(one) for one in (kernel, self.start)}) == 1
+            pytree.require(good, self, name, kernel, "a kernel of the same kind as start")
+            leaves = jax.tree.leaves(kernel)
+            good = bool(leaves) and all(_holds(np.greater, leaf, 0.0) for leaf in leaves)
+            pytree.require(good, self, name, kernel, "a kernel with positive parameters")
+        for name, ordered, text in (
+            ("lower", np.less_equal, "at most start everywhere"),
+            ("upper", np.greater_equal, "at least start everywhere"),
+        ):
+            trees = getattr(self, name), self.start
+            pairs = zip(*map(jax.tree.leaves, trees), strict=True)
+            good = all(_holds(ordered, a, b) for a, b in pairs)
+            pytree.require(good, self, name, trees[0], text)
+
+    @property
+    def num_starts(self) -> int:
+        """How many kernels ``start`` stacks."""
+        return self.start.num_kernels
+
+    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        """Logarithms of the parameters of a start, as a tree like the kernel."""
+
+        def chosen(leaf: Any) -> jax.Array:
+            logs = jnp.log(jnp.asarray(leaf, dtype))
+            if self.num_starts == 1 or logs.ndim == 0:
+                return logs
+            return logs[index] if logs.ndim == 1 else logs[index][None]
+
+        return jax.tree.map(chosen, self.start)
+
+    def parameters(self, coordinates: Any) -> Any:
+        """The kernel."""
+        return jax.tree.map(jnp.exp, coordinates)
+
+    def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
+        """Values (n,)."""
+        inner = jnp.dot(rows, x, precision=jax.lax.Precision.HIGHEST)
+        largest = float(jnp.finfo(x.dtype).max) ** 0.75
+        # of an infinite distance, no derivative would be finite
+        distance = jnp.minimum(jnp.sum((rows - x[None, :]) ** 2, axis=1), largest)
+        products = Products(inner[None, :], distance[None, :], x[None, :], rows)
+        codes = self.parameters(coordinates).codes(products)[0, 0]
+        return scaled.of_codes(codes, self.start.exponential[0])
+
+    def clip(self, coordinates: Any) -> Any:
+        """Parameters within the bounds."""
+
+        def within(value: jax.Array, low: Any, high: Any) -> jax.Array:
+            ends = (jnp.log(jnp.asarray(end, value.dtype)) for end in (low, high))
+            return jnp.clip(value, *ends)
+
+        return jax.tree.map(within, coordinates, self.lower, self.upper)
+
+
+def _holds(relation: Any, a: Any, b: Any) -> bool:
+    """Whether the relation holds everywhere, as far as is known: tracers pass."""
+    if isinstance(a, jax.core.Tracer) or isinstance(b, jax.core.Tracer):
+        return True
+    return bool(np.all(relation(np.asarray(a), np.asarray(b))))

@@ -1,0 +1,197 @@
+"""Proj-KA: of several models, that of the kernel best aligned with the labels so far predicts.
+
+With y_1, ..., y_m the first labels, the alignment of kernel p is
+
+    A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (m sqrt(Σ_ij k_p(x_i, x_j)²))
+
+The published method goes over the data twice: kernels are compared on the first m examples, then
+the Projectron of the best one starts from the first example. Here it is one pass: each kernel has
+a Projectron from the start, and the one of the kernel best aligned *so far* predicts. From round
+m on this is the published method; :func:`jaxmkl.kernels.kernel_alignment` and
+:func:`jaxmkl.projectron` are its two passes.
+
+References:
+  Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment; Orabona,
+  Keshet and Caputo (2008), The Projectron; Zhang and Liao (2020), section 6.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Algorithm, Round, State
+from jaxmkl.kernels import KernelDictionary
+from jaxmkl.losses import LOSSES
+from jaxmkl.models.bank import Lesson
+from jaxmkl.models.on_supports import SupportModels
+from jaxmkl.models.supports import DenseSupport, Proposal
+from jaxmkl.query import All, Forecast, Query
+
+__all__ = ["Aligned", "AlignedState"]
+
+
+@pytree.dataclass
+class AlignedState(State):
+    """State of :class:`Aligned`.
+
+    Attributes:
+      models: the bank's.
+      pairs: the first examples, with their labels and with ones as coefficients.
+      along: Σ_ij y_i y_j k_p(x_i, x_j) (P,).
+      squares: Σ_ij k_p(x_i, x_j)² (P,).
+    """
+
+    models: Any
+    pairs: Any
+    along: jax.Array
+    squares: jax.Array
+
+
+class AlignedCode(NamedTuple):
+    """One example: the bank's code, and that of the pairs it makes with the first ones."""
+
+    models: Any
+    pairs: Any
+
+
+class AlignedInfo(NamedTuple):
+    """Diagnostics.
+
+    Attributes:
+      weights: 1 for the kernel that predicts, 0 for others (P,).
+      support: support vectors of the kernels (P,), int32.
+      alignment: of the kernels (P,).
+    """
+
+    weights: jax.Array
+    support: jax.Array
+    alignment: jax.Array
+
+
+@pytree.dataclass
+class Aligned(Algorithm):
+    """Models of many kernels, of which that of the kernel best aligned with the labels predicts.
+
+    Args:
+      models: a bank with supports, for classification.
+      num_aligned: m, on how many of the first rounds alignment is measured (static).
+      query: when a label is asked for.
+
+    Raises:
+      ValueError: for another bank, or a number below 1.
+    """
+
+    models: Any = pytree.part(
+        SupportModels, "models with supports, as jaxmkl.models.SupportModels(kernels)"
+    )
+    num_aligned: int = pytree.count(10_000)
+    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
+
+    def __post_init__(self) -> None:
+        good = LOSSES[self.loss].task == "classification"
+        pytree.require(good, self, "models", self.models, "for classification")
+
+    @property
+    def loss(self) -> str:  # type: ignore[override]
+        """That of the models' update rule."""
+        return self.models.update.loss
+
+    @property
+    def period(self) -> int:  # type: ignore[override]
+        """The models'."""
+        return self.models.period
+
+    @property
+    def _store(self) -> DenseSupport:
+        return DenseSupport(self.num_aligned, period=self.period)
+
+    @property
+    def _kernels(self) -> KernelDictionary:
+        """The kernels, and their squares."""
+        return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
+
+    def begin(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
+    ) -> AlignedState:
+        """What the models begin with, and no pairs."""
+        nothing = jnp.zeros((self.models.num_models,), dtype)
+        return AlignedState(
+            **frame,
+            models=self.models.init(key, num_inputs, dtype),
+            pairs=self._store.init(self._kernels, num_inputs, dtype),
+            along=nothing,
+            squares=nothing,
+        )
+
+    def encode(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> AlignedCode:
+        """The models' codes; those of pairs as long as they are counted."""
+        counted = state.round < self.num_aligned
+        pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
+        return AlignedCode(
+            self.models.encode(state.models, X, state.round, keys),
+            self._store.encode(pairs, self._kernels, X, state.round),
+        )
+
+    def _best(self, state: AlignedState) -> tuple[jax.Array, jax.Array]:
+        """m A_p (P,), and 1 for the best aligned kernel, 0 for others (P,)."""
+        norm = jnp.sqrt(jnp.where(state.squares > 0, state.squares, 1.0))
+        alignment = state.along / norm
+        best = jnp.arange(len(norm)) == jnp.argmax(alignment)
+        return alignment, best.astype(norm.dtype)
+
+    def forecast(self, state: AlignedState, code: AlignedCode) -> Forecast:
+        """The value of the best aligned kernel's model."""
+        f, worked = self.models.predict(state.models, code.models)
+        best = self._best(state)[1]
+        return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
+
+    def learn(
+        self, state: AlignedState, code: AlignedCode, forecast: Forecast, round: Round
+    ) -> AlignedState:
+        """The models learn; one of the first examples makes a pair with each before it."""
+        P = self.models.num_models
+        counted = round.learns & (state.round < self.num_aligned)
+        sums, worked = self._store.values(state.pairs, self._kernels, code.pairs)
+        own = code.pairs.own
+        along = 2 * round.y * sums[:P] + own[:P]
+        proposal = Proposal(
+            learned=jnp.full((2 * P,), counted),
+            coefficient=jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P),
+        )
+        learns = jnp.full((P,), round.learns)
+        lesson = Lesson(round.y, learns, None, None, round.seen, round.present)
+        return state.replace(
+            models=self.models.learn(state.models, code.models, forecast.worked, lesson),
+            pairs=self._store.learn(state.pairs, self._kernels, code.pairs, worked, proposal),
+            along=state.along + jnp.where(counted, along, 0.0),
+            squares=state.squares + jnp.where(counted, 2 * sums[P:] + own[P:], 0.0),
+        )
+
+    def close(self, state: AlignedState, codes: AlignedCode) -> AlignedState:
+        """Settle what a finished period leaves."""
+        kernels, round = self._kernels, state.round
+        return state.replace(
+            models=self.models.close(state.models, codes.models, round),
+            pairs=self._store.close(state.pairs, kernels, codes.pairs, round, decays=False),
+        )
+
+    def capacity(self, state: AlignedState) -> int | None:
+        """The models'."""
+        return self.models.capacity(state.models)
+
+    def num_supports(self, state: AlignedState) -> jax.Array:
+        """The models'."""
+        return self.models.num_supports(state.models)
+
+    def enlarged(self, state: AlignedState, capacity: int) -> AlignedState:
+        """As the models are."""
+        return state.replace(models=self.models.enlarged(state.models, capacity))
+
+    def info(self, state: AlignedState) -> AlignedInfo:
+        """Which kernel predicts, support vectors, alignments."""
+        alignment, best = self._best(state)
+        number = self.models.supports(state.models)[0]
+        count = jnp.maximum(jnp.minimum(state.round, self.num_aligned), 1)
+        return AlignedInfo(best, number, alignment / count)

@@ -1,0 +1,441 @@
+"""Online classification of many tasks at once, on one sampled dictionary, asking when unsure.
+
+All K tasks share one dictionary, in which an example x has the coordinates φ (D,); see
+:mod:`jaxmkl.features.dictionary`. The weights of task k are those of all tasks and its own, each a
+Gaussian: N(μ⁰, Σ⁰) and N(μᵏ, Σᵏ), at first N(0, I). A round on an example (x, y) of task k:
+
+    sample        x may come into the dictionary, whatever its label
+    predict       f = (μ⁰ + μᵏ)·φ;  f = 0 counts as a mistake
+    ask           the query says whether, by f and its variance v = φ'(Σ⁰ + Σᵏ)φ
+    with the label, where updated
+                  Σ  <- Σ - Σφ φ'Σ/(λ + φ'Σφ)               for Σᵏ and Σ⁰             (2), (4)
+                  μᵏ <- μᵏ + g y Σᵏφ                        with the new Σᵏ           (3)
+                        hinge            g = min(1/(2ε), loss/φ'Σᵏφ)
+                        squared hinge    g = loss/(ε + φ'Σᵏφ)
+                  μ⁰ <- μ⁰ + g y Σ⁰φ                        with the new Σ⁰           (5)
+                        hinge            g = 1/(2ε)
+                        squared hinge    g = loss/(ε + φ'Σ⁰φ)
+
+where loss is the hinge max(0, 1 - y f) before the update. With full information the paper updates
+on mistakes; where labels are asked for, on mistakes and where Θ = |f| - v/(4ε) <= 0 and there is a
+loss. The paper asks by Θ: :class:`jaxmkl.query.Uncertainty`.
+
+A round may also bring one example of each task (:meth:`MultiTask.round`). Then all are offered to
+the dictionary, all predictions come first, Σ⁰ takes all updated tasks in, and
+
+    hinge            μ⁰ <- μ⁰ + 1/(2ε) Σ⁰ Σ_k yᵏφᵏ
+    squared hinge    μ⁰ <- μ⁰ + Σ⁰W (εI + W'Σ⁰W)⁻¹ loss,     W = [yᵏφᵏ]
+
+The step on μ⁰ with the hinge is as published, and is not clipped: ε must not be small. That of the
+squared hinge is ours (the paper has none): the minimizer of |μ - μ⁰|² by the new Σ⁰ and 1/ε of the
+squared hinges. Covariances are kept by their factors: see :mod:`jaxmkl.models.gaussians`.
+
+References:
+  Kernel sampling for online multi-task classification (supplement), equations (2) to (5), Theorem
+  2; Confidence weighted multitask learning (AAAI 2019), Theorem 3, for the updates of active
+  learning.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Algorithm, Output, Round, State, usable_rows
+from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
+from jaxmkl.kernels import Gaussian, Kernel
+from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one
+from jaxmkl.query import All, Forecast, Query
+
+__all__ = ["MultiTask", "MultiTaskState"]
+
+HIGHEST = jax.lax.Precision.HIGHEST
+
+
+@pytree.dataclass
+class MultiTaskState(State):
+    """State of :class:`MultiTask`: G Gaussians, that of all tasks first, then those of each.
+
+    Attributes:
+      dictionary: state of the dictionary.
+      means: μ (G, D).
+      roots: S (G, D, D), Σ = S S'.
+      stale: which roots (G,) stand for the unit matrix, as a restart left them.
+    """
+
+    dictionary: DictionaryState
+    means: jax.Array
+    roots: jax.Array
+    stale: jax.Array
+
+
+class MultiTaskInfo(NamedTuple):
+    """Diagnostics.
+
+    Attributes:
+      support: points of the dictionary, int32.
+      refused: examples that the full dictionary would have taken, int32.
+    """
+
+    support: jax.Array
+    refused: jax.Array
+
+
+class MultiTaskCode(NamedTuple):
+    """One example: its code in the dictionary, its task, a uniform number for the dictionary."""
+
+    dictionary: DictionaryCode
+    task: jax.Array
+    uniform: jax.Array
+
+
+class Worked(NamedTuple):
+    """What a prediction worked out, of the E Gaussians that have a say on an example.
+
+    Attributes:
+      offer: what becomes of the example in the dictionary.
+      restarted: whether all Gaussians are reset for that.
+      which: which of the G they are (E,).
+      roots: S (E, D, D).
+      along: S'φ (E, D).
+    """
+
+    offer: Offer
+    restarted: jax.Array
+    which: jax.Array
+    roots: jax.Array
+    along: jax.Array
+
+
+@pytree.dataclass
+class MultiTask(Algorithm):
+    """Gaussian models of tasks, one of all and one of each, on one sampled dictionary.
+
+    Args:
+      num_tasks: K, and column 0 of X holds the task, 0 to K - 1; or None: there is one task, and
+        all columns are inputs (static).
+      kernel: one kernel.
+      dictionary: where examples get coordinates.
+      query: when a label is asked for.
+      noise: λ.
+      inertia: ε.
+      loss: "hinge" or "squared_hinge" (static).
+      components: "both" a Gaussian of all tasks and one of each, or "local" or "global" (static).
+      update_on: on what means move: "mistake", "unsure" or "margin" (static).
+      covariance: when covariances shrink: "updated", "queried" or "always" (static).
+      growth: whether a new point is to "extend" the Gaussians, or they "restart" (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
+    """
+
+    num_tasks: int | None = pytree.count(optional=True)
+    kernel: Any = pytree.part(Kernel, "one kernel", Gaussian(1.0))
+    dictionary: Any = pytree.part(
+        SampledDictionary, "a dictionary, as jaxmkl.SampledDictionary()", SampledDictionary()
+    )
+    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", All())
+    noise: Any = pytree.positive(1.0)
+    inertia: Any = pytree.positive(1.0)
+    loss: str = pytree.choice(*LOSSES, default="hinge")
+    components: str = pytree.choice("both", "local", "global", default="both")
+    update_on: str = pytree.choice("mistake", "unsure", "margin", default="mistake")
+    covariance: str = pytree.choice("updated", "queried", "always", default="updated")
+    growth: str = pytree.choice("extend", "restart", default="extend")
+
+    task = "classification"
+    has_variance = True
+    #: Kernel values within a block are more than those with the dictionary beyond this.
+    preferred_block_size = 64
+
+    def __post_init__(self) -> None:
+        pytree.require(self.kernel.num_kernels == 1, self, "kernel", self.kernel, "one kernel")
+
+    @property
+    def leading_columns(self) -> int:  # type: ignore[override]
+        """Column 0 is the task, if there are tasks."""
+        return 0 if self.num_tasks is None else 1
+
+    @property
+    def _tasks(self) -> int:
+        """K."""
+        return 1 if self.num_tasks is None else self.num_tasks
+
+    @property
+    def _local(self) -> bool:
+        return self.components != "global"
+
+    @property
+    def _overall(self) -> bool:
+        return self.components != "local"
+
+    def _known(self, task: Any) -> Any:
+        """Which numbers are a task's."""
+        return (task == task.round()) & (task >= 0) & (task < self._tasks)
+
+    def check_inputs(self, X: Any) -> None:
+        """Raise unless column 0 holds a task in every row."""
+        if not self.leading_columns:
+            return
+        if hasattr(X, "indices"):  # sparse rows
+            task = np.where(np.asarray(X.indices) == 0, np.asarray(X.values), 0).sum(axis=1)
+        else:
+            task = np.asarray(X[:, 0])
+        others = np.unique(task[~self._known(task)])
+        wanted = f"a task in every row, a whole number from 0 to {self._tasks - 1} (as "
+        wanted += "jaxmkl.tables.with_tasks puts it there)"
+        pytree.require(not len(others), self, "column 0 of X", others[:5].tolist(), wanted)
+
+    def usable(self, X: jax.Array) -> jax.Array:
+        """Which rows (B,) are finite, have a task, and a finite k(x, x)."""
+        good = usable_rows(X)
+        if self.leading_columns:
+            good, X = good & self._known(X[:, 0]), X[:, 1:]
+        return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
+
+    def begin(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
+    ) -> MultiTaskState:
+        """An empty dictionary, means 0, covariances I."""
+        least = 1 + self.leading_columns
+        text = f"at least {least}, the column of the task and an input"
+        pytree.require(num_inputs >= least, self, "num_inputs", num_inputs, text)
+        G, D = self._overall + self._local * self._tasks, self.dictionary.size
+        inputs = num_inputs - self.leading_columns
+        return MultiTaskState(
+            **frame,
+            dictionary=self.dictionary.init(key, self.kernel, inputs, dtype),
+            means=jnp.zeros((G, D), dtype),
+            roots=jnp.tile(jnp.eye(D, dtype=dtype)[None], (G, 1, 1)),
+            stale=jnp.zeros((G,), bool),
+        )
+
+    def _gaussians(
+        self, state: MultiTaskState, which: Any, restarted: Any = False
+    ) -> tuple[jax.Array, jax.Array]:
+        """Means (E, D) and roots (E, D, D) of some Gaussians, as restarts leave them."""
+        means, roots = state.means[which], state.roots[which]
+        if self.growth == "restart":
+            fresh = (state.stale[which] | restarted)[:, None, None]
+            roots = jnp.where(fresh, jnp.eye(self.dictionary.size, dtype=roots.dtype)[None], roots)
+            means = jnp.where(restarted, 0.0, means)
+        return means, roots
+
+    def covariances(self, state: MultiTaskState) -> jax.Array:
+        """Σ (G, D, D): that of all tasks first, then those of each; where both are on."""
+        roots = self._gaussians(state, slice(None))[1]
+        return jnp.einsum("gij,gkj->gik", roots, roots, precision=HIGHEST)
+
+    def encode(self, state: MultiTaskState, X: jax.Array, keys: jax.Array) -> MultiTaskCode:
+        """Kernel values of a block ``X`` (B, D), and random numbers of examples by their tasks."""
+        tasks = jnp.zeros(len(X), jnp.int32)
+        if self.leading_columns:
+            tasks, X = X[:, 0].astype(jnp.int32), X[:, 1:]
+        code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round)
+
+        def uniform(key: jax.Array, task: jax.Array) -> jax.Array:
+            # the same numbers in every precision
+            key = jax.random.fold_in(key, task)
+            return jax.random.uniform(key, (), jnp.float32).astype(X.dtype)
+
+        return MultiTaskCode(code, tasks, jax.vmap(uniform)(keys, tasks))
+
+    def forecast(self, state: MultiTaskState, code: MultiTaskCode) -> Forecast:
+        """The value by the Gaussian of all tasks and that of the example's, and its variance."""
+        offer = self.dictionary.offer(state.dictionary, code.dictionary, code.uniform)
+        own = self._overall + code.task
+        which = jnp.stack([jnp.zeros_like(own)] * self._overall + [own] * self._local)
+        restarted = offer.added & (self.growth == "restart")
+        means, roots = self._gaussians(state, which, restarted)
+        along = jnp.einsum("eij,i->ej", roots, offer.coordinates, precision=HIGHEST)
+        return Forecast.of_one(
+            jnp.sum(jnp.sum(means, axis=0) * offer.coordinates),
+            worked=Worked(offer, restarted, which, roots, along),
+            variance=jnp.sum(along**2),
+        )
+
+    def _parameters(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        """λ and ε."""
+        return jnp.asarray(self.noise, dtype), jnp.asarray(self.inertia, dtype)
+
+    def _wanted(
+        self, value: jax.Array, variance: jax.Array, y: jax.Array, learns: Any, seen: Any
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The hinge before the update; whether the covariance shrinks; whether the mean moves."""
+        hinge = jnp.maximum(1.0 - y * value, 0.0)
+        moved = y * value <= 0
+        if self.update_on == "unsure":
+            unsure = jnp.abs(value) <= variance / (4.0 * self._parameters(value.dtype)[1])
+            moved = moved | (unsure & (hinge > 0))
+        if self.update_on == "margin":
+            moved = hinge > 0
+        moved = moved & learns
+        shrunk = {"updated": moved, "queried": learns, "always": seen}[self.covariance]
+        return hinge, shrunk, moved
+
+    def learn(
+        self, state: MultiTaskState, code: MultiTaskCode, forecast: Forecast, round: Round
+    ) -> MultiTaskState:
+        """The dictionary takes part in every round; the Gaussians learn if there is a label."""
+        worked: Worked = forecast.worked
+        wanted = forecast.value, forecast.variance, round.y, round.learns, round.seen
+        hinge, shrunk, moved = self._wanted(*wanted)
+        noise, inertia = self._parameters(hinge.dtype)
+        of_each = jax.vmap(narrowed, in_axes=(0, 0, None, None))
+        roots, towards, variance = of_each(worked.roots, worked.along, noise, shrunk)
+        steps = [step_of_one(self.loss, hinge, v, inertia) for v in variance]
+        if self._overall and self.loss == "hinge":
+            steps[0] = 0.5 / inertia
+        moves = (jnp.stack(steps) * round.y)[:, None] * towards
+
+        G, means, stale = len(state.means), state.means, state.stale
+        narrowing = jnp.where(shrunk, worked.which, G)
+        if self.growth == "restart":
+            restarted = worked.restarted & round.seen
+            means = jnp.where(restarted, 0.0, means)
+            stale = (stale | restarted).at[narrowing].set(False, mode="drop")
+        return state.replace(
+            dictionary=self.dictionary.accept(state.dictionary, worked.offer, round.seen),
+            means=means.at[jnp.where(moved, worked.which, G)].add(moves, mode="drop"),
+            roots=state.roots.at[narrowing].set(roots, mode="drop"),
+            stale=stale,
+        )
+
+    # --- rounds of all tasks ---------------------------------------------------------------------
+
+    def round(
+        self,
+        state: MultiTaskState,
+        examples: tuple[jax.Array, jax.Array, jax.Array],
+        most: Any = None,
+    ) -> tuple[MultiTaskState, Output]:
+        """One round on one example of each task, to be scanned over rounds.
+
+        All examples are offered to the dictionary, in the order of the tasks, before any is
+        predicted; then the labels are asked for in this order. With one task present it is
+        :meth:`step` on that example. A round costs as if all were present; one with none leaves
+        the state as it is.
+
+        Args:
+          state: the state.
+          examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
+            which tasks have an example. What stands in the rows of the others is not looked at.
+          most: how many labels may be asked for, those of the first tasks that want one; None for
+            any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
+
+        Returns:
+          The state, and an :class:`~jaxmkl.Output` with leading axis K; NaN for tasks without an
+          example.
+
+        Raises:
+          ValueError: for shapes that do not fit.
+
+        >>> import jax, jaxmkl
+        >>> X = jax.random.normal(jax.random.key(0), (200, 3, 2))
+        >>> y = jax.numpy.sign(X[..., 0] * X[..., 1])
+        >>> present = jax.random.bernoulli(jax.random.key(1), 0.7, (200, 3))
+        >>> learner = MultiTask(num_tasks=3)
+        >>> state = learner.init(jax.random.key(2), num_inputs=1 + 2)
+        >>> state, outputs = jax.lax.scan(learner.round, state, (X, y, present))
+        >>> outputs.prediction.shape, bool((outputs.queried == present).all())
+        ((200, 3), True)
+        """
+        X, y, present = self._of_round(state, examples)
+        usable, known = self.usable(X) & present, jnp.isfinite(y)
+        X = jnp.where(usable[:, None], X, 0.0)
+        keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
+        settled = self.dictionary.settled(state.dictionary)
+        first = state.replace(dictionary=settled, round=jnp.zeros_like(state.round))
+        codes = self.encode(first, X, keys)
+
+        def offered(dictionary: DictionaryState, example: tuple) -> tuple[Any, jax.Array]:
+            code, here = example
+            offer = self.dictionary.offer(dictionary, code.dictionary, code.uniform)
+            return self.dictionary.accept(dictionary, offer, here), offer.added & here
+
+        dictionary, added = jax.lax.scan(offered, settled, (codes, usable))
+        phi = jax.vmap(self.dictionary.embed, in_axes=(None, 0))(dictionary, codes.dictionary)
+        means, roots = self._gaussians(state, slice(None), jnp.any(added))
+        own = int(self._overall)
+        value, variance = jnp.zeros_like(y), jnp.zeros_like(y)
+        if self._overall:
+            value += jnp.dot(phi, means[0], precision=HIGHEST)
+            variance += jnp.sum(jnp.dot(phi, roots[0], precision=HIGHEST) ** 2, axis=1)
+        if self._local:
+            value += jnp.sum(phi * means[own:], axis=1)
+            along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
+            variance += jnp.sum(along**2, axis=1)
+
+        def ask(carry: tuple, example: tuple) -> tuple[Any, jax.Array]:
+            """Whether to ask for one label, and the query's state and the count of labels then."""
+            (query, count), (value, variance, noise, usable, known) = carry, example
+            score = self.query.score(query, Forecast.of_one(value, variance=variance))
+            asked = self.query.ask(query, score, noise) & usable
+            if most is not None:
+                asked = asked & (count < most)
+            query = self._queried(query, asked & known, usable & (known | ~asked))
+            return (query, count + asked.astype(jnp.int32)), asked
+
+        start = state.query, jnp.zeros((), jnp.int32)
+        of_tasks = value, variance, self._noise(X, keys), usable, known
+        (query, _), asked = jax.lax.scan(ask, start, of_tasks)
+        loss = jnp.where(usable & known, self.loss_value(value, y), jnp.nan)
+        output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
+
+        learns = asked & known
+        y = jnp.where(learns, y, 0.0)
+        hinge, shrunk, moved = self._wanted(value, variance, y, learns, usable)
+        noise, inertia = self._parameters(y.dtype)
+        new_means, new_roots = [], []
+        if self._overall:
+            root, move = narrowed_and_moved(
+                roots[0], phi, y, hinge, shrunk, moved, self.loss, noise, inertia
+            )
+            new_means.append((means[0] + move)[None])
+            new_roots.append(root[None])
+        if self._local:
+            of_each = jax.vmap(narrowed, in_axes=(0, 0, None, 0))
+            narrow, towards, after = of_each(roots[own:], along, noise, shrunk)
+            step = jnp.where(moved, step_of_one(self.loss, hinge, after, inertia) * y, 0.0)
+            new_means.append(means[own:] + step[:, None] * towards)
+            new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
+        counted = usable & (known | ~asked)
+        diverging = learns & ~jnp.isfinite(value)
+        state = state.replace(
+            round=state.round + jnp.any(present).astype(jnp.int32),
+            invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
+            nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
+            query=query,
+            dictionary=self.dictionary.settled(dictionary),
+            means=jnp.concatenate(new_means),
+            roots=jnp.concatenate(new_roots),
+            stale=jnp.zeros_like(state.stale),
+        )
+        return state, output
+
+    def _of_round(
+        self, state: MultiTaskState, examples: tuple
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """X (K, D) with the column of the task, y (K,) as -1 and +1, present (K,)."""
+        dtype, K = self.dtype(state), self._tasks
+        X, y, present = (jnp.asarray(array) for array in examples)
+        wanted = (K, self.num_inputs(state) - self.leading_columns)
+        pytree.require(X.shape == wanted, self, "X of a round", X.shape, f"of shape {wanted}")
+        for name, array in (("y", y), ("present", present)):
+            text = f"of shape {(K,)}"
+            pytree.require(array.shape == (K,), self, f"{name} of a round", array.shape, text)
+        X = X.astype(dtype)
+        if self.leading_columns:
+            X = jnp.concatenate([jnp.arange(K, dtype=dtype)[:, None], X], axis=1)
+        return X, self._read(y.astype(dtype)), present.astype(bool)
+
+    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        """The hinge, or its square."""
+        hinge = jnp.maximum(1.0 - y * prediction, 0.0)
+        return hinge**2 if self.loss == "squared_hinge" else hinge
+
+    def info(self, state: MultiTaskState) -> MultiTaskInfo:
+        """How full the dictionary is."""
+        return MultiTaskInfo(state.dictionary.number, state.dictionary.refused)

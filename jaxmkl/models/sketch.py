@@ -1,0 +1,203 @@
+"""OKS-SIL: the kernel is chosen from a continuum by gradient, on a hypothesis of constant size.
+
+The hypothesis f(x) = Σ_j w_j k_θ(v_j, x) has B basis functions at most. With the loss L and its
+derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
+
+    fewer than B:   (x, -η L') is added
+    B:              s basis functions are drawn, with probabilities in proportion to k(x, v_j);
+                    α = K_s⁺ k_s(x),   δ = k(x, x) - k_s(x)·α    the distance from their span
+        δ > ν k(x, x):   the one with the smallest |w| gives its place to (x, -η L')
+        else:            w_k <- w_k - η L' α_k for the s drawn   (compensation)
+    where one was added or replaced, the kernel moves, with the new w and the new basis:
+                    θ <- clip(θ - ρ_t L' ∂f(x)/∂θ)
+
+For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is equation (4) of the paper,
+γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel. A round
+costs O(B), whatever the number of rounds so far.
+
+The paper draws and judges by kernel values as they are. Where all of them underflow (in double
+precision), basis functions are drawn uniformly; f is 0 then, which counts as a mistake.
+
+References:
+  Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
+  space, Algorithm 1, equations (1) to (4).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl import support
+from jaxmkl._learner import Round
+from jaxmkl.kernel_space import KernelSpace, hypothesis, kernel_values
+from jaxmkl.losses import LOSSES
+from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
+from jaxmkl.query import Forecast
+
+__all__ = ["HypothesisSketch", "HypothesisSketchState", "draw_places"]
+
+TIES = ("first", "oldest")
+# Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
+_CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
+
+
+@pytree.dataclass
+class HypothesisSketchState(MovingState):
+    """State of :class:`HypothesisSketch`.
+
+    Attributes:
+      since: rounds in which the basis functions came (B,), int32.
+      number: how many there are, int32.
+    """
+
+    since: jax.Array
+    number: jax.Array
+
+
+class HypothesisSketchCode(NamedTuple):
+    """One example: x (D,), and uniform numbers (s,)."""
+
+    x: jax.Array
+    uniform: jax.Array
+
+
+@pytree.dataclass
+class HypothesisSketch(MovingKernel):
+    """A hypothesis of B basis functions, whose kernel moves in a space of kernels.
+
+    Args:
+      space, budget, step_size, optimizer, loss, query: as of
+        :class:`~jaxmkl.models.moving.MovingKernel`.
+      threshold: ν in [0, 1].
+      num_sampled: s, from 1 to B (static).
+      ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
+    """
+
+    threshold: Any = pytree.share(0.9)
+    num_sampled: int = pytree.count(3)
+    ties: str = pytree.choice(*TIES, default="first")
+
+    def __post_init__(self) -> None:
+        good = self.num_sampled <= self.budget
+        text = "an integer from 1 to budget"
+        pytree.require(good, self, "num_sampled", self.num_sampled, text)
+
+    def begin(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
+    ) -> HypothesisSketchState:
+        """No basis function; a kernel drawn from the starts of the space."""
+        return HypothesisSketchState(
+            **self._start(frame, key, num_inputs, dtype),
+            since=jnp.zeros((self.budget,), jnp.int32),
+            number=jnp.zeros((), jnp.int32),
+        )
+
+    def encode(
+        self, state: HypothesisSketchState, X: jax.Array, keys: jax.Array
+    ) -> HypothesisSketchCode:
+        """The rows of a block ``X`` (B, D) and their random numbers."""
+
+        def uniform(key: jax.Array) -> jax.Array:
+            # the same numbers in every precision
+            return jax.random.uniform(key, (self.num_sampled,), jnp.float32).astype(X.dtype)
+
+        return HypothesisSketchCode(X, jax.vmap(uniform)(keys))
+
+    def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
+        """The hypothesis' value, and the codes (B,) that it is made of."""
+        codes = self._codes(state.coordinates, code.x, state.rows)
+        return Forecast.of_one(hypothesis(self.space, codes, state.weights), codes)
+
+    def learn(
+        self,
+        state: HypothesisSketchState,
+        code: HypothesisSketchCode,
+        forecast: Forecast,
+        round: Round,
+    ) -> HypothesisSketchState:
+        """The basis, the weights, the kernel, if there is a label."""
+        x, w, B, codes = code.x, state.weights, self.budget, forecast.worked
+        places = jnp.arange(B, dtype=jnp.int32)
+        slope = LOSSES[self.loss].slope(forecast.value, round.y)
+        fresh = -jnp.asarray(self.step_size, w.dtype) * slope
+        wanted = round.learns & (slope != 0) & jnp.isfinite(fresh)
+        full = state.number >= B
+
+        drawn = draw_places(self.space, codes, places < state.number, code.uniform)
+        alpha, share = self._projection(state, x, codes, drawn)
+        replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
+        changed = wanted & (replaces | ~full)
+        place = jnp.where(changed, jnp.where(full, self._victim(state), state.number), B)
+        compensated = jnp.where(wanted & full & ~replaces, drawn, B)
+        w = w.at[compensated].add(fresh * alpha, mode="drop").at[place].set(fresh, mode="drop")
+
+        def output(coordinates: Any) -> jax.Array:
+            """The new hypothesis at x, by its kernel; its new point is x."""
+            own = self._codes(coordinates, x, x[None, :])
+            of_rows = self._codes(coordinates, x, state.rows)
+            return hypothesis(self.space, jnp.where(places == place, own, of_rows), w)
+
+        return state.replace(
+            **self._descended(state, output, state.coordinates, slope, changed),
+            zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
+            rows=state.rows.at[place].set(x, mode="drop"),
+            weights=w,
+            since=state.since.at[place].set(state.round, mode="drop"),
+            number=state.number + (changed & ~full).astype(jnp.int32),
+        )
+
+    def _projection(
+        self, state: HypothesisSketchState, x: jax.Array, codes: jax.Array, drawn: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
+        rows = state.rows[drawn]
+        among = jax.vmap(lambda row: self._codes(state.coordinates, row, rows))(rows)
+        own = self._codes(state.coordinates, x, x[None, :])
+        of_drawn = kernel_values(self.space, codes[drawn])
+        cutoff = _CUTOFF[codes.dtype.itemsize]
+        inverse = jnp.linalg.pinv(kernel_values(self.space, among), rtol=cutoff, hermitian=True)
+        alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
+        explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
+        itself = kernel_values(self.space, own)[0]
+        return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
+
+    def _victim(self, state: HypothesisSketchState) -> jax.Array:
+        """The place with the smallest |w|."""
+        size = jnp.abs(state.weights)
+        if self.ties == "first":
+            return jnp.argmin(size)
+        age = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
+        return jnp.argmin(age)
+
+    def info(self, state: HypothesisSketchState) -> MovingInfo:
+        """The kernel's parameters, how many basis functions there are, how often f was 0."""
+        return self._info(state, state.number)
+
+
+def draw_places(
+    space: KernelSpace, codes: jax.Array, taken: jax.Array, uniform: jax.Array
+) -> jax.Array:
+    """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
+
+    The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
+    the values left are all 0, it is the same for all that are left.
+    """
+    places, drawn = jnp.arange(codes.shape[0]), []
+    codes = jax.lax.stop_gradient(codes)
+    for u in uniform:
+        p = codes
+        if space.exponential[0]:
+            nearest = jnp.min(jnp.where(taken, codes, jnp.inf))
+            p = support.relative(jnp.minimum(nearest, jnp.max(codes)), codes)
+        p = jnp.where(taken, jnp.maximum(p, 0.0), 0.0)
+        p = jnp.where(jnp.any(p > 0), p, taken.astype(p.dtype))
+        total = jnp.cumsum(p)
+        place = jnp.argmax(total > u * total[-1])
+        drawn.append(place)
+        taken = taken & (places != place)
+    return jnp.stack(drawn).astype(jnp.int32)

@@ -1,0 +1,64 @@
+"""Comparing trees of arrays."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["difference", "is_frozen", "join", "numbers", "short", "take", "types"]
+
+
+def numbers(leaf: Any) -> np.ndarray:
+    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+
+def difference(one: Any, other: Any, tolerance: float | None = None) -> str | None:
+    """Where two trees of arrays differ, in words; without a tolerance bit for bit."""
+    left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
+    if len(left) != len(right):
+        return f"{len(left)} arrays are {len(right)}"
+    for (path, leaf), against in zip(left, right, strict=True):
+        a, b = numbers(leaf), numbers(against)
+        same = a.shape == b.shape and a.dtype == b.dtype
+        if same and tolerance is not None and np.issubdtype(a.dtype, np.floating):
+            same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+        elif same:
+            same = np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.floating))
+        if not same:
+            return f"{jax.tree_util.keystr(path) or 'the value'} is {short(a)} and {short(b)}"
+    return None
+
+
+def short(array: np.ndarray) -> str:
+    if array.size > 4:
+        return f"{array.dtype} of shape {array.shape}"
+    return np.array2string(array, precision=17, separator=", ")
+
+
+def types(tree: Any) -> dict[str, tuple]:
+    """Shape, dtype, and whether the type is weak, of each leaf by its name."""
+
+    def of(leaf: Any) -> tuple:
+        return leaf.shape, leaf.dtype, bool(getattr(leaf, "weak_type", False))
+
+    return {jax.tree_util.keystr(path): of(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
+
+
+def take(tree: Any, row: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[row], tree)
+
+
+def join(parts: list) -> Any:
+    """Trees (T', ...) behind one another, or numbers beside one another."""
+    return jax.tree.map(lambda *leaves: np.stack([numbers(leaf) for leaf in leaves]), *parts)
+
+
+def is_frozen(value: Any) -> bool:
+    try:
+        value.probe_of_check = 0
+    except AttributeError:
+        return True
+    del value.probe_of_check
+    return False

@@ -1,0 +1,197 @@
+"""What kernels promise, checked on a few points."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl.features import FourierFeatures
+from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
+from jaxmkl.kernels.scaled import plain
+from jaxmkl.testing._trees import is_frozen, short
+
+__all__ = ["check_kernel"]
+
+NUM_FEATURES = 20_000
+
+
+def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9) -> None:
+    """Raise unless a kernel keeps what kernels promise.
+
+    It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
+    diagonal that it says; kernels that are stacked, as many as there are points too, are those
+    one by one, and lists of parameters are taken; derivatives are finite where points coincide;
+    it may stand in a dictionary; where it says its spectrum, Fourier features agree with it. All
+    in double precision.
+
+    Args:
+      kernel: one kernel or several.
+      num_inputs: D, where it has parameters for each input.
+      tolerance: absolute and relative, of what is equal to rounding.
+
+    Raises:
+      AssertionError: for the first promise that is broken.
+
+    >>> import jaxmkl
+    >>> check_kernel(jaxmkl.Cauchy([0.5, 2.0]) + jaxmkl.Polynomial(2, 1.0))
+    """
+    with jax.enable_x64(True):
+        check = _KernelCheck(kernel, tolerance)
+        X = np.random.default_rng(0).normal(size=(7, num_inputs))
+        try:
+            check.is_a_value()
+            check.has_gram_matrices(X)
+            check.may_be_stacked(X)
+            check.has_derivatives(X)
+            check.has_company(X)
+            check.has_features(X)
+        except NotImplementedError as error:
+            raise AssertionError(str(error)) from error
+
+
+@jax.jit
+def _gram(kernel: Kernel, X: jax.Array) -> jax.Array:
+    return kernel.gram(X)
+
+
+@jax.jit
+def _matrices(kernel: Kernel, X: jax.Array, which: jax.Array) -> dict[str, jax.Array]:
+    """What a kernel makes of some points, in all ways."""
+    products = pairwise_products(X, X)
+    return {
+        "gram": kernel.gram(X),
+        "columns": kernel.gram(X, X[:4]),
+        "own": plain(kernel.diagonal_codes(X), kernel.exponential),
+        "codes": kernel.codes(products),
+        "column_codes": kernel.column_codes(products, which),
+    }
+
+
+@jax.jit
+def _derivatives(kernel: Kernel, X: jax.Array) -> tuple[Kernel, jax.Array]:
+    return jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=(0, 1))(kernel, X)
+
+
+@jax.jit
+def _approximated(kernel: Kernel, X: jax.Array) -> jax.Array:
+    """The Gram matrices by Fourier features."""
+    features = FourierFeatures(NUM_FEATURES, scale="mean")
+    frequencies = features.init(jax.random.key(0), kernel, X.shape[1], X.dtype)
+    z = jnp.swapaxes(features(kernel, frequencies, X), 0, 1)
+    return z @ jnp.swapaxes(z, 1, 2)
+
+
+class _KernelCheck:
+    """The promises of a kernel, one method each."""
+
+    def __init__(self, kernel: Kernel, tolerance: float):
+        self.kernel = kernel
+        self.name = type(kernel).__name__
+        self.tolerance = tolerance
+
+    def require(self, condition: Any, text: str) -> None:
+        """Raise with the kernel's name and this sentence."""
+        if not condition:
+            raise AssertionError(f"{self.name}: {text}")
+
+    def close(self, one: Any, other: Any, text: str) -> None:
+        """Raise with this sentence unless two arrays are equal to rounding."""
+        one, other = np.asarray(one), np.asarray(other)
+        same = one.shape == other.shape
+        same = same and np.allclose(one, other, rtol=self.tolerance, atol=self.tolerance)
+        self.require(same, f"{text}; got {short(one)} and {short(other)}")
+
+    def is_a_value(self) -> None:
+        """A frozen pytree, and a kernel."""
+        kernel = self.kernel
+        self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.Kernel")
+        opaque = any(isinstance(leaf, Kernel) for leaf in jax.tree.leaves(kernel))
+        text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
+        self.require(not opaque, text)
+        self.require(is_frozen(kernel), "a kernel must be frozen, as jaxmkl.pytree.dataclass does")
+        P = kernel.num_kernels
+        good = isinstance(P, int) and P >= 1
+        self.require(good, f"num_kernels must be an integer of at least 1; got {P!r}")
+
+    def has_gram_matrices(self, X: np.ndarray) -> None:
+        """Symmetric, positive semidefinite, and with the diagonal that is said."""
+        kernel, (n, P) = self.kernel, (len(X), self.kernel.num_kernels)
+        which = np.arange(n) % P
+        made = _matrices(kernel, X, which)
+        K = made["gram"]
+        given = f"{K.dtype} of shape {K.shape}"
+        good = K.shape == (P, n, n) and K.dtype == np.float64
+        self.require(good, f"gram(X) must be float64 of shape {(P, n, n)}; got {given}")
+        self.close(made["columns"], K[:, :, :4], "gram(X, Y) must be columns of gram(X)")
+        self.require(np.isfinite(K).all(), "kernel values must be finite")
+        self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
+        values = np.linalg.eigvalsh(K)
+        least = (values[:, 0] / np.maximum(values[:, -1], 1e-300)).min()
+        text = f"a Gram matrix must be positive semidefinite; an eigenvalue is {least:.3g} of"
+        self.require(least > -1e-9, f"{text} the largest")
+        own = np.diagonal(K, axis1=1, axis2=2)
+        self.close(made["own"], own, "diagonal_codes must be those of the diagonal")
+        text = "column_codes must be those columns of codes"
+        codes = np.asarray(made["codes"])[which, :, np.arange(n)].T
+        self.close(made["column_codes"], codes, text)
+
+    def may_be_stacked(self, X: np.ndarray) -> None:
+        """Kernels together are the kernels one by one: those that are, and some made here."""
+        P = self.kernel.num_kernels
+
+        def one_of(p: int) -> Any:
+            def cut(leaf: Any) -> Any:
+                return leaf[p : p + 1] if np.shape(leaf)[:1] == (P,) else leaf
+
+            return jax.tree.map(cut, self.kernel)
+
+        if P > 1 and one_of(0).num_kernels == 1:
+            alone = np.concatenate([_gram(one_of(p), X) for p in range(P)])
+            self.close(_gram(self.kernel, X), alone, "stacked kernels must be those one by one")
+        if P > 1 or not dataclasses.is_dataclass(self.kernel):
+            return
+        factors = 1.0 + 0.25 * np.arange(len(X))
+        for field in dataclasses.fields(self.kernel):
+            value = getattr(self.kernel, field.name)
+            if not isinstance(value, float | int) or field.metadata.get("static"):
+                continue
+            several = [float(value) * factor for factor in factors]
+            text = f"several values of {field.name} must be that many kernels, or be refused by a"
+            try:
+                stack = dataclasses.replace(self.kernel, **{field.name: several})
+            except ValueError:
+                continue
+            try:
+                together = _gram(stack, X)
+            except Exception as error:
+                message = f"{text} ValueError where the kernel is made; got {error!r}"
+                raise AssertionError(f"{self.name}: {message}") from error
+            single = (dataclasses.replace(self.kernel, **{field.name: v}) for v in several)
+            alone = np.concatenate([_gram(kernel, X) for kernel in single])
+            self.close(together, alone, f"{text} ValueError")
+
+    def has_derivatives(self, X: np.ndarray) -> None:
+        """Finite ones, by points and by parameters, where points coincide."""
+        twice = np.concatenate([X[:3], X[:3]])
+        for path, leaf in jax.tree.leaves_with_path(_derivatives(self.kernel, twice)):
+            finite = np.isfinite(leaf).all()
+            name = "the points" if path[0].idx else jax.tree_util.keystr(path[1:])
+            self.require(finite, f"the derivative by {name} must be finite where points coincide")
+
+    def has_company(self, X: np.ndarray) -> None:
+        """In a dictionary it is what it is alone."""
+        other = Gaussian(1.3)
+        together = _gram(KernelDictionary((other, self.kernel)), X)
+        alone = np.concatenate([_gram(other, X), _gram(self.kernel, X)])
+        self.close(together, alone, "in a KernelDictionary a kernel must be what it is alone")
+
+    def has_features(self, X: np.ndarray) -> None:
+        """Fourier features agree with the kernel to sampling error, if it says its spectrum."""
+        if self.kernel.without_spectrum:
+            return
+        error = np.abs(_approximated(self.kernel, X) - _gram(self.kernel, X)).max()
+        # a mean of cosines: 6 standard errors of at most sqrt(1 / 2 F) and more
+        text = "Fourier features must approximate the kernel: its spectral_scale is another's"
+        self.require(error < 6 / np.sqrt(NUM_FEATURES), f"{text} (error {error:.3g})")

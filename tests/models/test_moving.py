@@ -1,0 +1,181 @@
+"""What learners with a moving kernel have in common: blocks, precision, range, questions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from selection_streams import (
+    assert_close,
+    assert_finite,
+    begin,
+    in_blocks,
+    keyless,
+    mistakes,
+    raw,
+    stream,
+    trajectory,
+    widths,
+)
+
+import jaxmkl
+from jaxmkl.query import Margin, Uncertainty
+from jaxmkl.recipes.kernel_selection import okl_gd, oks_sil
+
+SMALL_PROGRAMS = True
+
+SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.InverseTime(3.0)}
+OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.InverseTime(0.3)}
+LEARNERS = {
+    "sketch": oks_sil(widths(), **SKETCH),
+    "sketch, a width for each input": oks_sil(widths(per_input=True), **SKETCH),
+    "own kernels": okl_gd(widths(coordinate="bandwidth"), **OWN),
+}
+
+
+@pytest.mark.parametrize("name", ["sketch", "own kernels"])
+def test_blocks_change_nothing(name, x64):
+    """Nor do the rounds that fill up the last block."""
+    X, y = stream()
+    learner = LEARNERS[name]
+    start = begin(learner, X.shape[1])
+    end, outputs, _ = trajectory(learner, start, X, y)
+    state, by_blocks = in_blocks(learner, start, X, y, 128)
+    assert_close((outputs, keyless(end)), (by_blocks, keyless(state)), rtol=1e-10, atol=1e-12)
+
+
+PRECISE = [
+    pytest.param(name, marks=pytest.mark.slow) if "each input" in name else name
+    for name in LEARNERS
+]
+
+
+@pytest.mark.parametrize("name", PRECISE)
+def test_single_precision_stays_near_double(name):
+    X, y = stream()
+    learner = LEARNERS[name]
+    wrong = {}
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype is np.float64):
+            start = begin(learner, X.shape[1], dtype)
+            end, outputs, _ = trajectory(learner, start, X.astype(dtype), y.astype(dtype))
+            assert outputs.prediction.dtype == dtype
+            assert_finite((keyless(end), outputs))
+            wrong[dtype] = mistakes(y, outputs)
+            # as many numbers as at the start, of the same kind
+            for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(end), strict=True):
+                assert (before.shape, before.dtype) == (after.shape, after.dtype)
+    assert int(learner.info(end).support) == learner.budget
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(keyless(end)))
+    assert numbers <= learner.budget * (X.shape[1] + 3) + 40
+    assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 3
+    assert wrong[np.float32].mean() < 0.3
+
+
+FAR = {
+    "sketch": oks_sil(jaxmkl.GaussianWidths(start=1.0), budget=10, step_size=1.0),
+    "sketch, a width for each input": oks_sil(
+        jaxmkl.GaussianWidths(start=1.0, per_input=True), budget=10, step_size=1.0
+    ),
+    "own kernels": okl_gd(
+        jaxmkl.GaussianWidths(start=1.0, coordinate="bandwidth"),
+        budget=20,
+        optimizer=jaxmkl.Optax("adam", 0.01),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
+@pytest.mark.parametrize("name", FAR)
+def test_far_examples_are_finite_and_say_nothing(name, kind):
+    """Every kernel value is 0: every prediction is, and that is a mistake."""
+    X, y = raw(kind)
+    learner = FAR[name]
+    state, outputs, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
+    assert_finite((keyless(state), outputs))
+    np.testing.assert_array_equal(outputs.prediction, 0)
+    assert mistakes(y, outputs).all()
+    info = learner.info(state)
+    assert float(info.zero_rate) == 1
+    assert int(info.support) == learner.budget
+    assert int(state.invalid) == 0
+    if name == "own kernels":
+        assert int(state.came) == len(X)
+        np.testing.assert_array_equal(states.coordinates, 1)
+    else:
+        # far from all others each replaces the first of equal weights
+        np.testing.assert_allclose(np.abs(state.weights), 1)
+        assert int(state.since.max()) == len(X) - 1
+
+
+@pytest.mark.parametrize("name", ["sketch", "own kernels"])
+def test_a_query_spares_labels_and_only_seen_ones_count(name):
+    """Other labels where none was asked for change nothing, bit for bit."""
+    X, y = (part.astype(np.float32) for part in stream())
+    learner = {"sketch": oks_sil, "own kernels": okl_gd}[name](
+        LEARNERS[name].space, query=Margin(0.3), **(SKETCH if name == "sketch" else OWN)
+    )
+    start = begin(learner, X.shape[1], np.float32)
+    end, outputs, _ = trajectory(learner, start, X, y)
+    asked = np.asarray(outputs.queried)
+    assert 50 < asked.sum() < 250
+    other, again, _ = trajectory(learner, start, X, np.where(asked, y, -y))
+    assert_close((keyless(end), outputs.prediction), (keyless(other), again.prediction), rtol=0)
+    assert mistakes(y, outputs).mean() < 0.3
+
+
+@pytest.mark.parametrize("name", ["sketch", "own kernels"])
+def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
+    """0 and 1 are -1 and +1; a refused example leaves the rest as it was."""
+    X, y = stream()
+    learner = LEARNERS[name]
+    start = begin(learner, X.shape[1])
+    end, outputs, _ = trajectory(learner, start, X, y)
+    same, again, _ = trajectory(learner, start, X, (y > 0).astype(float))
+    assert_close((keyless(end), outputs.prediction), (keyless(same), again.prediction), rtol=0)
+    X, y = X.copy(), y.copy()
+    X[40, 3], y[50] = np.nan, np.inf
+    end, outputs, states = trajectory(learner, start, X, y)
+    assert int(end.invalid) == 2
+    assert np.isnan(outputs.prediction[40])
+    assert np.isnan(np.asarray(outputs.loss)[[40, 50]]).all()
+    for t in (40, 50):
+        before, after = (jax.tree.map(lambda leaf, t=t: leaf[t], states) for t in (t, t + 1))
+        counted = before.replace(
+            round=before.round + 1,
+            invalid=before.invalid + 1,
+            zeros=before.zeros + (outputs.prediction[t] == 0),
+        )
+        assert_close(counted, after, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ({"space": jaxmkl.Gaussian(1.0)}, "space"),
+        ({"space": jaxmkl.GaussianWidths}, "space"),
+        ({"space": 1.0}, "space"),
+        ({"budget": 0}, "budget"),
+        ({"budget": 2.0}, "budget"),
+        ({"budget": "many"}, "budget"),
+        ({"step_size": 0.0}, "step_size"),
+        ({"step_size": -0.1}, "step_size"),
+        ({"step_size": np.nan}, "step_size"),
+        ({"step_size": np.inf}, "step_size"),
+        ({"step_size": [0.1, 0.2]}, "step_size"),
+        ({"optimizer": 0.1}, "optimizer"),
+        ({"optimizer": "adam"}, "optimizer"),
+        ({"optimizer": jaxmkl.InverseTime}, "optimizer"),
+        ({"loss": "cubic"}, "loss"),
+        ({"query": 0.1}, "query"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, wanted):
+    for recipe, name in ((oks_sil, "HypothesisSketch"), (okl_gd, "OwnKernels")):
+        with pytest.raises(ValueError, match=rf"{name}: {wanted} must be .*; got "):
+            recipe(**arguments)
+
+
+def test_a_query_that_needs_a_variance_is_refused():
+    with pytest.raises(ValueError, match="query must be one that needs no variance"):
+        oks_sil(query=Uncertainty()).init(jax.random.key(0), 2)
+    assert jnp.isfinite(oks_sil().init(jax.random.key(0), 2).weights).all()

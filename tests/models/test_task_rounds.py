@@ -1,0 +1,187 @@
+"""Many tasks on one dictionary: against the oracle, one example a round and one of each task."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from task_streams import (
+    NUM_INPUTS,
+    all_draws,
+    assert_same,
+    begin,
+    covariances,
+    examples,
+    make,
+    oracle_of,
+    rounds,
+    scanned,
+    scanned_rounds,
+    used,
+)
+
+from jaxmkl.query import Margin, Random
+from jaxmkl.streaming import run
+from jaxmkl.tables import with_tasks
+
+SMALL_PROGRAMS = True
+
+MODES = {
+    "full": {},
+    "full, squared": {"loss": "squared_hinge", "noise": 0.5, "inertia": 2.0},
+    "full, local": {"components": "local"},
+    "full, global, squared": {"components": "global", "loss": "squared_hinge"},
+    "full, margin": {"update_on": "margin", "inertia": 3.0},
+    "full, restart": {"growth": "restart", "size": 40},
+    "full, queried": {"covariance": "queried"},
+    "active": {"h": 0.1},
+    "active, squared": {"h": 0.2, "loss": "squared_hinge"},
+    "active, local, queried": {"h": 0.1, "components": "local", "covariance": "queried"},
+    "active, global": {"h": 0.1, "components": "global", "noise": 2.0},
+    "active, always": {"h": 0.5, "covariance": "always"},
+    "active, restart, squared": {
+        "h": 0.1, "growth": "restart", "loss": "squared_hinge", "size": 40
+    },
+    "margin": {"query": Margin(0.3), "update_on": "mistake"},
+    "chance": {"query": Random(0.4), "update_on": "margin", "covariance": "always"},
+    "other sampling": {"h": 0.3, "ridge": 0.3, "density": 0.7, "accuracy": 0.1, "tolerance": 0.2},
+}  # fmt: skip
+
+# Each mode takes seconds to compile: all of them are for `pytest -m slow`.
+QUICK = {
+    "full",
+    "full, global, squared",
+    "active, local, queried",
+    "active, restart, squared",
+    "chance",
+}
+
+
+def modes(quick):
+    return [
+        mode if mode in quick else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES
+    ]
+
+
+@pytest.mark.parametrize("mode", modes(QUICK))
+def test_a_thousand_rounds_of_the_oracle(mode, x64):
+    """One example a round, in blocks; every value to 1e-8."""
+    learner = make(**MODES[mode])
+    task, X, y = examples(1000, 3)
+    start = begin(learner)
+    rows = with_tasks(task, X)
+    state, outputs = run(learner, start, rows, y)
+    uniform = np.asarray(all_draws(start, np.arange(1000), rows), np.float64)
+    oracle = oracle_of(learner, 3)
+    value, asked = np.zeros(1000), np.zeros(1000, bool)
+    for t in range(1000):
+        k = int(task[t])
+        said = oracle.step({k: (X[t], y[t])}, {k: tuple(uniform[t])})[k]
+        value[t], asked[t] = said.value, said.asked
+    np.testing.assert_allclose(outputs.prediction, value, atol=1e-8)
+    np.testing.assert_array_equal(outputs.queried, asked)
+    assert asked.all() == mode.startswith("full")
+    assert_state_is_the_oracles(learner, state, oracle)
+    np.testing.assert_array_equal(state.round, 1000)
+
+
+def assert_state_is_the_oracles(learner, state, oracle):
+    assert int(state.dictionary.number) == len(oracle.dictionary.points)
+    assert int(state.dictionary.refused) == oracle.dictionary.refused
+    np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
+    sigma = np.linalg.inv(used(learner, oracle.precisions))
+    np.testing.assert_allclose(covariances(learner, state), sigma, atol=1e-8)
+    assert np.abs(used(learner, oracle.means)).max() > 0.1
+
+
+@pytest.mark.parametrize("mode", modes(QUICK - {"full, global, squared", "full"}))
+def test_the_oracle_in_rounds(mode, x64):
+    """Some tasks a round, and rounds without any."""
+    T, K = 350, 3
+    learner = make(K, **MODES[mode])
+    X, y, present = rounds(T, K)
+    present[::9] = False
+    start = begin(learner)
+    state, outputs = scanned_rounds(learner, start, X, y, present)
+    number = np.cumsum(present.any(axis=1)) - present.any(axis=1)
+    assert int(state.round) == present.any(axis=1).sum() < T
+    flat = np.repeat(number, K), with_tasks(np.tile(np.arange(K), T), X.reshape(T * K, -1))
+    uniform = np.asarray(all_draws(start, *flat), np.float64).reshape(T, K, 2)
+    oracle = oracle_of(learner, K)
+    for t in range(T):
+        there = np.flatnonzero(present[t])
+        said = oracle.step(
+            {k: (X[t, k], y[t, k]) for k in there}, {k: tuple(uniform[t, k]) for k in there}
+        )
+        for k in range(K):
+            if k not in said:
+                assert np.isnan(outputs.prediction[t, k])
+                assert np.isnan(outputs.loss[t, k])
+                assert not outputs.queried[t, k]
+                continue
+            assert abs(float(outputs.prediction[t, k]) - said[k].value) < 1e-8
+            assert bool(outputs.queried[t, k]) == said[k].asked
+    assert_state_is_the_oracles(learner, state, oracle)
+
+
+# --- rounds and streams --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", modes({"active, restart, squared"}))
+def test_a_stream_is_rounds_with_one_task(mode, x64):
+    """What stands in the rows of absent tasks is not looked at."""
+    learner, (task, X, y), T = make(**MODES[mode]), examples(1000, 3), 350
+    _, outputs = run(learner, begin(learner), with_tasks(task, X), y)
+    present = np.eye(3, dtype=bool)[task[:T]]
+    all_X, all_y = np.full((T, 3, NUM_INPUTS), np.nan), np.full((T, 3), np.nan)
+    all_X[present], all_y[present] = X[:T], y[:T]
+    of_rounds, masked = scanned_rounds(learner, begin(learner), all_X, all_y, present)
+    np.testing.assert_allclose(masked.prediction[present], outputs.prediction[:T], atol=1e-10)
+    np.testing.assert_allclose(masked.loss[present], outputs.loss[:T], atol=1e-10)
+    np.testing.assert_array_equal(masked.queried[present], outputs.queried[:T])
+    assert int(of_rounds.round) == T
+    assert int(of_rounds.invalid) == 0
+
+
+def test_rounds_and_examples_may_alternate(x64):
+    learner, (task, X, y) = make(h=0.3), examples(90, 3)
+    stream = with_tasks(task, X)
+    present = np.eye(3, dtype=bool)[task]
+    all_X, all_y = np.zeros((90, 3, NUM_INPUTS)), np.ones((90, 3))
+    all_X[present], all_y[present] = X, y
+    whole, outputs = run(learner, begin(learner), stream, y)
+    state, parts = begin(learner), []
+    for i, (a, b) in enumerate(itertools.pairwise([0, 30, 60, 90])):
+        if i % 2:
+            state, one = scanned_rounds(learner, state, all_X[a:b], all_y[a:b], present[a:b])
+            parts.append(np.asarray(one.prediction)[present[a:b]])
+        else:
+            state, (one, _) = scanned(learner, state, stream[a:b], y[a:b])
+            parts.append(np.asarray(one.prediction))
+    np.testing.assert_allclose(np.concatenate(parts), outputs.prediction, atol=1e-10)
+    np.testing.assert_allclose(state.means, whole.means, atol=1e-10)
+    np.testing.assert_allclose(
+        covariances(learner, state), covariances(learner, whole), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("growth", ["extend", "restart"])
+def test_a_round_without_examples_leaves_no_trace(growth):
+    learner = make(growth=growth)
+    X, y, present = (np.asarray(v, np.float32) for v in rounds(20, 3))
+    state, _ = scanned_rounds(learner, begin(learner, np.float32), X, y, present)
+    after, output = jax.jit(learner.round)(state, (X[0], y[0], np.zeros(3, bool)))
+    assert not output.queried.any()
+    stale = np.asarray(state.stale)
+    assert not stale.any()
+    assert_same(after, state)
+
+
+def test_shapes_of_a_round_are_checked():
+    learner = make()
+    state = begin(learner, np.float32)
+    good = np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)
+    for i, (name, bad) in enumerate([("X", np.zeros((3, 4))), ("y", np.ones(2)), ("present", 1)]):
+        given = [bad if j == i else part for j, part in enumerate(good)]
+        with pytest.raises(ValueError, match=f"MultiTask: {name} of a round must be of shape"):
+            learner.round(state, tuple(given))
