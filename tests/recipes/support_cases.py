@@ -172,11 +172,6 @@ GROWING_CROSSINGS = {
         functools.partial(support_vectors.spa, query=query.Margin(0.2)),
         SPA | {"normalized_step": False, "h": 0.2},
     ),
-    "active omkl": Case(
-        functools.partial(support_vectors.omkl, regularization=0.1, query=query.Margin(0.3)),
-        SQUARED | {"h": 0.3},
-        regression=True,
-    ),
     "adaptive kernel selection": Case(
         crossing(
             updates.Perceptron(),
@@ -217,19 +212,18 @@ BUDGET_CROSSINGS = {
         budgeted(
             updates.Perceptron(),
             supports.Project(0.05),
-            aggregate.Hedge(-np.log(0.9), "value", "mistake"),
+            aggregate.Hedge(-np.log(0.9), "vote", "mistake"),
             select.AdaptiveKernelSelection(0.5),
             query.Margin(0.5),
         ),
         {
             "policy": "project",
             "threshold": 0.05,
-            "combination": "value",
             "gamma": 0.9,
             "threshold_of_weights": 0.5,
             "h": 0.5,
         },
-        budget=9,
+        budget=6,
     ),
 }
 ALL = GROWING | BUDGETS | GROWING_CROSSINGS | BUDGET_CROSSINGS
@@ -283,7 +277,7 @@ def rounds(learner, state, X, y):
     """The scan of ``step``, and the models' values f (T, P) before each round."""
 
     def one(state, example):
-        x, label = example
+        x, _ = example
         codes = learner.encode_block(state, x[None])
         code = jax.tree.map(lambda leaf: leaf[0], codes)
         values = learner.forecast(state, code.own).worked.models[0][0]
