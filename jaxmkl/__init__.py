@@ -1,95 +1,76 @@
-"""Online and active multiple kernel learning in JAX."""
+"""Online and active multiple kernel learning in JAX.
 
+At the top is what a first hour needs: kernels, the published algorithms by name, drivers, the
+composed learner. The rest lives in namespaces:
+
+    aggregate select query updates    the parts of a composed learner
+    models features kernels           what its models are made of
+    wrappers                          scaling, label budgets
+    streaming                         drivers, sparse inputs
+    design                            choosing the points worth labelling from a pool
+    data metrics losses               files and labels, what a run achieved
+    pytree testing                    for kernels, rules and learners of one's own
+"""
+
+from jaxmkl import _pytree
+from jaxmkl import aggregate as aggregate
 from jaxmkl import design as design
+from jaxmkl import features as features
+from jaxmkl import kernels as kernels
+from jaxmkl import losses as losses
 from jaxmkl import metrics as metrics
+from jaxmkl import models as models
+from jaxmkl import query as query
+from jaxmkl import recipes as recipes
+from jaxmkl import select as select
+from jaxmkl import streaming as streaming
 from jaxmkl import tables as tables
-from jaxmkl.budget import BudgetSupport as BudgetSupport
-from jaxmkl.budget import Project as Project
-from jaxmkl.budget import RemoveOldest as RemoveOldest
-from jaxmkl.budget import RemoveRandom as RemoveRandom
-from jaxmkl.budget import Replace as Replace
-from jaxmkl.budget import SelfTuned as SelfTuned
+from jaxmkl import testing as testing
+from jaxmkl import updates as updates
+from jaxmkl import wrappers as wrappers
+from jaxmkl._learner import Algorithm as Algorithm
+from jaxmkl._learner import Learner as Learner
+from jaxmkl._learner import State as State
+from jaxmkl._version import __version__ as __version__
 from jaxmkl.checkpoint import load as load
 from jaxmkl.checkpoint import save as save
-from jaxmkl.combination import DrawOne as DrawOne
-from jaxmkl.combination import Hedge as Hedge
-from jaxmkl.combination import Uniform as Uniform
-from jaxmkl.components import GradientDescent as GradientDescent
-from jaxmkl.components import PassiveAggressive as PassiveAggressive
-from jaxmkl.components import Perceptron as Perceptron
-from jaxmkl.components import SparsePassiveAggressive as SparsePassiveAggressive
 from jaxmkl.kernels import Cauchy as Cauchy
 from jaxmkl.kernels import Gaussian as Gaussian
-from jaxmkl.kernels import GaussianWidths as GaussianWidths
-from jaxmkl.kernels import InverseTime as InverseTime
-from jaxmkl.kernels import KernelBox as KernelBox
 from jaxmkl.kernels import KernelDictionary as KernelDictionary
 from jaxmkl.kernels import Laplacian as Laplacian
 from jaxmkl.kernels import Linear as Linear
-from jaxmkl.kernels import Optax as Optax
 from jaxmkl.kernels import Polynomial as Polynomial
-from jaxmkl.kernels import WeightedSum as WeightedSum
-from jaxmkl.kernels import kernel_alignment as kernel_alignment
-from jaxmkl.kernels import median_distance as median_distance
-from jaxmkl.labelling import Always as Always
-from jaxmkl.labelling import Chance as Chance
-from jaxmkl.labelling import Confidence as Confidence
-from jaxmkl.labelling import Margin as Margin
-from jaxmkl.labelling import Unsure as Unsure
-from jaxmkl.learner import Learner as Learner
-from jaxmkl.learner import Output as Output
-from jaxmkl.learner import Prediction as Prediction
-from jaxmkl.learners.feature_mkl import FeatureMKL as FeatureMKL
-from jaxmkl.learners.feature_mkl import amkl as amkl
-from jaxmkl.learners.feature_mkl import amkl_aks as amkl_aks
-from jaxmkl.learners.feature_mkl import expert_mkl as expert_mkl
-from jaxmkl.learners.feature_mkl import omkl_aks as omkl_aks
-from jaxmkl.learners.feature_mkl import raker as raker
-from jaxmkl.learners.multitask import MultiTask as MultiTask
-from jaxmkl.learners.multitask import multitask as multitask
-from jaxmkl.learners.okl_gd import OwnKernels as OwnKernels
-from jaxmkl.learners.okl_gd import okl_gd as okl_gd
-from jaxmkl.learners.oks_sil import HypothesisSketch as HypothesisSketch
-from jaxmkl.learners.oks_sil import oks_sil as oks_sil
-from jaxmkl.learners.proj_ka import Aligned as Aligned
-from jaxmkl.learners.proj_ka import proj_ka as proj_ka
-from jaxmkl.learners.support_mkl import SupportMKL as SupportMKL
-from jaxmkl.learners.support_mkl import bogd as bogd
-from jaxmkl.learners.support_mkl import bpas as bpas
-from jaxmkl.learners.support_mkl import forgetron as forgetron
-from jaxmkl.learners.support_mkl import kernel_ogd as kernel_ogd
-from jaxmkl.learners.support_mkl import oks as oks
-from jaxmkl.learners.support_mkl import omkc_dd as omkc_dd
-from jaxmkl.learners.support_mkl import omkc_sd as omkc_sd
-from jaxmkl.learners.support_mkl import omkc_u as omkc_u
-from jaxmkl.learners.support_mkl import omkl as omkl
-from jaxmkl.learners.support_mkl import omkl_b as omkl_b
-from jaxmkl.learners.support_mkl import perceptron as perceptron
-from jaxmkl.learners.support_mkl import projectron as projectron
-from jaxmkl.learners.support_mkl import rbp as rbp
-from jaxmkl.learners.support_mkl import spa as spa
-from jaxmkl.learners.wrappers import LabelBudget as LabelBudget
-from jaxmkl.learners.wrappers import Scaled as Scaled
-from jaxmkl.learners.wrappers import label_budget as label_budget
-from jaxmkl.learners.wrappers import scaled as scaled
-from jaxmkl.local_rules import OGD as OGD
-from jaxmkl.local_rules import RLS as RLS
-from jaxmkl.nystroem import SampledDictionary as SampledDictionary
-from jaxmkl.random_features import FourierFeatures as FourierFeatures
-from jaxmkl.registry import LEARNERS as LEARNERS
-from jaxmkl.scaling import RunningMoments as RunningMoments
-from jaxmkl.scaling import RunningRanks as RunningRanks
-from jaxmkl.selection import AdaptiveKernelSelection as AdaptiveKernelSelection
-from jaxmkl.selection import AllKernels as AllKernels
-from jaxmkl.selection import LearnAll as LearnAll
-from jaxmkl.selection import LearnSampled as LearnSampled
-from jaxmkl.sparse import SparseRows as SparseRows
-from jaxmkl.streams import permutations as permutations
-from jaxmkl.streams import run as run
-from jaxmkl.streams import run_many as run_many
-from jaxmkl.streams import stream as stream
-from jaxmkl.streams import without_info as without_info
-from jaxmkl.support import DenseSupport as DenseSupport
-from jaxmkl.support import SparseSupport as SparseSupport
+from jaxmkl.mkl import MKL as MKL
+from jaxmkl.recipes import LEARNERS as LEARNERS
+from jaxmkl.recipes import amkl as amkl
+from jaxmkl.recipes import amkl_aks as amkl_aks
+from jaxmkl.recipes import bogd as bogd
+from jaxmkl.recipes import bpas as bpas
+from jaxmkl.recipes import expert_mkl as expert_mkl
+from jaxmkl.recipes import forgetron as forgetron
+from jaxmkl.recipes import kernel_ogd as kernel_ogd
+from jaxmkl.recipes import multitask as multitask
+from jaxmkl.recipes import okl_gd as okl_gd
+from jaxmkl.recipes import oks as oks
+from jaxmkl.recipes import oks_sil as oks_sil
+from jaxmkl.recipes import omkc_dd as omkc_dd
+from jaxmkl.recipes import omkc_sd as omkc_sd
+from jaxmkl.recipes import omkc_u as omkc_u
+from jaxmkl.recipes import omkl as omkl
+from jaxmkl.recipes import omkl_aks as omkl_aks
+from jaxmkl.recipes import omkl_b as omkl_b
+from jaxmkl.recipes import perceptron as perceptron
+from jaxmkl.recipes import proj_ka as proj_ka
+from jaxmkl.recipes import projectron as projectron
+from jaxmkl.recipes import raker as raker
+from jaxmkl.recipes import rbp as rbp
+from jaxmkl.recipes import spa as spa
+from jaxmkl.streaming import permutations as permutations
+from jaxmkl.streaming import run as run
+from jaxmkl.streaming import run_many as run_many
+from jaxmkl.streaming import stream as stream
+from jaxmkl.wrappers import label_budget as label_budget
+from jaxmkl.wrappers import scaled as scaled
 
+pytree = _pytree
 data = tables

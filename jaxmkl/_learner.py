@@ -19,8 +19,8 @@ Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 
-:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is no
-algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
+:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is
+no algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
 left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, ``forecast``,
 ``learn`` and ``close``.
 """
@@ -102,8 +102,8 @@ def usable_rows(X: jax.Array) -> jax.Array:
 class Learner:
     """Base of all learners: the public methods, written once on the four inner ones.
 
-    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around another
-    one on :class:`jaxmkl.wrappers.Wrapper`.
+    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around
+    another one on :class:`jaxmkl.wrappers.Wrapper`.
     """
 
     #: "regression" or "classification".
@@ -202,7 +202,7 @@ class Learner:
         The drivers call it where they know the values.
 
         Args:
-          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.SparseRows`.
+          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.
@@ -327,9 +327,9 @@ class State:
     num_inputs: int = pytree.static()
     dtype: str = pytree.static()
 
-    def replace(self, **fields: Any) -> Any:
+    def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return pytree.from_fields(type(self), kept | fields)
 
 
@@ -410,7 +410,7 @@ class Algorithm(Learner):
         pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any) -> Any:
-        """The state after a block whose codes these were; rounds below ``state.round`` are over."""
+        """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -575,7 +575,7 @@ def check_state(learner: Learner, state: Any) -> None:
     like = abstract_state(learner, num_inputs, dtype, capacity)
     expected, structure = jax.tree.flatten(like)
     text = "one that this very learner made (learner.init)"
-    given = jax.tree.structure(state)
+    given: Any = jax.tree.structure(state)
     pytree.require(
         given == structure, learner, "state", f"{type(state).__name__}, another tree", text
     )

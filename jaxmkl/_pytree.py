@@ -222,13 +222,10 @@ def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
     return _leaf(default, convert)
 
 
-_SPECIFIERS = (static, number, positive, nonnegative, share, count, flag, choice, part, parts)
-
-
 # --- the class -----------------------------------------------------------------------------------
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=_SPECIFIERS)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
 def dataclass(cls: C) -> C:
     """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
 

@@ -44,7 +44,7 @@ class Combination(NamedTuple):
     value: jax.Array
     values: jax.Array
     weights: jax.Array
-    drawn: jax.Array | None = None
+    drawn: Any = None
 
 
 class Aggregate:

@@ -39,7 +39,7 @@ class Forecast(NamedTuple):
     values: jax.Array
     weights: jax.Array
     speaking: jax.Array | None = None
-    variance: jax.Array | None = None
+    variance: Any = None
     worked: Any = ()
 
     @classmethod

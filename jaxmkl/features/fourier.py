@@ -63,9 +63,7 @@ class FourierFeatures(FeatureMap):
         """|z(x)|², the same for every x."""
         return float(self.num_features) if self.scale == "sum" else 1.0
 
-    def init(
-        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
-    ) -> jax.Array:
+    def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> jax.Array:
         """Draw the frequencies (P, F, D) for bandwidth 1."""
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         P, F, D = kernels.num_kernels, self.num_features, num_inputs
@@ -79,9 +77,7 @@ class FourierFeatures(FeatureMap):
             directions = lengths * blocks.reshape(P, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
-    def __call__(
-        self, kernels: Kernel, frequencies: jax.Array, X: jax.Array
-    ) -> jax.Array:
+    def __call__(self, kernels: Any, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
         P, F, D = frequencies.shape

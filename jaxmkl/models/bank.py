@@ -31,7 +31,7 @@ class Lesson(NamedTuple):
     y: jax.Array
     learns: jax.Array
     probability: jax.Array | None
-    chance: jax.Array | None
+    chance: Any
     seen: jax.Array
     present: jax.Array
 

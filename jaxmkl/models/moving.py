@@ -8,14 +8,8 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Algorithm, State
-from jaxmkl.kernel_space import (
-    InverseTime,
-    KernelSpace,
-    Optimizer,
-    draw_start,
-    finite_codes,
-    moved,
-)
+from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
+from jaxmkl.kernels.optimizers import moved
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import All, Query
 
@@ -72,13 +66,11 @@ class MovingKernel(Algorithm):
       ValueError: for an argument outside its range.
     """
 
-    space: Any = pytree.part(KernelSpace, "a space of kernels, as jaxmkl.GaussianWidths()")
+    space: Any = pytree.part(KernelSpace, "a space of kernels, as jaxmkl.kernels.GaussianWidths()")
     budget: int = pytree.count(200)
     step_size: Any = pytree.positive(0.1)
     optimizer: Any = pytree.part(
-        Optimizer,
-        "an optimizer, as jaxmkl.InverseTime() or jaxmkl.Optax('adam', 0.01)",
-        InverseTime(),
+        Optimizer, "an optimizer, as jaxmkl.kernels.Optax('adam', 0.01)", InverseTime()
     )
     loss: str = pytree.choice(*LOSSES, default="hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
@@ -87,7 +79,7 @@ class MovingKernel(Algorithm):
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> dict[str, Any]:
         """Fields of :class:`MovingState`: no basis function, a kernel from the space's starts."""
-        coordinates = draw_start(self.space, key, num_inputs, dtype)
+        coordinates = self.space.draw_start(key, num_inputs, dtype)
         return frame | {
             "zeros": jnp.zeros((), jnp.int32),
             "coordinates": coordinates,
@@ -95,10 +87,6 @@ class MovingKernel(Algorithm):
             "rows": jnp.zeros((self.budget, num_inputs), dtype),
             "weights": jnp.zeros((self.budget,), dtype),
         }
-
-    def _codes(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> jax.Array:
-        """Codes (n,) of the kernel between x (D,) and rows (n, D), none of them infinite."""
-        return finite_codes(self.space, self.space.codes(coordinates, x, rows))
 
     def _descended(
         self,

@@ -134,7 +134,7 @@ class MultiTask(Algorithm):
     num_tasks: int | None = pytree.count(optional=True)
     kernel: Any = pytree.part(Kernel, "one kernel", Gaussian(1.0))
     dictionary: Any = pytree.part(
-        SampledDictionary, "a dictionary, as jaxmkl.SampledDictionary()", SampledDictionary()
+        SampledDictionary, "a sampled dictionary of jaxmkl.features", SampledDictionary()
     )
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", All())
     noise: Any = pytree.positive(1.0)

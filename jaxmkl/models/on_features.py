@@ -125,7 +125,7 @@ class FeatureModels(Bank):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
-        """The largest that divides those of the rules; on a map that grows blocks do not matter."""
+        """The largest that divides those of the rules; none on a map that grows."""
         periods = [rule.period for rule in self.rules if isinstance(rule, SecondOrder)]
         return int(np.gcd.reduce(periods)) if periods and not self.features.sequential else None
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Round
-from jaxmkl.kernel_space import hypothesis, kernel_values
+from jaxmkl.kernels import Scaled
 from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -71,14 +71,15 @@ class OwnKernels(MovingKernel):
         """The rows of a block ``X`` (B, D): kernels are not known before their turn."""
         return X
 
-    def _code(self, coordinates: Any, x: jax.Array, row: jax.Array) -> jax.Array:
-        """The code of one centre, a number."""
-        return self._codes(coordinates, x, row[None, :])[0]
+    def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
+        """The kernel of one centre, a number."""
+        values = self.space.values(coordinates, x, row[None, :])
+        return jax.tree.map(lambda leaf: leaf[0], values)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
         """The hypothesis' value."""
-        codes = jax.vmap(self._code, in_axes=(0, None, 0))(state.own, code, state.rows)
-        return Forecast.of_one(hypothesis(self.space, codes, state.weights))
+        values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, code, state.rows)
+        return Forecast.of_one(values.weighted_sum(state.weights).value())
 
     def learn(
         self, state: OwnKernelsState, code: jax.Array, forecast: Forecast, round: Round
@@ -93,8 +94,8 @@ class OwnKernels(MovingKernel):
 
         def output(coordinates: Any) -> jax.Array:
             """The newest centre's part of the hypothesis at x, by its kernel."""
-            kernel = kernel_values(self.space, self._code(coordinates, x, state.rows[newest]))
-            return state.weights[newest] * kernel
+            kernel = self._kernel(coordinates, x, state.rows[newest])
+            return state.weights[newest] * kernel.plain()
 
         of_newest = jax.tree.map(lambda leaf: leaf[newest], state.own)
         kernel = self._descended(state, output, of_newest, slope, wanted)

@@ -29,9 +29,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl import support
 from jaxmkl._learner import Round
-from jaxmkl.kernel_space import KernelSpace, hypothesis, kernel_values
+from jaxmkl.kernels import Scaled
 from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -109,9 +108,9 @@ class HypothesisSketch(MovingKernel):
         return HypothesisSketchCode(X, jax.vmap(uniform)(keys))
 
     def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
-        """The hypothesis' value, and the codes (B,) that it is made of."""
-        codes = self._codes(state.coordinates, code.x, state.rows)
-        return Forecast.of_one(hypothesis(self.space, codes, state.weights), codes)
+        """The hypothesis' value, and the kernel's values (B,) that it is made of."""
+        values = self.space.values(state.coordinates, code.x, state.rows)
+        return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
 
     def learn(
         self,
@@ -121,15 +120,15 @@ class HypothesisSketch(MovingKernel):
         round: Round,
     ) -> HypothesisSketchState:
         """The basis, the weights, the kernel, if there is a label."""
-        x, w, B, codes = code.x, state.weights, self.budget, forecast.worked
+        x, w, B, values = code.x, state.weights, self.budget, forecast.worked
         places = jnp.arange(B, dtype=jnp.int32)
         slope = LOSSES[self.loss].slope(forecast.value, round.y)
         fresh = -jnp.asarray(self.step_size, w.dtype) * slope
         wanted = round.learns & (slope != 0) & jnp.isfinite(fresh)
         full = state.number >= B
 
-        drawn = draw_places(self.space, codes, places < state.number, code.uniform)
-        alpha, share = self._projection(state, x, codes, drawn)
+        drawn = draw_places(values, places < state.number, code.uniform)
+        alpha, share = self._projection(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         changed = wanted & (replaces | ~full)
         place = jnp.where(changed, jnp.where(full, self._victim(state), state.number), B)
@@ -138,9 +137,10 @@ class HypothesisSketch(MovingKernel):
 
         def output(coordinates: Any) -> jax.Array:
             """The new hypothesis at x, by its kernel; its new point is x."""
-            own = self._codes(coordinates, x, x[None, :])
-            of_rows = self._codes(coordinates, x, state.rows)
-            return hypothesis(self.space, jnp.where(places == place, own, of_rows), w)
+            own = self.space.values(coordinates, x, x[None, :])
+            of_rows = self.space.values(coordinates, x, state.rows)
+            both = jax.tree.map(lambda a, b: jnp.where(places == place, a, b), own, of_rows)
+            return both.weighted_sum(w).value()
 
         return state.replace(
             **self._descended(state, output, state.coordinates, slope, changed),
@@ -152,18 +152,17 @@ class HypothesisSketch(MovingKernel):
         )
 
     def _projection(
-        self, state: HypothesisSketchState, x: jax.Array, codes: jax.Array, drawn: jax.Array
+        self, state: HypothesisSketchState, x: jax.Array, values: Scaled, drawn: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
-        among = jax.vmap(lambda row: self._codes(state.coordinates, row, rows))(rows)
-        own = self._codes(state.coordinates, x, x[None, :])
-        of_drawn = kernel_values(self.space, codes[drawn])
-        cutoff = _CUTOFF[codes.dtype.itemsize]
-        inverse = jnp.linalg.pinv(kernel_values(self.space, among), rtol=cutoff, hermitian=True)
+        among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
+        own = self.space.values(state.coordinates, x, x[None, :])
+        of_drawn = jax.tree.map(lambda leaf: leaf[drawn], values).plain()
+        inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
-        itself = kernel_values(self.space, own)[0]
+        itself = own.plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
@@ -179,21 +178,16 @@ class HypothesisSketch(MovingKernel):
         return self._info(state, state.number)
 
 
-def draw_places(
-    space: KernelSpace, codes: jax.Array, taken: jax.Array, uniform: jax.Array
-) -> jax.Array:
+def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
     The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
     the values left are all 0, it is the same for all that are left.
     """
-    places, drawn = jnp.arange(codes.shape[0]), []
-    codes = jax.lax.stop_gradient(codes)
+    places, drawn = jnp.arange(taken.shape[0]), []
+    values = jax.lax.stop_gradient(values)
     for u in uniform:
-        p = codes
-        if space.exponential[0]:
-            nearest = jnp.min(jnp.where(taken, codes, jnp.inf))
-            p = support.relative(jnp.minimum(nearest, jnp.max(codes)), codes)
+        p = values.times_exp(values.smallest_exponent(taken))
         p = jnp.where(taken, jnp.maximum(p, 0.0), 0.0)
         p = jnp.where(jnp.any(p > 0), p, taken.astype(p.dtype))
         total = jnp.cumsum(p)

@@ -1,4 +1,4 @@
-"""Online kernel selection: from a continuum (OKS-SIL, OKL-GD) and from a dictionary (OKS, Proj-KA).
+"""Kernel selection: from a continuum (OKS-SIL, OKL-GD) and from a dictionary (OKS, Proj-KA).
 
 All take a ``query``, by default :class:`jaxmkl.query.All`: with another one they ask for some
 labels only.
@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate import DrawOne
-from jaxmkl.kernel_space import GaussianWidths, KernelSpace, as_optimizer
-from jaxmkl.kernels import Kernel, zhang_liao
+from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
+from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels
 from jaxmkl.models.aligned import Aligned
@@ -51,8 +51,8 @@ def oks_sil(
       step_size: η.
       threshold: ν in [0, 1]: smaller, more basis functions are replaced.
       num_sampled: s, how many basis functions a new one is compared with.
-      optimizer: how the kernel moves; by default :class:`~jaxmkl.InverseTime`, the step 1/t. Or
-        an :class:`~jaxmkl.Optax`, or any ``optax.GradientTransformation``.
+      optimizer: how the kernel moves; by default :class:`~jaxmkl.kernels.InverseTime`, the step
+        1/t. Or an :class:`~jaxmkl.kernels.Optax`, or any ``optax.GradientTransformation``.
       loss: "hinge", "logistic" or "squared".
       ties: of several smallest |w|, the "first" in place goes, as in the paper, or the "oldest".
       query: when a label is asked for.
@@ -66,7 +66,7 @@ def oks_sil(
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (2000, 2))
     >>> y = jax.numpy.sign(jax.numpy.sin(6 * X[:, 0]) * jax.numpy.sin(6 * X[:, 1]))
-    >>> learner = oks_sil(jaxmkl.GaussianWidths(start=1.0), step_size=1.0, budget=100)
+    >>> learner = oks_sil(jaxmkl.kernels.GaussianWidths(start=1.0), step_size=1.0, budget=100)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, y)
     >>> info = learner.info(state)
@@ -117,7 +117,7 @@ def okl_gd(
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
     >>> y = jax.numpy.sign(jax.numpy.sin(6 * X[:, 0]) * jax.numpy.sin(6 * X[:, 1]))
-    >>> space = jaxmkl.GaussianWidths(start=0.5, coordinate="bandwidth")
+    >>> space = jaxmkl.kernels.GaussianWidths(start=0.5, coordinate="bandwidth")
     >>> learner = okl_gd(space, budget=500)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, y)

@@ -128,7 +128,7 @@ def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, t
 
 def count_nonfinite(state: Any) -> int:
     """Updates so far that were not finite, in all runs together; 0 where that is not known."""
-    count = getattr(state, "nonfinite", None)
+    count: Any = getattr(state, "nonfinite", None)
     seen = isinstance(count, jax.Array) and not isinstance(count, jax.core.Tracer)
     return int(np.asarray(count).sum()) if seen and count.is_fully_addressable else 0
 

@@ -273,7 +273,7 @@ def run(
       state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
         equals the uninterrupted one bit for bit (at the same block size).
       X: inputs (T, D), real numbers of any dtype; they are cast to the state's. Or sparse: a
-        SciPy matrix or array, or :class:`~jaxmkl.SparseRows`; the run is the same.
+        SciPy matrix or array, or :class:`~jaxmkl.streaming.SparseRows`; the run is the same.
       y: targets (T,) or (T, 1). For classifiers numbers or booleans, of which those above 0 are
         +1, or two strings (the second in sorted order is +1); see :func:`jaxmkl.labels.labels`.
       block_size: examples per block; changes speed and nothing else. A learner may take the

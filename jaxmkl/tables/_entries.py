@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 
 MAX_DENSE_BYTES = 4 * 2**30
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._cells import MISSING
 from jaxmkl.tables._entries import from_entries, not_sparse
 from jaxmkl.tables._table import Dataset, as_float, finish, note_dropped, shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 
@@ -16,7 +16,7 @@ class Dataset:
     """A table of examples in the order of the file, ready for a learner.
 
     Attributes:
-      X: (n, D) float32 or float64, finite; :class:`~jaxmkl.SparseRows` if read so.
+      X: (n, D) float32 or float64, finite; :class:`~jaxmkl.streaming.SparseRows` if read so.
       y: (n,). Regression: the targets, in the dtype of ``X``. Classification: -1 and +1, in the
         dtype of ``X``. Multiclass: int16 codes 0, 1, ... into ``classes``.
       task: "regression", "classification" (two classes) or "multiclass".

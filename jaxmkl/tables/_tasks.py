@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl.sparse import SparseRows
+from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._table import shown
 
 __all__ = ["with_tasks"]
@@ -15,7 +15,7 @@ def with_tasks(task: Any, X: Any) -> Any:
 
     Args:
       task: (n,) whole numbers from 0.
-      X: inputs (n, D), dense or :class:`~jaxmkl.SparseRows`.
+      X: inputs (n, D), dense or :class:`~jaxmkl.streaming.SparseRows`.
 
     Returns:
       (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers), sparse if ``X`` is.

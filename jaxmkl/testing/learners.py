@@ -186,7 +186,8 @@ class _LearnerCheck:
             before = types(state)
             x = jax.ShapeDtypeStruct((num_inputs,), dtype)
             # a label is a whole number here: it must not show in the state
-            after, output = jax.eval_shape(lambda s, x: learner.step(s, (x, 1)), state, x)
+            play: Any = learner.step
+            after, output = jax.eval_shape(lambda s, x: play(s, (x, 1)), state, x)
             kept = types(after)
             self.require(list(kept) == list(before), "step must keep the state's tree")
             for name, kind in before.items():

@@ -184,7 +184,7 @@ class Scaled(Wrapper):
     """A learner that sees its inputs through an online scaler; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.RunningMoments()")
+    scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.wrappers.RunningMoments()")
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> ScaledState:
         """The states of the learner and of the scaler."""
@@ -248,7 +248,7 @@ def scaled(learner: Learner, scaler: Scaler) -> Scaled:
       ValueError: for what is no learner, or no scaler.
 
     >>> import jax, jaxmkl
-    >>> learner = scaled(jaxmkl.raker(), jaxmkl.RunningMoments())
+    >>> learner = scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> X = 1e6 + 1e5 * jax.random.normal(jax.random.key(1), (300, 2))
     >>> state, outputs = jaxmkl.run(learner, state, X, (X[:, 0] - 1e6) / 1e5)

@@ -23,7 +23,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.recipes.support_vectors import omkc_dd
 from jaxmkl.streaming.run import run
-from tests.oracles import support_mkl as oracle
 
 SMALL_PROGRAMS = True
 

@@ -1,1 +1,0 @@
-"""Learners: one file an algorithm or family."""
