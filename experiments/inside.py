@@ -22,13 +22,13 @@ from jaxmkl.support import BlockCodes, GrowingState, Proposal
 QUERY = "labelling"  # the parameter of factories that says how labels are asked for
 
 
-def num_kernels(learner: Any) -> int:
-    """Return how many kernels a learner has, scaled or not.
+def kernels_of(learner: Any) -> Kernel:
+    """Return the kernels of a learner, scaled or not.
 
-    >>> num_kernels(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.RunningMoments()))
+    >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.RunningMoments())).num_kernels
     17
     """
-    return getattr(learner, "learner", learner).kernels.num_kernels
+    return getattr(learner, "learner", learner).kernels
 
 
 @functools.cache
@@ -57,11 +57,6 @@ def num_supports(learner: Any, states: Any) -> jax.Array | None:
     return jax.vmap(of_state)(states)
 
 
-def supports_of_kernels(states: Any) -> jax.Array:
-    """Return how many support vectors (S, P) each kernel of states has."""
-    return states.support.number
-
-
 def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
     block = learner.preferred_block_size
@@ -77,9 +72,6 @@ def state_bytes(state: Any) -> int:
     """Return the bytes of a state's arrays, its key left out."""
     leaves = jax.tree.leaves(state._replace(key=state.round))
     return sum(leaf.nbytes for leaf in leaves)
-
-
-# --- learners with one part exchanged ----------------------------------------------------------
 
 
 def with_step_size(learner: Any, step_size: Any) -> Any:
@@ -104,12 +96,7 @@ def query(name: str, value: Any) -> Any:
     >>> query("chance", 0.5)
     Chance(rate=0.5)
     """
-    rules: dict[str, Callable[[Any], Any]] = {
-        "unsure": jaxmkl.Unsure,
-        "margin": jaxmkl.Margin,
-        "chance": jaxmkl.Chance,
-    }
-    return rules[name](value)
+    return {"unsure": jaxmkl.Unsure, "margin": jaxmkl.Margin, "chance": jaxmkl.Chance}[name](value)
 
 
 def scoring(learner: Any) -> Any:

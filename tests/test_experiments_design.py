@@ -151,7 +151,9 @@ def test_the_best_kernels_and_the_median_one():
     blank = np.zeros(1)
     choice = choosing.Choice(blank, blank, blank, blank, blank, 0.0)
     means = dict(zip(choosing.KERNELS, (3, 9, 1, 7, 5, 2, 8, 4, 6), strict=True))
-    found = {k: experiment.Scored(choice, np.full((2, 4), m / 10), k) for k, m in means.items()}
+    found = {
+        k: choice._replace(accuracy=np.full((2, 4), m / 10), kernel=k) for k, m in means.items()
+    }
     chosen = experiment.best_and_median(found, "rrss*")
     assert {name: means[scored.kernel] for name, scored in chosen.items()} == {
         "rrss_1": 9,
@@ -161,26 +163,31 @@ def test_the_best_kernels_and_the_median_one():
     }
 
 
+def ends(made: dict[str, np.ndarray], name: str) -> tuple[float, float]:
+    """The range of a share of wins."""
+    return made[f"{name}_low"].item(), made[f"{name}_high"].item()
+
+
 def test_wins_and_their_ranges():
     draws = np.random.default_rng(1)
     theirs = draws.uniform(0.5, 0.7, size=(10, 8))
     made = experiment.compare(theirs + 0.01, theirs)
-    assert made.win_rate == 1
-    assert made.points == made.splits == (1, 1)
-    np.testing.assert_allclose(made.differences, 0.01)
-    assert experiment.compare(theirs, theirs).win_rate == 0.5
+    assert made["win_rate"] == 1
+    assert ends(made, "win") == ends(made, "splits") == (1, 1)
+    np.testing.assert_allclose(made["difference"], 0.01)
+    assert experiment.compare(theirs, theirs)["win_rate"] == 0.5
     # four points of eight are won on every split: no split matters, but points do
     gain = np.where(np.arange(8) < 4, 0.02, -0.02)
     made = experiment.compare(theirs + gain, theirs)
-    assert made.win_rate == 1 / 2
-    assert made.splits == (1 / 2, 1 / 2)
-    assert made.points == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
+    assert made["win_rate"] == 1 / 2
+    assert ends(made, "splits") == (1 / 2, 1 / 2)
+    assert ends(made, "win") == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
     # won on one split of ten by much, lost on the others by little: a matter of that split
     gain = np.where(np.arange(10) == 0, 0.2, -0.01)[:, None]
     made = experiment.compare(theirs + gain, theirs)
-    assert made.win_rate == 1
-    assert made.splits == (0, 1)
-    assert made.points == (1, 1)
+    assert made["win_rate"] == 1
+    assert ends(made, "splits") == (0, 1)
+    assert ends(made, "win") == (1, 1)
 
 
 def test_labels_of_one_class_name_that_class():

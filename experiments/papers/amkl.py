@@ -38,12 +38,10 @@ from ..evaluate import (
     sweep,
     timed,
 )
-from ..inside import QUERY, agreement, with_query, with_step_size
-from ..report import Panel, Row, nothing, row, rows
+from ..inside import QUERY, agreement, kernels_of, with_query, with_step_size
+from ..report import Panel, Printed, Row, row, rows
 from .paper import Job, Paper
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
-
-__all__ = ["PAPER"]
 
 REGRESSION = ("twitter", "tom", "air", "energy", "naval")
 CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
@@ -93,19 +91,14 @@ def played(
     datasets: Sequence[str],
     names: Sequence[str],
     arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
-    printed: Callable[[str, str, str, str], float | None] = nothing,
+    printed: Printed | None = None,
 ) -> list[Row]:
     """Return the rows of learners on data sets; those that no part before has run are run.
 
-    Args:
-        job: the job.
-        part: the part's name, for its progress.
-        datasets: regression in file order, or classification in an order for each seed.
-        names: learners' names in tables: that of the factory, with words in brackets behind;
-            of those in ONLINE_RANKS features are scaled online by running ranks instead of by
-            the whole set.
-        arguments: tells the factory's arguments for a data set and a name.
-        printed: tells the printed figures.
+    Regression is played in file order, classification in an order for each seed. A learner's name
+    is that of its factory, with words in brackets behind; of those in ONLINE_RANKS features are
+    scaled online by running ranks instead of by the whole set. ``arguments`` tells the factory's
+    arguments for a data set and a name.
     """
 
     def read(dataset: str, name: str) -> Stream:
@@ -157,22 +150,13 @@ TUNED_ON = 2000
 NORMED_ON = 500
 
 
-def mean_norm(kernel: Kernel, X: np.ndarray) -> float:
-    """Return the mean of k(x, x) over rows X (n, D).
-
-    >>> mean_norm(jaxmkl.Polynomial(2), np.array([[1.0, 0.0], [1.0, 1.0]]))
-    2.5
-    """
-    gram = kernel.gram(jnp.asarray(X))
-    return float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
-
-
 def tuned_step(learner: Any, stream: Stream) -> float:
     """Return the step size with the least error over the stream's first examples.
 
     The grid is in units of 1 / k(x, x), by which a step on an example is to be measured.
     """
-    grid = np.array(STEP_SIZES) / mean_norm(learner.kernels, stream.X[:NORMED_ON])
+    gram = kernels_of(learner).gram(jnp.asarray(stream.X[:NORMED_ON]))
+    grid = np.array(STEP_SIZES) / float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
     first = stream.X[:TUNED_ON], stream.y[:TUNED_ON]
     learners = stacked([with_step_size(learner, step) for step in grid.astype(np.float32)])
     errors = np.asarray(sweep(learners, keys_of(1), *first, permute=False).loss.mean(axis=(1, 2)))
@@ -183,22 +167,17 @@ def support(job: Job) -> None:
     """Table II, the rows with support vectors: one kernel, 17 kernels, and those on a budget."""
     datasets, names = job.among("support", REGRESSION, tuple(SUPPORT))
     found: list[Row] = []
-    with job.report.progress("support", len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            stream = stream_of(job, dataset)
-            for name in names:
-                step(f"{dataset} {name}")
-                arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
-                if name in ONE_KERNEL:
-                    arguments["kernel"] = ONE_KERNEL[name]
-                make = functools.partial(
-                    candidate, name, SUPPORT[name], stream.task, job.options.settings, **arguments
-                )
-                built = make()
-                if "step_size" not in job.options.settings:
-                    built = make(step_size=tuned_step(built.learner, stream))
-                runs = evaluate(built.learner, stream, 1, permute=False)
-                found += runs.rows("amkl", dataset, built, printed)
+    for stream, name in job.each("support", datasets, names, stream_of):
+        arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
+        if name in ONE_KERNEL:
+            arguments["kernel"] = ONE_KERNEL[name]
+        settings = job.options.settings
+        make = functools.partial(candidate, name, SUPPORT[name], stream.task, settings)
+        built = make(**arguments)
+        if "step_size" not in settings:
+            built = make(**arguments, step_size=tuned_step(built.learner, stream))
+        runs = evaluate(built.learner, stream, 1, permute=False)
+        found += runs.rows("amkl", stream.name, built, printed)
     steps = ", ".join(f"{step:g}" for step in STEP_SIZES)
     notes = [
         "file order, one run: nothing is random",
@@ -414,7 +393,6 @@ PAPER = Paper(
     algorithms=ALGORITHMS,
     parts=(tables, support, classification, labelling, tradeoff, curves, regret),
     default_parts=("tables", "classification", "labelling"),
-    seeds=10,
     task="regression",
     generated=(STATIONARY,),
     parts_without_files=("regret",),

@@ -19,12 +19,10 @@ import jaxmkl
 from jaxmkl.kernels import Kernel
 
 from ..evaluate import Candidate, Runs, Stream, candidate, evaluate, keys_of
-from ..inside import slipped, supports_of_kernels
+from ..inside import slipped
 from ..report import Panel, Row, rows
 from .paper import Job, Paper
 from .printed import printed
-
-__all__ = ["PAPER"]
 
 BEST = "perceptron*"
 SLIP = "omkc_sd (printed slip)"
@@ -76,8 +74,9 @@ def best_kernel(job: Job, stream: Stream) -> Kernel:
     """
     if (stream.name, "kernel") not in job.results:
         keys = keys_of(job.seeds)[:1]
-        states, _ = jaxmkl.run_many(jaxmkl.omkc_u(), keys, stream.X, stream.y)
-        best = int(np.argmin(supports_of_kernels(states)[0]))
+        learner = jaxmkl.omkc_u()
+        states, _ = jaxmkl.run_many(learner, keys, stream.X, stream.y)
+        best = int(np.argmin(jax.vmap(learner.info)(states).support[0]))
         job.results[stream.name, "kernel"] = kernels_one_by_one()[best]
     return job.results[stream.name, "kernel"]
 
@@ -229,18 +228,14 @@ def precision(job: Job) -> None:
     names = tuple(dict.fromkeys((*TABLE_1, *TABLE_2)))
     datasets, names = job.among("precision", SMALL, names)
     found: list[Row] = []
-    with job.report.progress("precision", len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            stream = stream_of(job, dataset)
+    for stream, name in job.each("precision", datasets, names, stream_of):
+        seeds = 1 if stream.name in ("magic04", "a9a") else job.seeds
+        learner = built(job, stream, name)
+        single_runs = evaluate(learner.learner, stream, seeds, permute=True)
+        with jax.enable_x64(True):
             double = stream.astype(np.float64)
-            seeds = 1 if dataset in ("magic04", "a9a") else job.seeds
-            for name in names:
-                step(f"{dataset} {name}")
-                learner = built(job, stream, name)
-                single_runs = evaluate(learner.learner, stream, seeds, permute=True)
-                with jax.enable_x64(True):
-                    double_runs = evaluate(learner.learner, double, seeds, permute=True)
-                found += compared(dataset, learner, single_runs, double_runs)
+            double_runs = evaluate(learner.learner, double, seeds, permute=True)
+        found += compared(stream.name, learner, single_runs, double_runs)
     job.report.table(
         "Single and double precision",
         found,
@@ -274,6 +269,4 @@ PAPER = Paper(
     algorithms=ALGORITHMS,
     parts=(table1, table2, sensitivity, precision),
     default_parts=("table1", "table2"),
-    seeds=10,
-    task="classification",
 )

@@ -9,8 +9,6 @@ from ..report import Panel, Row, figure, row
 from .design_pools import ALGORITHMS, choices, settings_of
 from .paper import Job
 
-__all__ = ["GENERATED", "picture"]
-
 GENERATED = "plane"
 IN_PLANE = ("random", "ted", "cted", "rrss", "gmkal", "lmkal")
 PLANE_POINTS, PLANE_CHOSEN = 150, 12

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.stats
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
@@ -21,8 +22,6 @@ from ..options import refused
 from ..report import Panel, Row
 from .paper import Job, Paper
 
-__all__ = ["PAPER"]
-
 DATASETS = ("landmine", "sentiment")
 COMPONENTS = ("both", "local", "global")
 RULES = ("unsure", "margin", "chance")
@@ -32,9 +31,6 @@ TERMS = 400  # of sentiment, the first ones
 METRICS = ("mistake_rate", "balanced_error", "auc", "late_auc")
 GAINS = ("auc", "late_auc")  # better is larger
 PERCENT = dict.fromkeys((*METRICS, "label_rate"), (1e-2, "%"))
-
-
-# --- data ----------------------------------------------------------------------------------------
 
 
 def first_terms(rows: Any, number: int) -> np.ndarray:
@@ -77,9 +73,6 @@ def stream_of(job: Job, name: str) -> Stream:
         X = jaxmkl.data.scale(data.X, "standard")
     X = jaxmkl.data.with_tasks(job.array(name, "task"), X.astype(np.float32))
     return Stream(name, X, data.y.astype(np.float32), "classification")
-
-
-# --- runs ----------------------------------------------------------------------------------------
 
 
 def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
@@ -154,16 +147,10 @@ def difference(one: np.ndarray, other: np.ndarray) -> Difference:
     >>> difference(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
     """
-    apart, free = one - other, len(one) - 1
-    mean = float(apart.mean())
-    if free < 1:
-        return Difference(mean, float("nan"), float("nan"))
-    error = float(apart.std(ddof=1) / np.sqrt(len(apart)))
-    if error == 0:
-        return Difference(mean, error, float("nan"))
-    # of Student's t with that many degrees of freedom, both tails
-    share = free / (free + (mean / error) ** 2)
-    return Difference(mean, error, float(jax.scipy.special.betainc(0.5 * free, 0.5, share)))
+    apart = one - other
+    found = scipy.stats.ttest_rel(one, other) if len(one) > 1 and np.ptp(apart) > 0 else None
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(one) > 1 else np.nan
+    return Difference(float(apart.mean()), float(error), float(found.pvalue if found else np.nan))
 
 
 def told(what: str, metric: str, found: Difference) -> str:
@@ -172,8 +159,6 @@ def told(what: str, metric: str, found: Difference) -> str:
     test = "" if np.isnan(found.p) else f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}"
     return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
 
-
-# --- parts ---------------------------------------------------------------------------------------
 
 HS = (0.01, 0.1, 1.0)
 # What each learner is played with; the second is its name in the table.
@@ -261,10 +246,12 @@ def asking(job: Job) -> None:
                 rows.extend(result.rows("multitask", stream.name, made))
                 return result
 
-            hs = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
+            values = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
             for share in SHARES:
                 for name in names:
-                    value = rate_of(found, share) if name == "chance" else hs[name](share)
+                    value = values[name](share) if name in values else share
+                    if name not in values and ("unsure", share) in found:
+                        value = float(found["unsure", share].metrics["label_rate"].mean())
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
@@ -282,13 +269,6 @@ def asking(job: Job) -> None:
         "unsure did; differences over the same orders:",
         *lines,
     )
-
-
-def rate_of(found: Mapping[tuple[str, float], Played], share: float) -> float:
-    """Return the share of labels that the unsure learner asked for, or the one that was wanted."""
-    if ("unsure", share) in found:
-        return float(found["unsure", share].metrics["label_rate"].mean())
-    return share
 
 
 def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
@@ -355,6 +335,4 @@ PAPER = Paper(
     algorithms=ALGORITHMS,
     parts=(components, asking),
     default_parts=("components", "asking"),
-    seeds=10,
-    task="classification",
 )

@@ -20,8 +20,6 @@ from . import oks_runs as runs
 from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper
 
-__all__ = ["PAPER"]
-
 DATASETS = ("german", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod_rna")
 MUCH = 0.05  # a share of zero scores that calls for a warning
 
@@ -34,8 +32,6 @@ def majority(y: np.ndarray) -> float:
     """
     return float(min((y > 0).mean(), (y < 0).mean()))
 
-
-# --- tables ------------------------------------------------------------------------------------
 
 ABOUT = (
     "an order of the examples for each seed; mistakes: y f <= 0. The paper counts y f < 0, which "
@@ -128,8 +124,6 @@ def scaled(job: Job) -> None:
     table(job, "scaled", title, lambda dataset: ("symmetric",))
 
 
-# --- Figure 1 ----------------------------------------------------------------------------------
-
 FIGURE_1: Mapping[str, tuple] = {
     "budget": (50, 100, 200, 300, 400),
     "num_sampled": (1, 2, 3, 4, 5, 6),
@@ -192,7 +186,6 @@ PAPER = Paper(
     parts=(table2, scaled, figure1, width, anisotropic),
     default_parts=("table2",),
     seeds=20,
-    task="classification",
     generated=(GENERATED,),
     parts_without_files=("anisotropic",),
 )

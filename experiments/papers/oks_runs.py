@@ -88,9 +88,6 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     return dataclasses.replace(made, learner=scoring(made.learner)) if name == "oks" else made
 
 
-# --- runs --------------------------------------------------------------------------------------
-
-
 @functools.partial(jax.jit, static_argnames="rounds")
 def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tuple:
     """Play the first rounds of the orders of N keys with a learner for each.
@@ -145,8 +142,8 @@ def play(
 def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
     """Return the rows of a learner's runs; the printed figures are those without scaling."""
 
-    def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-        return printed(paper, dataset.split(" ")[0], algorithm, metric)
+    def unscaled(paper: str, dataset: str, *name: str) -> float | None:
+        return printed(paper, dataset.split(" ")[0], *name)
 
     return played.rows("oks", stream.name, made, unscaled)
 
@@ -223,10 +220,6 @@ _alignments = jax.jit(jaxmkl.kernel_alignment)
 
 
 def two_pass(widths: Sequence[float], budget: int) -> Any:
-    """Return stacked Projectrons, one of each width, whose prediction is their score.
-
-    >>> two_pass([0.5, 2.0], 10).kernels.bandwidth.tolist()
-    [0.5, 2.0]
-    """
-    made = [jaxmkl.projectron(jaxmkl.Gaussian(width), budget=budget) for width in widths]
-    return stacked([scoring(learner) for learner in made])
+    """Return stacked Projectrons, one of each width, whose prediction is their score."""
+    kernels = map(jaxmkl.Gaussian, widths)
+    return stacked([scoring(jaxmkl.projectron(kernel, budget=budget)) for kernel in kernels])
