@@ -10,7 +10,7 @@ from selection_streams import assert_close, keyless
 
 import jaxmkl
 from jaxmkl._learner import _fingerprints
-from jaxmkl.recipes.multitask import multitask
+from jaxmkl import multitask
 
 BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 
