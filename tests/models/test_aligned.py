@@ -18,8 +18,8 @@ from selection_streams import (
 )
 
 import jaxmkl
-from jaxmkl.models import Aligned, SupportModels
 from jaxmkl import proj_ka
+from jaxmkl.models import Aligned, SupportModels
 from jaxmkl.updates import OGD
 
 SMALL_PROGRAMS = True

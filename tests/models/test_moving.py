@@ -18,8 +18,8 @@ from selection_streams import (
 )
 
 import jaxmkl
-from jaxmkl.query import Margin, Uncertainty
 from jaxmkl import okl_gd, oks_sil
+from jaxmkl.query import Margin, Uncertainty
 
 SMALL_PROGRAMS = True
 

@@ -100,11 +100,11 @@ def test_a_checkpoint_with_an_optimizer_by_name(tmp_path):
     state = begin(learner, NUM_INPUTS, np.float32)
     adam, *rest = state.optimizer
     adam = adam._replace(mu=jnp.asarray(0.3, jnp.float32), count=jnp.asarray(7, jnp.int32))
-    state = state._replace(optimizer=(adam, *rest))
+    state = state.replace(optimizer=(adam, *rest))
     jaxmkl.save(tmp_path / "state.npz", learner, state)
     loaded, again = jaxmkl.load(tmp_path / "state.npz")
     assert repr(loaded) == repr(learner)
-    chex.assert_trees_all_equal(again._replace(key=0), state._replace(key=0))
+    chex.assert_trees_all_equal(again.replace(key=0), state.replace(key=0))
     assert jax.tree.structure(again) == jax.tree.structure(state)
 
 

@@ -38,9 +38,9 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import oks_sil
 from jaxmkl.kernels.scaled import of_codes
 from jaxmkl.models.sketch import draw_places
-from jaxmkl import oks_sil
 
 SMALL_PROGRAMS = True
 
@@ -313,7 +313,9 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
     """Whatever pushes them: all labels equal, or alternating on what is near."""
     with jax.enable_x64(True):
         space = jaxmkl.kernels.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
-        learner = oks_sil(space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.kernels.InverseTime(rate))
+        learner = oks_sil(
+            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.kernels.InverseTime(rate)
+        )
         X, y = stream()
         start = begin(learner, X.shape[1])
         end, outputs, states = trajectory(learner, start, X, np.where(sign > 0, y, sign))
