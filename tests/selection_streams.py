@@ -117,15 +117,15 @@ def assert_finite(tree):
 
 
 def widths(start=0.5, **arguments):
-    return jaxmkl.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
+    return jaxmkl.kernels.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
 
 
 def box(kind, start, low, high):
-    return jaxmkl.KernelBox(kind(*start), kind(*low), kind(*high))
+    return jaxmkl.kernels.KernelBox(kind(*start), kind(*low), kind(*high))
 
 
 def two_gaussians(w1, w2, b1, b2):
-    return jaxmkl.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
+    return jaxmkl.kernels.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
 
 
 def parameters_of_two(kernel):

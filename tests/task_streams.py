@@ -9,8 +9,8 @@ from oracles.support_mkl import gaussian
 from selection_streams import assert_close, keyless
 
 import jaxmkl
+from jaxmkl import multitask
 from jaxmkl._learner import _fingerprints
-from jaxmkl.recipes.multitask import multitask
 
 BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 

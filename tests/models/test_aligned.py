@@ -18,8 +18,8 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import proj_ka
 from jaxmkl.models import Aligned, SupportModels
-from jaxmkl.recipes.kernel_selection import proj_ka
 from jaxmkl.updates import OGD
 
 SMALL_PROGRAMS = True

@@ -26,10 +26,9 @@ from task_streams import (
 )
 
 import jaxmkl
+from jaxmkl import multitask, raker
 from jaxmkl.checkpoint import load, save
 from jaxmkl.query import Margin, Uncertainty
-from jaxmkl.recipes.multitask import multitask
-from jaxmkl.recipes.random_features import raker
 from jaxmkl.streaming import SparseRows, run, run_many
 from jaxmkl.tables import with_tasks
 from jaxmkl.wrappers import RunningMoments, label_budget, scaled

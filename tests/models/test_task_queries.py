@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from task_streams import NUM_INPUTS, begin, examples, make, rounds, scanned_rounds
 
+from jaxmkl import raker
 from jaxmkl.query import Margin, Random, Uncertainty
-from jaxmkl.recipes.random_features import raker
 from jaxmkl.streaming import run, run_many
 from jaxmkl.tables import with_tasks
 from jaxmkl.wrappers import RunningMoments, label_budget, scaled
