@@ -14,6 +14,8 @@ from jaxmkl._learner import input_bound
 
 SMALL_PROGRAMS = True
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS = 12, 2
 
 # Few values, so that ties and constant beginnings are common.
@@ -204,7 +206,7 @@ def test_ranks_against_one_sampled_value(X):
     np.testing.assert_allclose(distance, 0, atol=1e-9)
 
 
-@given(columns, st.integers(1, 15))
+@given(columns, st.sampled_from([1, 4, 15]))
 def test_ranks_are_bounded(X, capacity):
     Z = scaled_by(wrappers.RunningRanks(capacity=capacity), 1e6 * X**3)
     assert (np.abs(Z) <= stats.norm.ppf((capacity + 0.5) / (capacity + 1)) + 1e-9).all()
