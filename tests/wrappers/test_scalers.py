@@ -14,6 +14,8 @@ from jaxmkl._learner import input_bound
 
 SMALL_PROGRAMS = True
 
+SMALL_PROGRAMS = True
+
 NUM_EXAMPLES, NUM_INPUTS = 12, 2
 
 # Few values, so that ties and constant beginnings are common.
@@ -109,12 +111,11 @@ def test_what_is_not_seen_leaves_no_trace(name):
     scaler = SCALERS[name]
     X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
     state, _ = run(scaler, X, jax.random.key(0))
-    change, z = jax.jit(scaler.observe)(state, jnp.full(3, 100.0))
+    change, z = scaler.observe(state, jnp.full(3, 100.0))
     assert (np.asarray(z) > 1).all()
-    accept = jax.jit(scaler.accept)
     for unseen in (False, np.False_, jnp.asarray(False)):
-        assert_same(accept(state, change, unseen), state)
-    assert int(accept(state, change, jnp.asarray(True)).num_seen) == 9
+        assert_same(scaler.accept(state, change, unseen), state)
+    assert int(scaler.accept(state, change, jnp.asarray(True)).num_seen) == 9
 
 
 @pytest.mark.parametrize("name", SCALERS)
@@ -205,7 +206,7 @@ def test_ranks_against_one_sampled_value(X):
     np.testing.assert_allclose(distance, 0, atol=1e-9)
 
 
-@given(columns, st.sampled_from([1, 5, 15]))
+@given(columns, st.sampled_from([1, 4, 15]))
 def test_ranks_are_bounded(X, capacity):
     Z = scaled_by(wrappers.RunningRanks(capacity=capacity), 1e6 * X**3)
     assert (np.abs(Z) <= stats.norm.ppf((capacity + 0.5) / (capacity + 1)) + 1e-9).all()
