@@ -1,5 +1,6 @@
 """Learners with support vectors beside the NumPy oracle: data, cases, and what is compared."""
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -248,8 +249,7 @@ def learner_of(name, kernels=None):
 def replaced_store(learner, store):
     """The learner with another store in its one bank."""
     (bank,) = learner.models
-    bank = SupportModels(bank.kernels, bank.update, store)
-    return MKL(bank, learner.aggregate, learner.select, learner.query, learner.loss, learner.task)
+    return dataclasses.replace(learner, models=dataclasses.replace(bank, store=store))
 
 
 def with_store(name, store):
@@ -345,7 +345,8 @@ class Expected(NamedTuple):
 def fingerprints(X):
     """A number for each row (T,), with which the numbers of queries are drawn."""
     odd = np.arange(X.shape[1], dtype=np.uint32) * np.uint32(2654435762) + np.uint32(1)
-    return np.sum(X.astype(np.float32).view(np.uint32) * odd, axis=1, dtype=np.uint32)
+    total = np.sum(X.astype(np.float32).view(np.uint32) * odd, axis=1, dtype=np.uint32)
+    return total | np.uint32(2**31)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
