@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
             "--parts",
             type=names,
             metavar="P,Q",
-            help=f"{', '.join(paper.parts)} or all; default: {','.join(paper.default_parts)}",
+            help=f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}",
         )
     of_run = commands.add_parser("run", parents=[common], help="one's own data")
     of_run.add_argument("file", type=Path, metavar="FILE", help="CSV, LIBSVM text or npz")

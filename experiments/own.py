@@ -97,7 +97,7 @@ def run(options: Options, report: Report) -> None:
     )
     report.table(
         f"{options.file}: every example predicted before its label is seen",
-        report.add(rows),
+        rows,
         notes=(*notes, f"features scaled {how}; the seeds draw the random features"),
     )
     report.plot(

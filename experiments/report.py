@@ -262,12 +262,10 @@ class Report:
 
             yield show
 
-    def add(self, rows: Iterable[Row]) -> list[Row]:
-        """Keep rows for the JSON file, each once, and hand all of them back for a table."""
-        rows = list(rows)
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows for the JSON file, each once."""
         kept = {row.name for row in self.rows}
         self.rows.extend(row for row in rows if row.name not in kept)
-        return rows
 
     def table(
         self,
@@ -277,9 +275,12 @@ class Report:
         units: Mapping[str, tuple[float, str]] | None = None,
         beside: Mapping[str, Mapping[str, float]] | None = None,
         parameters: Sequence[str] = (),
+        hidden: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> None:
-        """Show rows, one line for a data set and algorithm, one column for a metric.
+        """Keep rows for the JSON file and show them, if there are any.
+
+        There is one line for a data set and algorithm, one column for a metric.
 
         Args:
             title: what the table is.
@@ -287,8 +288,13 @@ class Report:
             units: for a metric, the unit its figures are divided by and how that is written.
             beside: further columns by title: a figure for each data set.
             parameters: names of numeric parameters that get columns of their own.
+            hidden: metrics that are not shown.
             notes: lines below the table.
         """
+        self.add(rows)
+        rows = [row for row in rows if row.metric not in hidden]
+        if not rows:
+            return
         units, beside = units or {}, beside or {}
         metrics = list(dict.fromkeys(row.metric for row in rows))
         with_printed = {row.metric for row in rows if row.printed is not None}

@@ -510,8 +510,15 @@ def _fingerprints(X: jax.Array) -> jax.Array:
     2^31: an algorithm's own numbers come from the subkeys below.
     """
     bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
-    odd = np.arange(X.shape[1], dtype=np.uint32) * np.uint32(2654435762) + np.uint32(1)
-    return jnp.sum(bits * odd[None, :], axis=1, dtype=jnp.uint32) | np.uint32(2**31)
+    places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
+    total = jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
+    return total | np.uint32(2**31)
+
+
+def _mixed(bits: Any) -> Any:
+    """Integers in which every bit depends on all: small whole numbers differ in the first few."""
+    bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
+    return bits ^ (bits >> 15)
 
 
 def _floating(owner: Any, dtype: Any) -> np.dtype:

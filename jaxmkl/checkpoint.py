@@ -95,7 +95,7 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
     _require_dtype(name, array.dtype)
-    return jnp.asarray(array)
+    return jax.device_put(array)
 
 
 def _require_dtype(name: str, dtype: np.dtype) -> None:
@@ -236,7 +236,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
     found = {}
     for key in arrays:
         if key in header["keys"]:
-            data = jnp.asarray(arrays[key])
+            data = jax.device_put(arrays[key])
             found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
         elif key.startswith("state"):
             found[key] = _on_device(key, arrays[key])

@@ -1,5 +1,6 @@
 """The experiments of pool selection: accuracies, wins, the command line, speed."""
 
+import dataclasses
 import doctest
 import importlib
 from pathlib import Path
@@ -223,15 +224,15 @@ def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys
 
 def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch, capsys):
     played = []
-    parts = {"tables": lambda job: played.append(job.datasets)}
-    monkeypatch.setitem(PAPERS, "design", paper_with(parts))
+
+    def tables(job):
+        played.append(job.datasets)
+
+    paper = dataclasses.replace(experiment.PAPER, parts=(tables,), default_parts=("tables",))
+    monkeypatch.setitem(PAPERS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
     assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
-
-
-def paper_with(parts):
-    return experiment.PAPER.__class__(**{**vars(experiment.PAPER), "parts": parts})
 
 
 def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
@@ -324,6 +325,7 @@ def test_a_request_that_cannot_be_met(arguments, said, monkeypatch, capsys):
     assert said in error
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)

@@ -113,7 +113,7 @@ def short(options: Options, report: Report) -> None:
         rows += of_features(dataset, name, metrics, **seeds)
     report.table(
         f"Speed on {T} examples of {INPUTS} inputs: medians of {REPEATS} rounds, all in turn",
-        report.add(rows),
+        rows,
         notes=(
             f"raker, expert_mkl: {NUM_KERNELS} kernels of {NUM_FEATURES} features; with 32 seeds "
             "at once the time is that of one example in one run",
@@ -168,7 +168,7 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
     rows = of_features("generated, drifting", "raker", metrics, examples=total, chunk=chunk)
     report.table(
         f"{total:,} examples of {generate.DIMENSIONS} inputs, made chunk by chunk",
-        report.add(rows),
+        rows,
         notes=(
             "first and last: medians over the chunks of a tenth of the stream at either end; "
             "making the examples is not counted",

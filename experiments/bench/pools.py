@@ -146,7 +146,7 @@ def run(options: Options, report: Report) -> None:
             rows += figures(dataset, case.name, metrics, **parameters)
     report.table(
         "Choosing points: medians, each case in a process of its own",
-        report.add(rows),
+        rows,
         notes=(
             "seconds: of a call behind the first, checks of the input included (not with several "
             "splits, which are one compiled call); compile seconds: how much longer the first "

@@ -246,24 +246,21 @@ def tables(job: Job) -> None:
             for name in pools.CONSENSUS:
                 of_wins[name] += win_rows(dataset, name, found) if name in found else []
             draw(job, splits, found)
-    if not accuracy_rows:
-        return
     notes += [line for line in SOFTER if line.split(":")[0] in datasets]
     job.report.table(
         "Figures 1 and 2: accuracy with few labels",
-        job.report.add(accuracy_rows),
+        accuracy_rows,
         units=PERCENT,
         parameters=("regularization",),
         notes=notes,
     )
     for number, (name, of_name) in zip(("I", "II"), of_wins.items(), strict=True):
-        if of_name:
-            job.report.table(
-                f"Table {number}: how often {name} wins",
-                job.report.add(of_name),
-                units=PERCENT,
-                notes=[*ABOUT_WINS, verdict(name, of_name)],
-            )
+        job.report.table(
+            f"Table {number}: how often {name} wins",
+            of_name,
+            units=PERCENT,
+            notes=[*ABOUT_WINS, verdict(name, of_name)],
+        )
 
 
 def played(
@@ -325,7 +322,7 @@ PAPER = Paper(
     title="Experimental design with multiple kernels (Wang, Du, Shi, Zhou, Qian and Shen)",
     datasets=(*pools.SIZES, *pools.BUNDLED, GENERATED),
     algorithms=pools.ALGORITHMS,
-    parts={"tables": tables, "picture": picture},
+    parts=(tables, picture),
     default_parts=("tables", "picture"),
     seeds=10,
     task="classification",

@@ -69,7 +69,7 @@ def picture(job: Job) -> None:
             panels.append(Panel(title, "", "", points=points))
     job.report.table(
         f"{PLANE_CHOSEN} of {PLANE_POINTS} points in a plane",
-        job.report.add(rows),
+        rows,
         notes=("distance: the mean one of a point of the pool to the nearest chosen one",),
     )
     job.report.plot("design_plane", panels)

@@ -100,7 +100,7 @@ def play(job: Job, learner: Any, stream: Stream) -> Played:
         scores(f, stream.y[o], task[o]) for f, o in zip(runs.prediction, runs.order, strict=True)
     ]
     metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
-    metrics |= {"label_rate": runs.labels[:, -1], "support": runs.support}
+    metrics |= {"label_rate": runs.labels[:, -1], "support": np.asarray(runs.support)}
     return Played(metrics, runs.seconds_per_run)
 
 
@@ -210,9 +210,8 @@ def components(job: Job) -> None:
 
 
 def show(job: Job, title: str, rows: list[Row], *notes: str) -> None:
-    """Show a table, if there are rows."""
-    if rows:
-        job.report.table(title, job.report.add(rows), units=PERCENT, notes=[*NOTES, *notes])
+    """Show a table with the notes of both."""
+    job.report.table(title, rows, units=PERCENT, notes=[*NOTES, *notes])
 
 
 NOTES = (
@@ -354,7 +353,7 @@ PAPER = Paper(
     title="Kernel sampling for online multi-task classification",
     datasets=DATASETS,
     algorithms=ALGORITHMS,
-    parts={"components": components, "asking": asking},
+    parts=(components, asking),
     default_parts=("components", "asking"),
     seeds=10,
     task="classification",

@@ -70,17 +70,16 @@ def width(job: Job) -> None:
                 stream, [made[i] for i in best], grid, mistakes[best], widths[best]
             )
             draw_widths(job, stream, grid, mistakes[best], widths[best])
-    if found:
-        job.report.table(
-            "A width that moves, and one that is held where the other starts",
-            job.report.add(found),
-            units=runs.PERCENT,
-            parameters=("step_size",),
-            notes=(
-                "each with the best of its step sizes; width: at the end of the stream; single "
-                "precision",
-            ),
-        )
+    job.report.table(
+        "A width that moves, and one that is held where the other starts",
+        found,
+        units=runs.PERCENT,
+        parameters=("step_size",),
+        notes=(
+            "each with the best of its step sizes; width: at the end of the stream; single "
+            "precision",
+        ),
+    )
 
 
 def width_rows(
@@ -118,7 +117,7 @@ def draw_widths(
         words: (np.array(STARTS), mistakes[[r == rate for _, r in grid]].T)
         for rate, words in MOVES.items()
     }
-    looks = {"log_x": True, "median": True}
+    looks: dict[str, Any] = {"log_x": True, "median": True}
     panels = [
         Panel(stream.name, "examples", "width", over_time, log_y=True, **looks),
         Panel(stream.name, "width at the start", "mistake rate", by_start, marks=True, **looks),
@@ -191,7 +190,7 @@ def anisotropic(job: Job) -> None:
     differences = [r for r in measured if r.metric == "difference"]
     job.report.table(
         "Two inputs of ten matter: one width of all, and a width for every input",
-        job.report.add(measured),
+        measured,
         units=runs.PERCENT,
         parameters=("step_size",),
         notes=(

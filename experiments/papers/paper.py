@@ -47,7 +47,7 @@ class Paper:
     title: str
     datasets: Sequence[str]
     algorithms: Mapping[str, str]  # the name in tables and on the command line -> the factory
-    parts: Mapping[str, "Callable[[Job], None]"]
+    parts: Sequence["Callable[[Job], None]"]  # by the names of the functions
     default_parts: Sequence[str]
     seeds: int
     task: str
@@ -55,6 +55,11 @@ class Paper:
     parts_without_files: Sequence[str] = ()  # parts that play generated data sets alone
     bundled: Sequence[str] = ()  # data sets of scikit-learn, for when no folder is named
     check: "Callable[[Paper, Mapping[str, Any], Mapping[str, str]], list[str]]" = check_learners
+
+    @property
+    def by_name(self) -> "dict[str, Callable[[Job], None]]":
+        """The parts by their names on the command line."""
+        return {part.__name__: part for part in self.parts}
 
 
 @dataclasses.dataclass
@@ -172,9 +177,9 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
         papers_own = [*paper.bundled, *paper.generated]
     datasets = chosen("data set", options.datasets, paper.datasets, papers_own)
     algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
-    everything = options.parts == ("all",)
-    wanted = tuple(paper.parts) if everything else options.parts
-    parts = chosen("part", wanted, paper.parts, paper.default_parts)
+    by_name = paper.by_name
+    wanted = tuple(by_name) if options.parts == ("all",) else options.parts
+    parts = chosen("part", wanted, by_name, paper.default_parts)
     factories = {name: paper.algorithms[name] for name in algorithms}
     for line in paper.check(paper, options.settings, factories):
         report.say(line)
@@ -193,4 +198,4 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     seeds = paper.seeds if options.seeds is None else options.seeds
     job = Job(paper, options, report, datasets, algorithms, seeds)
     for part in parts:
-        paper.parts[part](job)
+        by_name[part](job)

@@ -1,6 +1,5 @@
 """OKS-SIL: against the NumPy oracle, and what it promises besides."""
 
-import functools
 from typing import NamedTuple
 
 import hypothesis
@@ -39,6 +38,7 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl.kernels.scaled import of_codes
 from jaxmkl.models.sketch import draw_places
 from jaxmkl.recipes.kernel_selection import oks_sil
 
@@ -249,15 +249,15 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     values = np.array(values)
     codes = -np.log(np.where(values > 0, values, np.exp(-800.0) + 5e-324)) if exponents else values
     codes = np.where(values > 0, codes, 800.0 if exponents else 0.0)
-    space = widths() if exponents else CASES["Cauchy"].space
-    draw = jax.jit(jax.vmap(functools.partial(draw_places, space), in_axes=(None, None, 0)))
+    draw = jax.jit(jax.vmap(draw_places, in_axes=(None, None, 0)))
+    given = of_codes(jnp.asarray(codes), exponents)
     u = np.random.default_rng(0).random((200, 3))
     taken = np.ones(4, bool)
-    drawn = draw(jnp.asarray(codes), taken, u)
+    drawn = draw(given, taken, u)
     np.testing.assert_array_equal(drawn, [oracle.draw(values, one) for one in u])
     # places that are not taken are not drawn
     taken[1] = False
-    drawn = draw(jnp.asarray(codes), taken, u)
+    drawn = draw(given, taken, u)
     left = np.flatnonzero(taken)
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
 
