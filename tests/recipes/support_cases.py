@@ -1,5 +1,6 @@
 """Learners with support vectors beside the NumPy oracle: data, cases, and what is compared."""
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from jaxmkl import aggregate, query, select, updates
+from jaxmkl._learner import _fingerprints
 from jaxmkl.kernels import Gaussian, KernelDictionary, Polynomial
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
@@ -248,8 +250,7 @@ def learner_of(name, kernels=None):
 def replaced_store(learner, store):
     """The learner with another store in its one bank."""
     (bank,) = learner.models
-    bank = SupportModels(bank.kernels, bank.update, store)
-    return MKL(bank, learner.aggregate, learner.select, learner.query, learner.loss, learner.task)
+    return dataclasses.replace(learner, models=dataclasses.replace(bank, store=store))
 
 
 def with_store(name, store):
@@ -342,14 +343,8 @@ class Expected(NamedTuple):
     labels: int
 
 
-def fingerprints(X):
-    """A number for each row (T,), with which the numbers of queries are drawn."""
-    odd = np.arange(X.shape[1], dtype=np.uint32) * np.uint32(2654435762) + np.uint32(1)
-    return np.sum(X.astype(np.float32).view(np.uint32) * odd, axis=1, dtype=np.uint32)
-
-
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def draws_of(key, prints, num_kernels, dtype):
+def draws_of(key, X, num_kernels, dtype):
     P = num_kernels
 
     def one(t, fingerprint):
@@ -360,7 +355,7 @@ def draws_of(key, prints, num_kernels, dtype):
         u, v = (jax.random.uniform(k, (P,), jnp.float32) for k in (chance, bank))
         return u, v, jax.random.uniform(asked, (), jnp.float32), s.reshape(2, P)
 
-    return jax.vmap(one)(jnp.arange(len(prints)), prints)
+    return jax.vmap(one)(jnp.arange(len(X)), _fingerprints(X))
 
 
 def draws(state, X, num_kernels):
@@ -369,7 +364,7 @@ def draws(state, X, num_kernels):
     Who is sampled (T, P), who goes (T, P), whether the label is asked for (T,), and who speaks
     (T, 2, P).
     """
-    found = draws_of(state.key, fingerprints(X), num_kernels, jnp.dtype(state.dtype))
+    found = draws_of(state.key, X, num_kernels, jnp.dtype(state.dtype))
     return [np.asarray(numbers, np.float64) for numbers in found]
 
 

@@ -1,5 +1,7 @@
 """The recipes with support vectors and no budget: against the NumPy oracle, and their room."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from support_cases import (
     check_outputs,
     check_run,
     draws,
+    everything,
     expected_of,
     held,
     kernels_for,
@@ -28,7 +31,8 @@ from support_cases import (
 
 from jaxmkl import checkpoint
 from jaxmkl.kernels import Gaussian
-from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, supports
+from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
+from jaxmkl.query import Margin
 from jaxmkl.recipes import support_vectors
 from jaxmkl.streaming.run import run as driver
 from jaxmkl.streaming.run import stream as driver_stream
@@ -85,6 +89,44 @@ def test_examples_that_are_not_finite_are_left_out_and_counted(x64):
 @pytest.mark.parametrize("name", [name for name in GROWING if name != "spa, normalized"])
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)
+
+
+def test_banks_are_numbered_through(x64):
+    """Two banks, each with a store and a period of its own, are one bank of all kernels."""
+    (bank,) = learner_of("spa").models
+    of_gaussians, of_polynomials = bank.kernels.kernels
+    stores = (DenseSupport(tile=64, period=32), SparseSupport(period=16))
+    banks = [
+        SupportModels(kernels, bank.update, store)
+        for kernels, store in zip((of_gaussians, of_polynomials), stores, strict=True)
+    ]
+    learner = dataclasses.replace(learner_of("spa"), models=tuple(banks))
+    assert (learner.num_models, learner.fit_block_size(100)) == (6, 16)
+    X, y, _ = stream()
+    start = begin(learner, X.shape[1])
+    state, outputs = driver(learner, start, X, y, record=everything)
+    check_outputs(outputs, expected_of("spa"))
+    found = [pair for own in state.models for pair in held(state.replace(models=(own,)), X)]
+    assert [[t for t, _ in one] for one in found] == [
+        [t for t, _ in one] for one in expected_of("spa").held
+    ]
+
+
+def test_a_question_has_a_number_of_its_own():
+    """Whether a label is asked for says nothing of who learns, on an example of zeros neither."""
+    learner = support_vectors.spa(Gaussian((0.5, 1.0)), query=Margin(0.1))
+    X = np.zeros((4, 3), np.float32)
+    codes = jax.jit(learner.encode_block)(begin(learner, 3, np.float32), X)
+    assert not np.isin(codes.noise, codes.own.chance).any()
+
+
+def test_a_step_size_that_is_too_large_is_noticed():
+    learner = support_vectors.kernel_ogd(Gaussian(3.0), step_size=3.0)
+    X = stream().X[:100, :2]
+    with pytest.warns(RuntimeWarning, match="run: .* the learner diverges"):
+        state, outputs = driver(learner, begin(learner, 2, np.float32), X, X[:, 0])
+    assert np.isfinite(outputs.prediction).all()
+    assert int(state.nonfinite) == np.isinf(outputs.loss).sum() > 20
 
 
 # --- blocks, tiles, periods ----------------------------------------------------------------------
@@ -190,7 +232,8 @@ def test_a_stream_makes_room(x64):
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["kernel_ogd", "omkl"])
+# one kernel is the same sums
+@pytest.mark.parametrize("name", [pytest.param("kernel_ogd", marks=pytest.mark.slow), "omkl"])
 def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
     X, y = stream().X[:48, :4], stream().target[:48]
     bandwidths = np.array([0.7] if name == "kernel_ogd" else [0.4, 1.5])

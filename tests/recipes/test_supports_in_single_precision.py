@@ -129,11 +129,11 @@ def test_single_precision_on_raw_features(name, kind, bandwidths):
 
 @pytest.mark.parametrize("name", ["spa", "rbp", "forgetron", "bpas"])
 def test_polynomials_that_overflow_do_no_harm(name):
-    X, y = 1e6 * stream().X, stream().y
-    library, _ = kernels_of((1e6, 3e6, 1e7), (1, 2, 7))
+    X, y = 1e8 * stream().X, stream().y
+    library, _ = kernels_of((1e8, 3e8, 1e9), DEGREES)
     learner = learner_of(name, library)
     with np.errstate(over="ignore"):
-        assert np.isinf((X[0] @ X[0]).astype(np.float32) ** 7)
+        assert np.isinf((X[0] @ X[0]).astype(np.float32) ** DEGREES[-1])
     _, state, outputs = single(learner, X, y)
     if name == "spa":  # it judges by the loss, which is beyond all bounds
         weights = np.asarray(outputs.info.weights)
