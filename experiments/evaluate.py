@@ -238,7 +238,10 @@ def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Ca
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def sweep(
-    learners: Any, *data: Any, permute: bool = True, record: Callable = jaxmkl.without_info
+    learners: Any,
+    *data: Any,
+    permute: bool = True,
+    record: Callable = jaxmkl.streaming.without_info,
 ) -> Any:
     """Return what runs of stacked learners over keys, X and y record (G, S, T, ...), at once."""
 
@@ -262,7 +265,11 @@ def prepare(
     weights are kept.
     """
     keys, T = keys_of(seeds), len(stream.y)
-    record = kernel_weights(kernels_of(learner).num_kernels) if weights else jaxmkl.without_info
+    record = (
+        kernel_weights(kernels_of(learner).num_kernels)
+        if weights
+        else jaxmkl.streaming.without_info
+    )
     arguments = (learner, keys, stream.X, stream.y)
     function = program(_run_many, *arguments, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))

@@ -67,7 +67,10 @@ def run(options: Options, report: Report) -> None:
     for line in check_settings(options.settings, {name: name for name in names}):
         report.say(line)
     stream, notes = read(options)
-    scalers = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks()}
+    scalers = {
+        "moments": jaxmkl.wrappers.RunningMoments(),
+        "ranks": jaxmkl.wrappers.RunningRanks(),
+    }
     online = scalers.get(options.scale)
     built = [
         candidate(name, name, stream.task, options.settings, online, **pausing(name))

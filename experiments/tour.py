@@ -92,7 +92,7 @@ def run(options: Options, report: Report) -> None:
     streams = [STREAMS[name]() for name in datasets]
     work = []
     for stream in streams:  # bundled sets are scaled online, inside the scan
-        scaler = None if stream.name == "drift" else jaxmkl.RunningMoments()
+        scaler = None if stream.name == "drift" else jaxmkl.wrappers.RunningMoments()
         settings = options.settings, scaler
         work += [(stream, candidate(n, n, stream.task, *settings, **pausing(n))) for n in names]
     rows: list[Row] = []

@@ -135,7 +135,7 @@ def test_precision_compares_the_same_orders(data_folder, tmp_path):
 def test_runs_tell_their_support_vectors_through_wrappers():
     X = np.random.default_rng(3).normal(size=(100, 2)).astype(np.float32)
     stream = evaluate.Stream("made", X, np.sign(X[:, 0]), "classification")
-    learner = jaxmkl.scaled(jaxmkl.perceptron(), jaxmkl.RunningMoments())
+    learner = jaxmkl.scaled(jaxmkl.perceptron(), jaxmkl.wrappers.RunningMoments())
     runs = evaluate.evaluate(learner, stream, 2, permute=True)
     # every mistake of a perceptron is a support vector, and no other example is
     np.testing.assert_allclose(runs.support, 100 * runs.error[:, -1])

@@ -58,12 +58,14 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 @jax.jit
 def _run(learner: Any, state: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run(learner, state, X, y, record=jaxmkl.without_info)[1]
+    return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
 
 
 @jax.jit
 def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run_many(learner, keys, X, y, permute=False, record=jaxmkl.without_info)
+    return jaxmkl.run_many(
+        learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
+    )
 
 
 def short(options: Options, report: Report) -> None:

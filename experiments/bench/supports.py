@@ -69,7 +69,7 @@ def of_two_classes(name: str) -> Data:
 
 @jax.jit
 def _orders(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.without_info)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
     return outputs.prediction, num_supports(learner, states)
 
 

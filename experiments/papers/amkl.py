@@ -105,7 +105,7 @@ def played(
         return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
 
     def built(stream: Stream, name: str) -> Candidate:
-        scaler = jaxmkl.RunningRanks() if name in ONLINE_RANKS else None
+        scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
         settings, chosen = job.options.settings, arguments(stream.name, name)
         return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
 

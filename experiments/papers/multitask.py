@@ -36,7 +36,8 @@ PERCENT = dict.fromkeys((*METRICS, "label_rate"), (1e-2, "%"))
 def first_terms(rows: Any, number: int) -> np.ndarray:
     """Return the first columns of sparse rows, dense.
 
-    >>> rows = jaxmkl.SparseRows(np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]]), 4)
+    >>> columns, values = np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]])
+    >>> rows = jaxmkl.streaming.SparseRows(columns, values, 4)
     >>> first_terms(rows, 3)
     array([[0., 5., 0.],
            [0., 0., 7.]])
@@ -79,7 +80,7 @@ def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
     arguments = {
         "num_tasks": int(stream.X[:, 0].max()) + 1,
-        "kernel": jaxmkl.Gaussian(jaxmkl.median_distance(stream.X[:, 1:])),
+        "kernel": jaxmkl.Gaussian(jaxmkl.kernels.median_distance(stream.X[:, 1:])),
         **arguments,
     }
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)

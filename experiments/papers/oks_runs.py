@@ -24,7 +24,7 @@ from ..evaluate import (
     stacked,
     timed,
 )
-from ..inside import num_supports, scoring, selection_kernels
+from ..inside import num_supports, scoring
 from ..report import Row
 from .paper import Job
 from .printed import printed
@@ -203,7 +203,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
 
 def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
     """Return for every order the width that its first examples are best aligned with."""
-    kernels = selection_kernels()
+    kernels = jaxmkl.kernels.zhang_liao()
     whole = num_aligned >= len(stream.y)  # then no order matters
 
     def of_rows(rows: Any) -> float:
@@ -216,7 +216,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
     return [of_rows(order[:num_aligned]) for order in orders]
 
 
-_alignments = jax.jit(jaxmkl.kernel_alignment)
+_alignments = jax.jit(jaxmkl.kernels.kernel_alignment)
 
 
 def two_pass(widths: Sequence[float], budget: int) -> Any:

@@ -50,8 +50,8 @@ def width(job: Job) -> None:
                     "oks_sil",
                     len(stream.y),
                     step_size=size,
-                    space=jaxmkl.GaussianWidths(start=start),
-                    optimizer=jaxmkl.InverseTime(rate),
+                    space=jaxmkl.kernels.GaussianWidths(start=start),
+                    optimizer=jaxmkl.kernels.InverseTime(rate),
                 )
                 for start, rate in grid
                 for size in steps
@@ -140,7 +140,7 @@ def anisotropic(job: Job) -> None:
     streams = [generate.two_that_matter(seed, 0, ROUNDS) for seed in range(seeds)]
     X, y = (np.stack(part) for part in zip(*streams, strict=True))
     keys = keys_of(seeds)
-    adam = jaxmkl.Optax("adam", LEARNING_RATE)
+    adam = jaxmkl.kernels.Optax("adam", LEARNING_RATE)
     steps = steps_of(job)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}
@@ -148,7 +148,7 @@ def anisotropic(job: Job) -> None:
     with job.report.progress("anisotropic", len(KINDS)) as step:
         for words, (per_input, with_adam) in KINDS.items():
             step(words)
-            space = jaxmkl.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
+            space = jaxmkl.kernels.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
             optimizer = adam if with_adam else None
             make = functools.partial(
                 runs.built, job, "oks_sil", ROUNDS, space=space, optimizer=optimizer

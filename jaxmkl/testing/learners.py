@@ -186,8 +186,10 @@ class _LearnerCheck:
             before = types(state)
             x = jax.ShapeDtypeStruct((num_inputs,), dtype)
             # a label is a whole number here: it must not show in the state
-            play: Any = learner.step
-            after, output = jax.eval_shape(lambda s, x: play(s, (x, 1)), state, x)
+            label: Any = 1
+            after, output = jax.eval_shape(
+                lambda s, x, learner=learner, y=label: learner.step(s, (x, y)), state, x
+            )
             kept = types(after)
             self.require(list(kept) == list(before), "step must keep the state's tree")
             for name, kind in before.items():

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract import crossings
 from trees import assert_equal
 
 import jaxmkl
+from contract import crossings
 from jaxmkl import kernels, query, wrappers
 from jaxmkl.testing import check_learner
 
@@ -305,7 +305,9 @@ def test_every_pair_of_parts_keeps_the_contract(chosen):
 def test_some_crossings_keep_the_contract(task):
     """One of each kind of bank, side by side in one learner, with a query."""
     loss = "squared" if task == "regression" else "hinge"
-    banks = [make(crossings.RULES["gradient"](loss)) for make in list(crossings.MODELS.values())[:4]]
+    banks = [
+        make(crossings.RULES["gradient"](loss)) for make in list(crossings.MODELS.values())[:4]
+    ]
     learner = jaxmkl.MKL(
         banks,
         crossings.AGGREGATES["Hedge by loss"](task),
