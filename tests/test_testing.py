@@ -88,14 +88,13 @@ def test_no_learner(given):
 
 @pytree.dataclass
 class NoForecast(jaxmkl.Algorithm):
-    query: Any = jaxmkl.query.All()
-    loss: str = "squared"
+    query, loss = Mean.query, Mean.loss
     begin, encode, learn = Mean.begin, Mean.encode, Mean.learn
 
 
 @pytree.dataclass
 class NoDecide(jaxmkl.Learner):
-    task: str = "regression"
+    task = "regression"
     init = Good.init
     begin, query, loss, has_variance = Mean.begin, Mean.query, Mean.loss, False
 
@@ -112,6 +111,17 @@ class NoDecide(jaxmkl.Learner):
 )
 def test_a_missing_method(learner, sentence):
     refused(learner, sentence)
+
+
+def test_text_that_would_be_traced():
+    @pytree.dataclass
+    class Texts(Mean):
+        title: str = "mean"
+
+    with pytest.raises(
+        ValueError, match=r"Texts: title must be declared as static\(\).*got 'mean'"
+    ):
+        Texts()
 
 
 @pytree.dataclass
@@ -230,7 +240,7 @@ def test_blocks_that_show():
 
 @pytree.dataclass
 class Signs(Good):
-    loss: str = "hinge"
+    loss = "hinge"
 
     def _read(self, y):
         return y
@@ -275,7 +285,7 @@ class Sigmoid(jaxmkl.kernels.Kernel):
     num_kernels = 1
 
     def codes(self, products):
-        return jnp.tanh(products.inner_product - 1.0)[None]
+        return jnp.tanh(products.inner - 1.0)[None]
 
 
 @pytree.dataclass
@@ -283,7 +293,7 @@ class Skewed(jaxmkl.kernels.Kernel):
     num_kernels = 1
 
     def codes(self, products):
-        inner = products.inner_product
+        inner = products.inner
         return (inner + 0.1 * jnp.arange(inner.shape[1], dtype=inner.dtype)[None, :])[None]
 
 
