@@ -138,10 +138,10 @@ class SlippedSupport(DenseSupport):
         proposal: Proposal,
     ) -> GrowingState:
         """Take the example in, in another place than proposed."""
-        count = proposal.learned.astype(proposal.coefficient.dtype)
-        twice = count[:3] + count[-3:]
-        times = jnp.concatenate([twice, count[3:-3], jnp.zeros_like(twice)])
-        rerouted = proposal._replace(learned=times > 0, coefficient=times * proposal.coefficient)
+        taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
+        twice = taken[:3] + taken[-3:]
+        taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])
+        rerouted = proposal._replace(learned=taken != 0, coefficient=taken)
         learned = super().learn(state, kernels, code, worked, rerouted)
         room = learned.overflow == state.overflow
         number = state.number + (proposal.learned & room).astype(jnp.int32)
