@@ -415,7 +415,6 @@ class Algorithm(Learner):
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The loss of a prediction."""
         return LOSSES[self.loss].value(prediction, y)
 
     # The rest is final.
@@ -466,7 +465,6 @@ class Algorithm(Learner):
         return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
-        """The forecast, and by it whether to ask."""
         forecast = self.forecast(state, code.own)
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
@@ -482,7 +480,6 @@ class Algorithm(Learner):
         asked: jax.Array,
         present: jax.Array,
     ) -> Any:
-        """Refuse, count, and learn."""
         seen = present & code.usable
         known = jnp.isfinite(y)
         learns = seen & asked & known
@@ -499,7 +496,6 @@ class Algorithm(Learner):
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:
-        """As the algorithm does."""
         return self.close(state, codes.own)
 
 

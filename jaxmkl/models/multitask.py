@@ -49,8 +49,6 @@ from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one
 from jaxmkl.query import All, Forecast, Query
 
-__all__ = ["MultiTask", "MultiTaskState"]
-
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -176,7 +174,6 @@ class MultiTask(Algorithm):
         return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
     def check_inputs(self, X: Any) -> None:
-        """Raise unless column 0 holds a task in every row."""
         if not self.leading_columns:
             return
         if hasattr(X, "indices"):  # sparse rows
@@ -198,7 +195,6 @@ class MultiTask(Algorithm):
     def begin(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> MultiTaskState:
-        """An empty dictionary, means 0, covariances I."""
         least = 1 + self.leading_columns
         text = f"at least {least}, the column of the task and an input"
         pytree.require(num_inputs >= least, self, "num_inputs", num_inputs, text)
@@ -434,10 +430,8 @@ class MultiTask(Algorithm):
         return X, self._read(y.astype(dtype)), present.astype(bool)
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The hinge, or its square."""
         hinge = jnp.maximum(1.0 - y * prediction, 0.0)
         return hinge**2 if self.loss == "squared_hinge" else hinge
 
     def info(self, state: MultiTaskState) -> MultiTaskInfo:
-        """How full the dictionary is."""
         return MultiTaskInfo(state.dictionary.number, state.dictionary.refused)

@@ -118,10 +118,14 @@ LEARNERS = KNOWN | VARIANTS | OTHERS
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[*KNOWN, *OTHERS, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS)],
-)
+# One of each kind; the others take minutes and are played with the long tests.
+QUICK = {"amkl_aks", "expert_mkl", "spa", "bpas", "oks_sil", "multitask"}
+PLAYED = [
+    pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS
+]
+
+
+@pytest.fixture(scope="module", params=PLAYED)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
     yield request.param
@@ -301,7 +305,9 @@ def test_every_pair_of_parts_keeps_the_contract(chosen):
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("task", crossings.TARGETS)
+@pytest.mark.parametrize(
+    "task", ["classification", pytest.param("regression", marks=pytest.mark.slow)]
+)
 def test_some_crossings_keep_the_contract(task):
     """One of each kind of bank, side by side in one learner, with a query."""
     loss = "squared" if task == "regression" else "hinge"
