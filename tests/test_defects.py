@@ -127,7 +127,7 @@ def test_data_of_the_enclosing_scope(module, loss):
     expected = float(mean_loss(learner))
     assert float(jax.jit(mean_loss)(learner)) == pytest.approx(expected, rel=1e-4)
     assert jax.eval_shape(mean_loss, learner).shape == ()
-    if module is jnp:
+    if module is jnp and loss == "squared":
         once = jax.grad(jax.checkpoint(mean_loss))(learner)
         assert_close(once, jax.grad(mean_loss)(learner), 1e-3)
         assert jax.lax.map(mean_loss, stacked).shape == (2,)
@@ -211,7 +211,8 @@ def test_examples_at_one_state_draw_for_themselves():
     X = np.random.default_rng(1).normal(size=(64, NUM_INPUTS)).astype(np.float32)
     prediction = learner.predict_many(begin(learner), X)
     assert 16 < int(prediction.query.sum()) < 48
-    alone = [bool(learner.predict(begin(learner), x).query) for x in X[:6]]
+    predict = jax.jit(learner.predict)
+    alone = [bool(predict(begin(learner), x).query) for x in X[:6]]
     assert prediction.query[:6].tolist() == alone
 
 
