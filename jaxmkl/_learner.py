@@ -313,7 +313,8 @@ class State:
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not usable, int32.
-      nonfinite: labelled rounds in which a model's value was infinite or NaN, int32: it diverges.
+      nonfinite: labelled rounds in which a model's value, or the loss of the prediction, was
+        infinite or NaN, int32: it diverges.
       query: state of the query.
       num_inputs: D (static).
       dtype: name of the floating dtype (static).
@@ -488,7 +489,8 @@ class Algorithm(Learner):
         counted = seen & (known | ~asked)
         round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
         after = self.learn(state, code.own, forecast, round)
-        diverging = learns & ~jnp.all(jnp.isfinite(forecast.values))
+        loss = self.loss_value(forecast.value, round.y)
+        diverging = learns & ~(jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss))
         return after.replace(
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
@@ -504,11 +506,19 @@ class Algorithm(Learner):
 def _fingerprints(X: jax.Array) -> jax.Array:
     """A number for each row (B,), so that at one state each example draws for itself.
 
-    In single precision whatever the dtype, so that float32 and float64 runs ask alike.
+    In single precision whatever the dtype, so that float32 and float64 runs ask alike. At least
+    2^31: an algorithm's own numbers come from the subkeys below.
     """
     bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
-    odd = np.arange(X.shape[1], dtype=np.uint32) * np.uint32(2654435762) + np.uint32(1)
-    return jnp.sum(bits * odd[None, :], axis=1, dtype=jnp.uint32)
+    places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
+    total = jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
+    return total | np.uint32(2**31)
+
+
+def _mixed(bits: Any) -> Any:
+    """Integers in which every bit depends on all: small whole numbers differ in the first few."""
+    bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
+    return bits ^ (bits >> 15)
 
 
 def _floating(owner: Any, dtype: Any) -> np.dtype:

@@ -99,7 +99,8 @@ def _sum(q: jax.Array, spoken: jax.Array) -> jax.Array:
 def _cost(kind: str, loss: str, values: jax.Array, y: jax.Array) -> jax.Array:
     """What each model's value (E,) costs it."""
     if kind == "mistake":
-        return (y * values <= 0).astype(values.dtype)
+        # a value that is no number is a mistake too
+        return (~(y * values > 0)).astype(values.dtype)
     return LOSSES[loss].value(values, y)
 
 
@@ -266,7 +267,9 @@ class DrawOne(Aggregate):
             p = jnp.where(speaking, p, 0.0)
             p = p / jnp.sum(p)
         total = jnp.cumsum(p)
-        drawn = jnp.arange(p.shape[0]) == jnp.argmax(total > noise * total[-1])
+        # in a short dtype the number may round to 1: the last one with a probability is drawn then
+        reached = (total > noise * total[-1]) | (total == total[-1])
+        drawn = jnp.arange(p.shape[0]) == jnp.argmax(reached)
         value = _sum(drawn.astype(values.dtype), _spoken(self.output, values))
         return Combination(value, values, p, drawn)
 

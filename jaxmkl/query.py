@@ -155,11 +155,15 @@ class Disagreement(Query):
 
 
 def _drawn(h: Any, above: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Whether a uniform number is below h / (h + above), for any h from 0 to infinity."""
+    """Whether a uniform number is below h / (h + above), for any h from 0 to infinity.
+
+    In the number's own precision, in which it is below 1.
+    """
+    above = above.astype(uniform.dtype)
     h = jnp.asarray(h, above.dtype)
     positive = above > 0
     share = jnp.where(positive, h / (h + jnp.where(positive, above, 1.0)), 1.0)
-    return uniform.astype(above.dtype) < jnp.where(jnp.isinf(h), 1.0, share)
+    return uniform < jnp.where(jnp.isinf(h), 1.0, share)
 
 
 @pytree.dataclass
@@ -256,4 +260,4 @@ class Random(Query):
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
         """Whether to ask, a boolean."""
-        return noise.astype(score.dtype) < score
+        return noise < score.astype(noise.dtype)

@@ -203,7 +203,7 @@ class SampledDictionary(FeatureMap):
         first = round // B * B
         # points that came in during this block stand where they stood in it
         place = jnp.where(self._recent(state, first), state.since - first, B)
-        X = X.at[place].set(state.rows, mode="drop")
+        X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
         among = kernels.evaluate(pairwise_products(X, X))[0]
         return DictionaryCode(
             x=X,

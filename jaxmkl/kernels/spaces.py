@@ -26,7 +26,6 @@ from jaxmkl.kernels.combined import KernelDictionary
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.scaled import Scaled
-from jaxmkl.kernels.stationary import Gaussian
 
 __all__ = ["GaussianWidths", "KernelBox", "KernelSpace"]
 
@@ -125,10 +124,11 @@ class GaussianWidths(KernelSpace):
 
     def values(self, coordinates: jax.Array, x: jax.Array, rows: jax.Array) -> Scaled:
         """Values (n,)."""
-        widths = jnp.broadcast_to(self.parameters(coordinates), (1, *x.shape))
-        kernel: Gaussian = pytree.from_fields(Gaussian, {"bandwidth": widths})
-        codes = kernel.codes(Products(None, None, x[None, :], rows))[0, 0]
-        return scaled.of_codes(codes, True)
+        # spread as a last step, or each of n D terms works it out again
+        gamma = coordinates if self.coordinate == "precision" else 0.5 / coordinates**2
+        gamma = jnp.broadcast_to(gamma, x.shape)[None, :]
+        # the product before the sum: of a sum that overflows, no derivative would be finite
+        return scaled.of_codes(jnp.sum(gamma * (rows - x[None, :]) ** 2, axis=1), True)
 
     def clip(self, coordinates: jax.Array) -> jax.Array:
         """Widths within the bounds."""

@@ -143,8 +143,8 @@ def warn_of_divergence(driver: str, number: int) -> None:
     """Warn, in the name of a driver, if so many updates were not finite."""
     if number > 0:
         text = (
-            f"{driver}: {number} update(s) met a model whose value was infinite or NaN: the "
-            "learner diverges; take a smaller step size, or bring inputs and targets to the "
+            f"{driver}: {number} update(s) met a value or a loss that was infinite or NaN: "
+            "the learner diverges; take a smaller step size, or bring inputs and targets to the "
             "order of 1 (jaxmkl.scaled)"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=3)

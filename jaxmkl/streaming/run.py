@@ -292,7 +292,8 @@ def run(
         argument, what was given and what is wanted.
 
     Warns:
-      RuntimeWarning: when a model's value was infinite or NaN, as where a step size is too large.
+      RuntimeWarning: when a model's value or the loss was infinite or NaN, as where a step size is
+        too large.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (500, 3))

@@ -24,18 +24,22 @@ def collection_size(num_kernels: int, size: int) -> tuple[int, int]:
     return int(occurrences), math.floor(bins)
 
 
-def collection(rng: np.random.Generator, num_kernels: int, size: int) -> Array:
-    """Remark 1: toss each ball into J distinct bins. Returns who is where, (P, bins), bool."""
+def collection(rng: np.random.Generator, num_kernels: int, size: int, number: int = 1) -> Array:
+    """Remark 1: toss each ball into J distinct bins, ``number`` times.
+
+    Returns who is where, (number, P, bins), bool.
+    """
     occurrences, bins = collection_size(num_kernels, size)
-    tossed = np.zeros((num_kernels, bins), dtype=bool)
-    tossed[:, :occurrences] = True
-    return rng.permuted(tossed, axis=1)
+    tossed = np.zeros((number, num_kernels, bins), dtype=bool)
+    tossed[:, :, :occurrences] = True
+    return rng.permuted(tossed, axis=2, out=tossed)
 
 
-def draw(rng: np.random.Generator, weights: Array, threshold: float) -> Array:
-    """One subset, (P,) bool: the bin s drawn with the probabilities (29)."""
-    tossed = collection(rng, len(weights), subset_size(weights, threshold))
-    occurrences = tossed[0].sum()
-    alpha = weights @ tossed / (occurrences * weights.sum())
-    s = np.searchsorted(np.cumsum(alpha), rng.random(), side="right")
-    return tossed[:, min(s, len(alpha) - 1)]
+def draw(rng: np.random.Generator, weights: Array, threshold: float, number: int) -> Array:
+    """Subsets, (number, P) bool: of each collection the bin s drawn by the probabilities (29)."""
+    tossed = collection(rng, len(weights), subset_size(weights, threshold), number)
+    occurrences = tossed[0, 0].sum()
+    alpha = np.einsum("p,npb->nb", weights, tossed) / (occurrences * weights.sum())
+    total = np.cumsum(alpha, axis=1)
+    s = np.sum(total <= rng.random(number)[:, None], axis=1)
+    return tossed[np.arange(number), :, np.minimum(s, alpha.shape[1] - 1)]

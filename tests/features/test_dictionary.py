@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
+from jaxmkl.features import SampledDictionary
 from tests.oracles.multitask import Dictionary
 from tests.oracles.support_mkl import gaussian
 
@@ -26,28 +27,39 @@ def data(num_examples=60, num_inputs=3, seed=0, dtype=np.float64):
 def sampled(dictionary, X, uniform, present=None, block_size=1):
     """The dictionary after all blocks, the offers (T,), and all dictionaries before an offer."""
 
-    def offer(state, example):
-        after, offer = dictionary.offer(state, *example)
-        return after, (offer, state)
+    def turn(state, example):
+        code, uniform, present = example
+        offer = dictionary.offer(state, code, uniform)
+        return dictionary.accept(state, offer, present), (offer, state)
 
     def block(state, examples):
         X, uniform, present, first = examples
         codes = dictionary.encode(state, KERNEL, X, first)
-        return jax.lax.scan(offer, state, (codes, uniform, present))
+        return jax.lax.scan(turn, state, (codes, uniform, present))
 
     present = jnp.ones(len(X), bool) if present is None else present
     blocks = [array.reshape(-1, block_size, *array.shape[1:]) for array in (X, uniform, present)]
-    state = dictionary.init(X.shape[1], X.dtype)
+    state = dictionary.init(jax.random.key(0), KERNEL, X.shape[1], X.dtype)
     first = jnp.arange(0, len(X), block_size, dtype=jnp.int32)
     state, (offers, before) = jax.lax.scan(block, state, (*blocks, first))
     return state, *jax.tree.map(lambda v: v.reshape(-1, *v.shape[2:]), (offers, before))
 
 
+@jax.jit
+def looked_at(dictionary, state, X):
+    """Probabilities (T,) and coordinates (T, D) of examples that are not offered."""
+
+    def one(code):
+        return dictionary.probability(state, code), dictionary.embed(state, code)
+
+    return jax.vmap(one)(dictionary.encode(state, KERNEL, X, 1000))
+
+
 @pytest.mark.parametrize("arguments", [{}, {"ridge": 0.2, "density": 0.6, "accuracy": 0.1}])
-@pytest.mark.parametrize("size", [100, 12])
+@pytest.mark.parametrize("size", [60, 12])
 def test_the_oracle_samples_the_same(arguments, size, x64):
     X, uniform = data()
-    state, offers, _ = sampled(jaxmkl.SampledDictionary(size, **arguments), X, uniform)
+    state, offers, _ = sampled(SampledDictionary(size, **arguments), X, uniform)
     renamed = {{"ridge": "alpha", "density": "beta"}.get(k, k): v for k, v in arguments.items()}
     oracle = Dictionary(gaussian(1.5), size=size, **renamed)
     for t, (x, u) in enumerate(zip(X, uniform, strict=True)):
@@ -63,12 +75,11 @@ def test_the_oracle_samples_the_same(arguments, size, x64):
 
 def test_a_leverage_is_that_of_the_dictionary_with_the_example_in_it(x64):
     """(1 + ε)/α times what the ridge leaves of k(x, x), x itself in the dictionary, weight 1."""
-    dictionary = jaxmkl.SampledDictionary(30, ridge=0.4, density=0.5)
+    dictionary = SampledDictionary(60, ridge=0.4, density=0.5)
     X, uniform = data()
     state, _, _ = sampled(dictionary, X, uniform)
     n = int(state.number)
-    codes = jax.jit(lambda X: dictionary.encode(state, KERNEL, X, 100))(X[:5] + 0.1)
-    p = jax.jit(jax.vmap(dictionary.probability, in_axes=(None, 0)))(state, codes)
+    p, _ = looked_at(dictionary, state, X[:5] + 0.1)
     for i, x in enumerate(X[:5] + 0.1):
         rows = np.vstack([state.rows[:n], x])
         gram = np.asarray(KERNEL.gram(rows)[0])
@@ -83,7 +94,7 @@ def test_factors_are_those_made_anew(dtype, tolerance):
     """And the coordinates of the points are a root of their Gram matrix."""
     with jax.enable_x64(dtype == np.float64):
         X, uniform = data(400, dtype=dtype)
-        state, _, _ = sampled(jaxmkl.SampledDictionary(50), X, uniform)
+        state, _, _ = sampled(SampledDictionary(50), X, uniform)
         n = int(state.number)
         assert n > 20
         rows = np.asarray(state.rows[:n], np.float64)
@@ -105,40 +116,38 @@ def test_factors_are_those_made_anew(dtype, tolerance):
 def test_coordinates_are_no_longer_than_the_example(dtype):
     """|φ|² <= k(x, x) = 1, and is 1 for an example that has come in."""
     with jax.enable_x64(dtype == np.float64):
-        X, uniform = data(500, dtype=dtype)
-        state, offers, _ = sampled(jaxmkl.SampledDictionary(40), X, uniform)
+        X, uniform = data(400, dtype=dtype)
+        state, offers, _ = sampled(SampledDictionary(50), X, uniform)
         phi, added = np.asarray(offers.coordinates, np.float64), np.asarray(offers.added)
         lengths = (phi**2).sum(axis=1)
         assert lengths.max() <= 1 + 20 * np.finfo(dtype).eps
         np.testing.assert_allclose(lengths[added], 1, atol=20 * np.finfo(dtype).eps)
         assert lengths[~added].min() < 0.99
-        assert int(state.number) == added.sum() == 40
+        assert int(state.number) == added.sum() > 20
 
 
 def test_earlier_coordinates_stay_as_they_were(x64):
-    dictionary = jaxmkl.SampledDictionary(30)
+    dictionary = SampledDictionary(60)
     X, uniform = data()
     _, _, before = sampled(dictionary, X, uniform)
-    last = np.zeros(30)
+    last = np.zeros(60)
     for t in (5, 20, 59):
         state = dictionary.settled(jax.tree.map(lambda leaf, t=t: leaf[t], before))
-        code = jax.tree.map(
-            lambda leaf: leaf[0], dictionary.encode(state, KERNEL, X[:1] + 0.3, 1000)
-        )
-        phi, n = np.asarray(dictionary.embed(state, code)), int(state.number)
+        (phi,), n = np.asarray(looked_at(dictionary, state, X[:1] + 0.3)[1]), int(state.number)
         known = np.flatnonzero(last)
         np.testing.assert_allclose(phi[known], last[known], rtol=1e-12)
         assert np.count_nonzero(phi) == n > len(known)
         last = phi
 
 
-@pytest.mark.parametrize("block_size", [12, 60])
+@pytest.mark.parametrize("block_size", [12, pytest.param(60, marks=pytest.mark.slow)])
 def test_blocks_change_nothing(block_size, x64):
-    dictionary = jaxmkl.SampledDictionary(25)
+    dictionary = SampledDictionary(12)
     X, uniform = data()
     one, offers, _ = sampled(dictionary, X, uniform)
     other, of_blocks, _ = sampled(dictionary, X, uniform, block_size=block_size)
-    assert int(one.number) > 12
+    assert int(one.number) == 12
+    assert int(one.refused) > 0
     for a, b in zip(
         jax.tree.leaves((one, offers)), jax.tree.leaves((other, of_blocks)), strict=True
     ):
@@ -147,7 +156,7 @@ def test_blocks_change_nothing(block_size, x64):
 
 def test_amid_a_block_examples_of_the_past_are_not_looked_at():
     """Bit for bit, with anything in their place."""
-    dictionary = jaxmkl.SampledDictionary(25)
+    dictionary = SampledDictionary(25)
     X, uniform = data(16, dtype=np.float32)
     whole, offers, before = sampled(dictionary, X, uniform, block_size=16)
     assert 3 < int(before.number[9]) < int(whole.number)
@@ -161,7 +170,9 @@ def test_amid_a_block_examples_of_the_past_are_not_looked_at():
         present = jnp.arange(16) >= 9
 
         def one(state, example):
-            return dictionary.offer(state, *example)
+            code, uniform, present = example
+            offer = dictionary.offer(state, code, uniform)
+            return dictionary.accept(state, offer, present), offer
 
         return jax.lax.scan(one, state, (codes, uniform, present))
 
@@ -174,18 +185,19 @@ def test_amid_a_block_examples_of_the_past_are_not_looked_at():
 def test_absent_examples_do_not_come_in():
     X, uniform = data(dtype=np.float32)
     present = np.arange(60) % 3 == 0
-    dictionary = jaxmkl.SampledDictionary(40)
+    dictionary = SampledDictionary(40)
     some, offers, _ = sampled(dictionary, X, uniform, present, block_size=6)
     only, _, _ = sampled(dictionary, X[present], uniform[present])
-    assert not np.any(np.asarray(offers.added) & ~present)
-    assert int(some.number) == int(only.number) > 5
+    added = np.asarray(offers.added)
+    assert int(some.number) == (added & present).sum() == int(only.number) > 5
+    assert (added & ~present).any(), "some would have come in"
     np.testing.assert_allclose(some.factor, only.factor, atol=1e-5)
 
 
 def test_what_comes_in_has_its_probability():
     """Over many draws: the second of two examples, within four standard errors."""
     X, draws = data(2, dtype=np.float32)[0], 4000
-    dictionary = jaxmkl.SampledDictionary(4, density=0.7)
+    dictionary = SampledDictionary(4, density=0.7)
     uniform = jax.random.uniform(jax.random.key(0), (draws, 2)).at[:, 0].set(0.0)
     _, offers, _ = jax.vmap(lambda u: sampled(dictionary, X, u))(uniform)
     p = float(offers.probability[0, 1])
@@ -195,11 +207,12 @@ def test_what_comes_in_has_its_probability():
 
 
 def test_more_density_and_less_ridge_take_more():
-    X, uniform = data(300, dtype=np.float32)
+    X, uniform = data(120, dtype=np.float32)
     uniform = np.sqrt(uniform)  # few are certain
 
-    def number(**arguments):
-        return int(sampled(jaxmkl.SampledDictionary(200, **arguments), X, uniform)[0].number)
+    def number(tolerance=1e-4, **arguments):
+        dictionary = SampledDictionary(80, tolerance=tolerance, **arguments)
+        return int(sampled(dictionary, X, uniform)[0].number)
 
     assert number(density=0.2) < number(density=0.5) < number(density=1.0) < number(density=5.0)
     assert number(ridge=5.0) < number(ridge=1.0) < number(ridge=0.1)
@@ -220,4 +233,4 @@ def test_more_density_and_less_ridge_take_more():
 )
 def test_what_is_no_parameter_is_refused(argument, value, wanted):
     with pytest.raises(ValueError, match=f"SampledDictionary: {argument} must be {wanted}"):
-        jaxmkl.SampledDictionary(**{argument: value})
+        SampledDictionary(**{argument: value})

@@ -1,5 +1,7 @@
 """Fourier features against the kernels they stand for."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxmkl
+from jaxmkl.features import FourierFeatures
+from jaxmkl.models import FeatureModels
 
+SMALL_PROGRAMS = True
 FAMILIES = {
     "Gaussian": (jaxmkl.Gaussian, lambda r, b: np.exp(-(r**2) / (2 * b**2))),
     "Laplacian": (jaxmkl.Laplacian, lambda r, b: np.exp(-r / b)),
@@ -18,17 +23,24 @@ BANDWIDTHS = np.array([0.5, 1.0, 2.0])
 NUM_INPUTS, NUM_FEATURES, NUM_KEYS = 4, 6, 4000
 
 
-def learner_with(family, scale="mean", orthogonal=False, num_features=NUM_FEATURES):
-    return jaxmkl.raker(
-        kernels=family(BANDWIDTHS),
-        num_features=num_features,
-        feature_scale=scale,
-        orthogonal=orthogonal,
-    )
+def bank_of(family, scale="mean", orthogonal=False, num_features=NUM_FEATURES):
+    features = FourierFeatures(num_features, orthogonal, scale)
+    return FeatureModels(family(BANDWIDTHS), features=features)
 
 
-def embed(learner, frequencies, X):
-    return learner.features(learner.kernels, frequencies, X)
+def drawn_for(bank, key):
+    """Frequencies (P, F, D)."""
+    return init(bank, key, jax.dtypes.canonicalize_dtype(float)).frequencies
+
+
+@functools.partial(jax.jit, static_argnames="dtype")
+def init(bank, key, dtype):
+    return bank.init(key, NUM_INPUTS, dtype)
+
+
+@jax.jit
+def embed(bank, frequencies, X):
+    return bank.features(bank.kernels, frequencies, X)
 
 
 def points():
@@ -41,24 +53,26 @@ def points():
     return X, X + distances[:, None] * direction, distances
 
 
-def estimates(family, orthogonal):
-    """z(x)'z(y) for many draws of the frequencies: (keys, pairs, P)."""
-    learner = learner_with(FAMILIES[family][0], orthogonal=orthogonal)
+def estimates(orthogonal):
+    """z(x)'z(y) for many draws of the frequencies: (keys, pairs, P) for each family."""
+    kernels = jaxmkl.KernelDictionary(tuple(make(BANDWIDTHS) for make, _ in FAMILIES.values()))
+    bank = FeatureModels(kernels, features=FourierFeatures(NUM_FEATURES, orthogonal, "mean"))
     X, Y, _ = points()
 
     def one(key):
-        frequencies = learner.init(key, NUM_INPUTS).frequencies
-        x, y = embed(learner, frequencies, X), embed(learner, frequencies, Y)
+        frequencies = drawn_for(bank, key)
+        x, y = embed(bank, frequencies, X), embed(bank, frequencies, Y)
         return (x * y).sum(axis=-1)
 
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(3), NUM_KEYS)
-        return np.asarray(jax.jit(jax.vmap(one))(keys))
+        return np.split(np.asarray(jax.jit(jax.vmap(one))(keys)), len(FAMILIES), axis=-1)
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return {(f, o): estimates(f, o) for f in FAMILIES for o in (False, True)}
+    found = {o: dict(zip(FAMILIES, estimates(o), strict=True)) for o in (False, True)}
+    return {(family, o): found[o][family] for family in FAMILIES for o in found}
 
 
 @pytest.mark.parametrize("orthogonal", [False, True])
@@ -86,9 +100,9 @@ def test_orthogonal_frequencies_lower_the_variance(drawn):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_features_of_one_orthogonal_block_are_orthogonal(family):
-    learner = learner_with(FAMILIES[family][0], orthogonal=True, num_features=NUM_INPUTS)
+    bank = bank_of(FAMILIES[family][0], orthogonal=True, num_features=NUM_INPUTS)
     with jax.enable_x64(True):
-        W = np.asarray(learner.init(jax.random.key(0), NUM_INPUTS).frequencies)
+        W = np.asarray(drawn_for(bank, jax.random.key(0)))
     products = np.einsum("pfd,pgd->pfg", W, W)
     norms = np.sqrt(np.einsum("pff->pf", products))
     cosines = products / (norms[:, :, None] * norms[:, None, :])
@@ -98,9 +112,9 @@ def test_features_of_one_orthogonal_block_are_orthogonal(family):
 @pytest.mark.parametrize("orthogonal", [False, True])
 def test_frequencies_are_standard_normal_for_bandwidth_one(orthogonal):
     """Whatever the bandwidth: each row is N(0, I), (7) with sigma = 1."""
-    learner = learner_with(jaxmkl.Gaussian, orthogonal=orthogonal)
+    bank = bank_of(jaxmkl.Gaussian, orthogonal=orthogonal)
     keys = jax.random.split(jax.random.key(5), 4000)
-    W = np.asarray(jax.vmap(lambda key: learner.init(key, NUM_INPUTS).frequencies)(keys))
+    W = np.asarray(jax.vmap(lambda key: drawn_for(bank, key))(keys))
     assert W.shape == (4000, 3, NUM_FEATURES, NUM_INPUTS)
     draws = 4000 * 3 * NUM_FEATURES * NUM_INPUTS
     # rows are independent over keys and kernels; 6 sigma with at least 12,000 of them
@@ -115,23 +129,23 @@ def test_frequencies_are_standard_normal_for_bandwidth_one(orthogonal):
 @pytest.mark.parametrize(("scale", "square"), [("sum", NUM_FEATURES), ("mean", 1.0)])
 @given(seed=st.integers(0, 2**31 - 1), size=st.floats(1e-3, 1e3))
 def test_norm_of_the_features(scale, square, seed, size):
-    learner = learner_with(jaxmkl.Gaussian, scale)
-    frequencies = learner.init(jax.random.key(1), NUM_INPUTS).frequencies
+    bank = bank_of(jaxmkl.Gaussian, scale)
+    frequencies = drawn_for(bank, jax.random.key(1))
     X = (size * np.random.default_rng(seed).normal(size=(5, NUM_INPUTS))).astype(np.float32)
-    z = np.asarray(embed(learner, frequencies, X))
+    z = np.asarray(embed(bank, frequencies, X))
     assert z.shape == (5, 3, 2 * NUM_FEATURES)
     np.testing.assert_allclose((z**2).sum(axis=-1), square, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_features_are_sines_then_cosines_of_the_phase(family, x64):
-    learner = learner_with(FAMILIES[family][0], "sum")
-    W = learner.init(jax.random.key(2), NUM_INPUTS).frequencies
+    bank = bank_of(FAMILIES[family][0], "sum")
+    W = drawn_for(bank, jax.random.key(2))
     assert W.dtype == jnp.float64
     X, _, _ = points()
     phase = np.einsum("pfd,bd->bpf", np.asarray(W), X) / BANDWIDTHS[:, None]
     expected = np.concatenate([np.sin(phase), np.cos(phase)], axis=-1)
-    np.testing.assert_allclose(np.asarray(embed(learner, W, X)), expected, atol=1e-13)
+    np.testing.assert_allclose(np.asarray(embed(bank, W, X)), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -140,11 +154,10 @@ def test_features_are_differentiable_in_the_bandwidth(family, x64):
     key = jax.random.key(4)
 
     def total(bandwidth):
-        learner = jaxmkl.raker(
-            kernels=FAMILIES[family][0](bandwidth), num_features=NUM_FEATURES, feature_scale="mean"
-        )
-        W = learner.init(key, NUM_INPUTS).frequencies
-        return (embed(learner, W, X) * embed(learner, W, Y)).sum()
+        features = FourierFeatures(NUM_FEATURES, scale="mean")
+        bank = FeatureModels(FAMILIES[family][0](bandwidth), features=features)
+        W = drawn_for(bank, key)
+        return (embed(bank, W, X) * embed(bank, W, Y)).sum()
 
     gradient = np.asarray(jax.grad(total)(jnp.asarray(BANDWIDTHS)))
     h = 1e-5
@@ -159,12 +172,13 @@ def test_features_of_a_dictionary_are_those_of_its_kernels(x64):
     parts = [
         family(b) for (family, _), b in zip(FAMILIES.values(), (2.0, BANDWIDTHS, 0.5), strict=True)
     ]
-    learner = jaxmkl.raker(kernels=jaxmkl.KernelDictionary(tuple(parts)), num_features=5)
-    W = learner.init(jax.random.key(6), NUM_INPUTS).frequencies
+    kernels = jaxmkl.KernelDictionary(tuple(parts))
+    bank = FeatureModels(kernels, features=FourierFeatures(5))
+    W = drawn_for(bank, jax.random.key(6))
     assert W.shape == (5, 5, NUM_INPUTS)
-    z = np.asarray(embed(learner, W, X))
+    z = np.asarray(embed(bank, W, X))
     for part, rows in zip(parts, (slice(0, 1), slice(1, 4), slice(4, 5)), strict=True):
-        np.testing.assert_allclose(z[:, rows], learner.features(part, W[rows], X), atol=1e-13)
+        np.testing.assert_allclose(z[:, rows], bank.features(part, W[rows], X), atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -173,15 +187,45 @@ def test_features_of_a_dictionary_are_those_of_its_kernels(x64):
         ({"num_features": 0}, "num_features"),
         ({"num_features": -3}, "num_features"),
         ({"num_features": 2.5}, "num_features"),
-        ({"feature_scale": "median"}, "scale"),
+        ({"scale": "median"}, "scale"),
+        ({"orthogonal": "yes"}, "orthogonal"),
     ],
 )
 def test_bad_arguments_are_named(arguments, name):
-    with pytest.raises(ValueError, match=name):
-        jaxmkl.raker(**arguments)
+    with pytest.raises(ValueError, match=f"FourierFeatures: {name} must be"):
+        FourierFeatures(**arguments)
 
 
-@pytest.mark.parametrize("kernel", [jaxmkl.Linear(), jaxmkl.Polynomial(2)])
-def test_kernels_without_a_spectrum_are_refused(kernel):
-    with pytest.raises(ValueError, match="kernels"):
-        jaxmkl.raker(kernels=kernel)
+@pytest.mark.parametrize(
+    ("kernel", "named"),
+    [
+        (jaxmkl.Linear(), "Linear"),
+        (jaxmkl.Polynomial(2), "Polynomial"),
+        (jaxmkl.KernelDictionary((jaxmkl.Gaussian(1.0), jaxmkl.Polynomial(2))), "Polynomial"),
+    ],
+)
+def test_kernels_without_a_spectrum_are_refused(kernel, named):
+    wanted = f"kernels must be shift-invariant .*got '{named}'"
+    with pytest.raises(ValueError, match=wanted):
+        FeatureModels(kernel)
+    with pytest.raises(ValueError, match=wanted):
+        FourierFeatures().check(kernel)
+
+
+@pytest.mark.parametrize("scale", ["sum", "mean"])
+def test_squared_norms_are_those_of_the_features(scale, x64):
+    bank = bank_of(jaxmkl.Gaussian, scale)
+    X, _, _ = points()
+    z = embed(bank, drawn_for(bank, jax.random.key(3)), X)
+    norms = jax.vmap(bank.features.squared_norms)(z)
+    np.testing.assert_allclose(norms, (np.asarray(z) ** 2).sum(axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(norms, bank.features.squared_norm, rtol=1e-12)
+    assert bank.features.num_coordinates == z.shape[-1]
+
+
+def test_blocks_are_encoded_as_they_are_called(x64):
+    bank = bank_of(jaxmkl.Gaussian)
+    X, _, _ = points()
+    W = drawn_for(bank, jax.random.key(3))
+    block = bank.features.encode(W, bank.kernels, X, jnp.asarray(5))
+    np.testing.assert_array_equal(block, embed(bank, W, X))

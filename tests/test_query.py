@@ -1,0 +1,300 @@
+"""Queries: scores and draws by hand; each example of a pool draws for itself."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl._learner import _fingerprints
+from jaxmkl.features import FourierFeatures
+from jaxmkl.mkl import MKL
+from jaxmkl.models import FeatureModels
+from jaxmkl.query import All, Disagreement, Forecast, Margin, Query, Random, Uncertainty
+from jaxmkl.streaming import run
+
+SMALL_PROGRAMS = True
+KERNELS = jaxmkl.Gaussian([0.5, 2.0])
+BANK = FeatureModels(KERNELS, features=FourierFeatures(4, scale="mean"))
+
+
+def forecast(value, values=(), weights=(), speaking=None, variance=None):
+    arrays = [jnp.asarray(a) for a in (value, values, weights)]
+    others = (None if a is None else jnp.asarray(a) for a in (speaking, variance))
+    return Forecast(*arrays, *others)
+
+
+def asked(query, score, noise=0.0, state=None):
+    state = query.init() if state is None else state
+    return bool(query.ask(state, jnp.asarray(score), jnp.asarray(noise)))
+
+
+# --- score and draw ------------------------------------------------------------------------------
+
+
+def test_every_label():
+    query, said = All(), forecast(3.0)
+    assert float(query.score(query.init(), said)) == 1
+    assert asked(query, 1.0, 0.9999)
+
+
+@pytest.mark.parametrize("speaking", [None, [True, True, True], [True, False, True]])
+def test_disagreement_is_the_largest_distance_from_one_model(speaking, x64):
+    """(33), where those that speak have their weight, and anyone is the one compared with."""
+    rng, query = np.random.default_rng(0), Disagreement(0.1, 1)
+    for _ in range(10):
+        f, p = rng.normal(size=3), rng.dirichlet(np.ones(3))
+        V = range(3) if speaking is None else np.flatnonzero(speaking)
+        expected = max(sum(p[i] * (f[i] - f[j]) ** 2 for i in V) for j in range(3))
+        score = query.score(query.init(), forecast(0.0, f, p, speaking))
+        np.testing.assert_allclose(score, expected, rtol=1e-12)
+        # the tolerance itself is still agreement
+        assert not asked(Disagreement(expected * (1 + 1e-12), 1), score)
+        assert asked(Disagreement(expected * (1 - 1e-12), 1), score)
+
+
+@pytest.mark.parametrize("max_skips", [0, 1, 3, np.inf])
+def test_after_some_skips_in_a_row_a_label_is_asked_for(max_skips):
+    query = Disagreement(0.1, max_skips)
+    state, rounds = query.init(), []
+    for t in range(12):
+        # models that disagree in round 6
+        ask = asked(query, 0.2 if t == 6 else 0.1, state=state)
+        state = query.update(state, jnp.asarray(ask))
+        assert state.skips.dtype == jnp.int32
+        rounds.append(ask)
+    expected, skips = [], 0
+    for t in range(12):
+        expected.append(t == 6 or skips >= max_skips)
+        skips = 0 if expected[-1] else skips + 1
+    assert rounds == expected
+
+
+def test_models_that_say_nothing_sensible_are_no_agreement():
+    query = Disagreement(np.inf, np.inf)
+    for f in ([np.nan, 1.0], [np.inf, 1.0]):
+        assert asked(query, query.score(query.init(), forecast(0.0, f, [0.5, 0.5])))
+    assert not asked(query, 1e30)
+
+
+CHANCES = [
+    # score, the probability with h = 1/2
+    (0.0, 1.0),
+    (-0.5, 0.5),
+    (-1.5, 0.25),
+    (-np.inf, 0.0),
+]
+
+
+@pytest.mark.parametrize("query", [Margin(0.5), Uncertainty(0.5)])
+def test_chances_by_the_score(query):
+    for score, probability in CHANCES:
+        for noise in (0.0, 0.2, 0.3, 0.45, 0.55, 0.99):
+            assert asked(query, score, noise) == (noise < probability)
+    # not a number: nothing is known
+    assert asked(query, np.nan, 0.99)
+    assert asked(type(query)(np.inf), -3.0, 0.99)
+    assert asked(type(query)(np.inf), -np.inf, 0.99)
+    assert not asked(type(query)(0.0), -1e-30, 0.0)
+    assert asked(type(query)(0.0), 0.0, 0.99)
+
+
+def test_scores_of_margins_and_variances(x64):
+    for value in (-2.0, 0.0, 0.5):
+        assert float(Margin().score((), forecast(value))) == -abs(value)
+        for variance in (0.0, 3.0):
+            score = Uncertainty(0.1, 0.5).score((), forecast(value, variance=variance))
+            np.testing.assert_allclose(score, variance / 2 - abs(value), rtol=1e-15)
+    # where unsure, always
+    assert asked(Uncertainty(0.0), 1e-9, 0.9999)
+
+
+def test_chance_alone():
+    for rate in (0.0, 0.3, 1.0):
+        query = Random(rate)
+        score = query.score((), forecast(1.0))
+        np.testing.assert_allclose(score, rate, rtol=1e-6)
+        for noise in (0.0, 0.29, 0.31, 1 - 2.0**-24):
+            assert asked(query, score, noise) == (noise < rate)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
+@pytest.mark.parametrize("query", [Random(1.0), Margin(np.inf), Margin(0.0), Uncertainty(1e9)])
+def test_what_is_certain_is_so_in_short_dtypes(query, dtype):
+    """A uniform number just below 1 must not be rounded up to it."""
+    said = forecast(jnp.zeros((), dtype), variance=jnp.zeros((), dtype))
+    score = query.score((), said)
+    assert score.dtype == dtype
+    assert bool(query.ask((), score, jnp.asarray(1 - 2.0**-24, jnp.float32)))
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments", "wanted"),
+    [
+        (Disagreement, {"tolerance": -1e-3}, "tolerance"),
+        (Disagreement, {"tolerance": np.nan}, "tolerance"),
+        (Disagreement, {"tolerance": [0.1, 0.2]}, "tolerance"),
+        (Disagreement, {"max_skips": -1}, "max_skips"),
+        (Margin, {"h": -0.1}, "h"),
+        (Margin, {"h": "often"}, "h"),
+        (Uncertainty, {"h": np.nan}, "h"),
+        (Uncertainty, {"inertia": 0.0}, "inertia"),
+        (Random, {"rate": -0.1}, "rate"),
+        (Random, {"rate": 1.1}, "rate"),
+    ],
+)
+def test_bad_arguments_are_named(query, arguments, wanted):
+    with pytest.raises(ValueError, match=f"{query.__name__}: {wanted} must be"):
+        query(**arguments)
+
+
+def test_a_query_that_reads_a_variance_is_refused_where_there_is_none():
+    learner = MKL(BANK, query=Uncertainty(0.1))
+    with pytest.raises(ValueError, match=r"MKL: query must be one that needs no variance.*Unc"):
+        learner.init(jax.random.key(0), 2)
+
+
+# --- in a learner --------------------------------------------------------------------------------
+
+
+@jax.jit
+def pool_at(learner, state, X):
+    return learner.predict_many(state, X)
+
+
+@functools.partial(jax.jit, static_argnames="dtype")
+def start(learner, key, dtype):
+    return learner.init(key, 2, dtype)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+
+
+@jaxmkl.pytree.dataclass
+class Unsure(Query):
+    """A query whose score is 1, and that asks by a chance of one half."""
+
+    def score(self, state, forecast):
+        return jnp.ones_like(forecast.value)
+
+    def ask(self, state, score, noise):
+        return noise < 0.5
+
+
+AT_HALF = {"Random": Random(0.5), "from outside": Unsure()}
+
+
+@pytest.mark.parametrize("name", AT_HALF)
+def test_points_of_a_pool_draw_for_themselves(name, pool):
+    """Ten at one state do not all ask or all stay silent; alone each does the same."""
+    learner = MKL(BANK, query=AT_HALF[name])
+    state = start(learner, jax.random.key(0), jnp.float32)
+    many = pool_at(learner, state, pool)
+    together = np.asarray(many.query)
+    assert 0 < together[:10].sum() < 10
+    assert abs(together.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pool))
+    predict = jax.jit(learner.predict)
+    alone = [predict(state, x) for x in pool[:10]]
+    np.testing.assert_array_equal([bool(p.query) for p in alone], together[:10])
+    np.testing.assert_array_equal([float(p.score) for p in alone], many.score[:10])
+    # the same point says the same, wherever it stands; in another round it draws again
+    np.testing.assert_array_equal(pool_at(learner, state, pool[::-1]).query[::-1], together)
+    later = pool_at(learner, state.replace(round=state.round + 1), pool).query
+    assert 100 < (np.asarray(later) != together).sum() < 300
+
+
+def test_points_of_a_pool_draw_by_their_margins(pool):
+    """At a state that has learned something: each by its own chance."""
+    learner = MKL(BANK, query=Margin(0.2))
+    state = start(learner, jax.random.key(0), jnp.float32)
+    state, _ = run(learner, state, pool[:100], np.sin(2 * pool[:100, 0]))
+    many = pool_at(learner, state, pool)
+    p = 0.2 / (0.2 + np.abs(np.asarray(many.value, np.float64)))
+    np.testing.assert_allclose(many.score, -np.abs(many.value))
+    spread = np.sqrt(np.sum(p * (1 - p)))
+    assert abs(np.asarray(many.query).sum() - p.sum()) < 4 * spread
+    # and the nearer to 0, the likelier
+    near = p > np.median(p)
+    assert np.asarray(many.query)[near].mean() > np.asarray(many.query)[~near].mean()
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "binary", "one of many", "whole numbers", "one input apart"]
+)
+def test_examples_that_differ_have_numbers_of_their_own(kind):
+    """Inputs of few digits too, in which most bits are zero."""
+    rng = np.random.default_rng(0)
+    X = {
+        "normal": rng.normal(size=(2000, 5)),
+        "binary": rng.integers(0, 2, size=(2000, 30)),
+        "one of many": np.eye(2000),
+        "whole numbers": np.unique(rng.integers(0, 100, size=(2000, 3)), axis=0),
+        "one input apart": np.full((2000, 4), 3.0) + np.arange(2000)[:, None] * [0, 0, 0, 1],
+    }[kind].astype(np.float32)
+    numbers = np.asarray(jax.jit(_fingerprints)(X))
+    assert len(np.unique(numbers)) >= 0.999 * len(X)
+    # -0.0 is 0.0
+    np.testing.assert_array_equal(_fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
+
+
+@pytest.mark.parametrize("query", [Random(0.5), Margin(0.2)])
+def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
+    """The same numbers are drawn; only a score's own rounding may tell them apart."""
+    learner, y = MKL(BANK, query=query), np.sin(2 * pool[:, 0])
+    frequencies = start(learner, jax.random.key(0), jnp.float32).models[0].frequencies
+
+    def played(dtype):
+        state = start(learner, jax.random.key(0), dtype)
+        bank = state.models[0]._replace(features=jnp.asarray(frequencies, dtype))
+        state, outputs = run(learner, state.replace(models=(bank,)), pool, y)
+        return np.asarray(outputs.queried), np.asarray(pool_at(learner, state, pool).query)
+
+    single = played(jnp.float32)
+    with jax.enable_x64(True):
+        double = played(jnp.float64)
+    allowed = 0 if isinstance(query, Random) else 2
+    for a, b in zip(single, double, strict=True):
+        assert 0.1 < a.mean() < 0.9
+        assert (a != b).sum() <= allowed
+
+
+def test_block_sizes_change_no_draw(pool):
+    learner, X = MKL(BANK, query=Random(0.5)), pool[:50]
+    state = start(learner, jax.random.key(0), jnp.float32)
+    _, scanned = jax.jit(lambda s, X, y: jax.lax.scan(learner.step, s, (X, y)))(state, X, X[:, 0])
+    assert 0.2 < np.asarray(scanned.queried).mean() < 0.8
+    for block_size in (7, 256):
+        _, outputs = run(learner, state, X, X[:, 0], block_size=block_size)
+        np.testing.assert_array_equal(outputs.queried, scanned.queried)
+    # a run that is cut goes on as it would have
+    first, one = run(learner, state, X[:13], X[:13, 0], block_size=7)
+    _, other = run(learner, first, X[13:], X[13:, 0], block_size=7)
+    np.testing.assert_array_equal(np.append(one.queried, other.queried), scanned.queried)
+
+
+@pytest.mark.parametrize("name", ["every", "margin", "disagreement", "random"])
+def test_a_prediction_carries_its_score(name, pool):
+    query = {
+        "every": All(),
+        "margin": Margin(0.1),
+        "disagreement": Disagreement(0.01),
+        "random": Random(0.25),
+    }[name]
+    learner = MKL(BANK, query=query)
+    state = start(learner, jax.random.key(0), jnp.float32)
+    state, _ = run(learner, state, pool[:64], pool[:64, 0])
+    many = pool_at(learner, state, pool)
+    assert many.score.shape == many.query.shape == many.value.shape == (400,)
+    assert many.score.dtype == jnp.float32
+    if name in ("every", "random"):
+        np.testing.assert_array_equal(many.score, 1.0 if name == "every" else 0.25)
+    elif name == "margin":
+        np.testing.assert_array_equal(many.score, -np.abs(many.value))
+    else:
+        asks = np.asarray(many.query)
+        assert 0 < asks.sum() < 400
+        assert np.asarray(many.score)[asks].min() > np.asarray(many.score)[~asks].max()
