@@ -136,8 +136,8 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(pathlib.Path(folder, "raker.npz"), learner, state)
     ...     learner, state = load(pathlib.Path(folder, "raker.npz"))
-    >>> learner.rules
-    (OGD(step_sizes=0.01, regularization=0.01),)
+    >>> learner.models[0].rules
+    (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
     """
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)

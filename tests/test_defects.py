@@ -158,7 +158,7 @@ def test_divergence_is_reported():
     learner = jaxmkl.raker(KERNELS, num_features=50, step_size=3.0)
     X = np.random.default_rng(0).normal(size=(60, NUM_INPUTS)).astype(np.float32)
     y = X[:, 0]
-    message = r"{}: \d+ update\(s\) met a model whose value was infinite or NaN.*smaller step"
+    message = r"{}: \d+ update\(s\) met a value or a loss that was infinite or NaN.*smaller step"
     with pytest.warns(RuntimeWarning, match=message.format("run")) as caught:
         state, _ = jaxmkl.run(learner, begin(learner), X, y)
     assert caught[0].filename == __file__
