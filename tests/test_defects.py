@@ -52,24 +52,29 @@ def in_all_ways(learner, state, X, y):
     return by_update, by_step.prediction, by_run.prediction
 
 
-CLASSIFIERS = [
-    name
-    for name, factory in jaxmkl.LEARNERS.items()
-    if factory().task == "classification" or "loss" in inspect.signature(factory).parameters
-]
+@jax.jit
+def by_update_and_run(learner, state, X, y):
+    after = jax.lax.scan(lambda s, e: (learner.update(s, *e), None), state, (X, y))[0]
+    return after, jaxmkl.run(learner, state, X, y, block_size=4)[1]
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+def classifiers():
+    """All recipes that classify; those that read labels as another one does are marked slow."""
+    alike = "omkl_aks amkl amkl_aks omkc_u omkc_dd omkc_sd rbp forgetron bogd projectron "
+    alike += "kernel_ogd omkl omkl_b"
+    for name, factory in jaxmkl.LEARNERS.items():
+        chooses = "loss" in inspect.signature(factory).parameters
+        if factory().task == "classification" or chooses:
+            yield pytest.param(name, marks=[pytest.mark.slow] if name in alike.split() else [])
+
+
+@pytest.mark.parametrize("name", list(classifiers()))
 def test_labels_mean_the_same_everywhere(name):
-    """In eager runs too: that, and booleans there, is what check_learner looks at."""
+    """Those of ``step`` and of an eager run are looked at by check_learner, of every recipe."""
     learner = small(name) if small(name).task == "classification" else small(name, loss="hinge")
     X, y = data()
-    expected = in_all_ways(learner, begin(learner), X, y)
-    assert_equal(in_all_ways(learner, begin(learner), X, np.maximum(y, 0)), expected)
-    by_update, by_step, by_run = expected
-    assert_close(by_run, by_step, 1e-4)
-    if isinstance(getattr(learner, "query", None), query.All):
-        assert_close(by_update, by_step, 1e-4)
+    expected = by_update_and_run(learner, begin(learner), X, y)
+    assert_equal(by_update_and_run(learner, begin(learner), X, np.maximum(y, 0)), expected)
 
 
 @pytest.mark.parametrize("kind", ["zero and one", "booleans", "whole", "five and zero"])
@@ -84,6 +89,9 @@ def test_labels_of_all_kinds(kind):
     }[kind]
     expected = in_all_ways(learner, begin(learner), X, y)
     assert_equal(in_all_ways(learner, begin(learner), X, given), expected)
+    by_update, by_step, by_run = expected
+    assert_close(by_update, by_step)
+    assert_close(by_run, by_step)
     _, eager = jaxmkl.run(learner, begin(learner), X, given, block_size=4)
     assert_equal(eager.prediction, expected[2])
     assert_equal(eager, jaxmkl.run(learner, begin(learner), X, y, block_size=4)[1])
@@ -119,7 +127,7 @@ def test_data_of_the_enclosing_scope(module, loss):
     expected = float(mean_loss(learner))
     assert float(jax.jit(mean_loss)(learner)) == pytest.approx(expected, rel=1e-4)
     assert jax.eval_shape(mean_loss, learner).shape == ()
-    if module is jnp:
+    if module is jnp and loss == "squared":
         once = jax.grad(jax.checkpoint(mean_loss))(learner)
         assert_close(once, jax.grad(mean_loss)(learner), 1e-3)
         assert jax.lax.map(mean_loss, stacked).shape == (2,)
@@ -150,7 +158,7 @@ def test_divergence_is_reported():
     learner = jaxmkl.raker(KERNELS, num_features=50, step_size=3.0)
     X = np.random.default_rng(0).normal(size=(60, NUM_INPUTS)).astype(np.float32)
     y = X[:, 0]
-    message = r"{}: \d+ update\(s\) met a model whose value was infinite or NaN.*smaller step"
+    message = r"{}: \d+ update\(s\) met a value or a loss that was infinite or NaN.*smaller step"
     with pytest.warns(RuntimeWarning, match=message.format("run")) as caught:
         state, _ = jaxmkl.run(learner, begin(learner), X, y)
     assert caught[0].filename == __file__
@@ -203,7 +211,8 @@ def test_examples_at_one_state_draw_for_themselves():
     X = np.random.default_rng(1).normal(size=(64, NUM_INPUTS)).astype(np.float32)
     prediction = learner.predict_many(begin(learner), X)
     assert 16 < int(prediction.query.sum()) < 48
-    alone = [bool(learner.predict(begin(learner), x).query) for x in X[:6]]
+    predict = jax.jit(learner.predict)
+    alone = [bool(predict(begin(learner), x).query) for x in X[:6]]
     assert prediction.query[:6].tolist() == alone
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl import streaming
-from jaxmkl.recipes.random_features import amkl_aks, raker
+from jaxmkl.recipes.random_features import amkl, raker
 
 NUM_EXAMPLES, NUM_INPUTS, BLOCK = 21, 2, 4
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
-REGRESSION = amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2)
+REGRESSION = amkl(KERNELS, num_features=4, tolerance=0.02, max_skips=2)
 CLASSIFICATION = raker(KERNELS, num_features=4, loss="hinge")
 
 

@@ -26,7 +26,7 @@ from jaxmkl import _learner, streaming, updates
 from jaxmkl.features import FourierFeatures
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
-from jaxmkl.recipes.random_features import amkl_aks, raker
+from jaxmkl.recipes.random_features import amkl, raker
 
 # --- run: what it takes --------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ def test_inside_vmap():
     """Over learners, and over streams."""
     X, y = (array.astype(np.float32) for array in data())
     learners = [
-        amkl_aks(KERNELS, num_features=4, tolerance=tolerance, step_size=step_size)
+        amkl(KERNELS, num_features=4, tolerance=tolerance, step_size=step_size)
         for tolerance, step_size in ((0.02, 0.01), (0.5, 0.05))
     ]
     stack = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves), jnp.float32), *learners)
@@ -280,7 +280,7 @@ def test_numbers_do_not_compile_again():
     once = count.calls
     assert once > 0
     for step_size in (0.01, 0.02):
-        other = amkl_aks(KERNELS, num_features=4, tolerance=0.1, step_size=step_size)
+        other = amkl(KERNELS, num_features=4, tolerance=0.1, step_size=step_size)
         run(other, record=count)
     run(X=-data()[0], record=count)
     assert count.calls == once

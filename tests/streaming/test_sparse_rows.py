@@ -63,7 +63,7 @@ def blocks(rows):
 # --- rows ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     hnp.arrays(
         np.float32,

@@ -155,23 +155,30 @@ def test_the_smaller_budget_counts():
 # --- answers that come late ----------------------------------------------------------------------
 
 
-def played(learner, ask, delay, rounds=NUM_EXAMPLES):
+@functools.partial(jax.jit, static_argnums=0)
+def call(method, learner, *arguments):
+    """A method, compiled once for all learners of a kind."""
+    return getattr(learner, method)(*arguments)
+
+
+def played(learner, method, delay):
     """A user's loop in which labels come ``delay`` rounds late; how many were asked for."""
     X, y = data()
     state = learner.init(jax.random.key(0), NUM_INPUTS)
-    update, skip = jax.jit(learner.update), jax.jit(learner.skip)
     waiting, asked = [], 0
-    for t in range(rounds):
-        prediction, state = ask(state, X[t])
+    for t in range(NUM_EXAMPLES):
+        prediction = call(method, learner, state, X[t])
+        if method == "ask":
+            prediction, state = prediction
         if prediction.query:
             asked += 1
             waiting.append((t, X[t], y[t]))
         else:
-            state = skip(state, X[t])
+            state = call("skip", learner, state, X[t])
         while waiting and waiting[0][0] <= t - delay:
-            state = update(state, *waiting.pop(0)[1:])
+            state = call("update", learner, state, *waiting.pop(0)[1:])
     for _, x, label in waiting:
-        state = update(state, x, label)
+        state = call("update", learner, state, x, label)
     return asked, state
 
 
@@ -183,7 +190,7 @@ def test_late_answers_do_not_overdraw(budgeted):
         learner = wrappers.label_budget(wrappers.scaled(bare, wrappers.RunningMoments()), 9)
     else:
         learner = wrappers.scaled(wrappers.label_budget(bare, 9), wrappers.RunningMoments())
-    asked, state = played(learner, jax.jit(learner.ask), delay=10)
+    asked, state = played(learner, "ask", delay=10)
     state = state if budgeted == "outside" else state.inner
     assert asked == 9
     counts = state.remaining, state.outstanding, state.overdrawn
@@ -196,26 +203,23 @@ def test_what_is_asked_for_is_outstanding_until_it_comes():
     X, y = data()
     state = learner.init(jax.random.key(0), NUM_INPUTS)
     for t in range(5):
-        prediction, state = learner.ask(state, X[t])
+        prediction, state = call("ask", learner, state, X[t])
         assert bool(prediction.query) == (t < 3)
     assert (int(state.remaining), int(state.outstanding), int(state.round)) == (0, 3, 0)
-    assert not learner.predict(state, X[7]).query
-    state = learner.update(state, X[0], y[0])
+    assert not call("predict", learner, state, X[7]).query
+    state = call("update", learner, state, X[0], y[0])
     assert (int(state.remaining), int(state.outstanding), int(state.overdrawn)) == (0, 2, 0)
     # a pool in one scan, each example at the state that the one before left
     start = learner.init(jax.random.key(0), NUM_INPUTS)
-    _, queries = jax.lax.scan(
-        lambda state, x: (learner.ask(state, x)[1], learner.ask(state, x)[0].query), start, X[:8]
-    )
-    assert queries.tolist() == [True] * 3 + [False] * 5
+    _, predictions = jax.lax.scan(lambda s, x: learner.ask(s, x)[::-1], start, X[:8])
+    assert predictions.query.tolist() == [True] * 3 + [False] * 5
 
 
 @pytest.mark.parametrize("delay", [0, 10])
 def test_predict_counts_nothing(delay):
     """With answers at once a budget is hard all the same; late ones are learned, and told."""
     learner = wrappers.label_budget(small(), 9)
-    predict = jax.jit(learner.predict)
-    asked, state = played(learner, lambda state, x: (predict(state, x), state), delay)
+    asked, state = played(learner, "predict", delay)
     assert asked == 9 + delay
     assert (int(state.remaining), int(state.overdrawn)) == (0, delay)
 
@@ -223,9 +227,8 @@ def test_predict_counts_nothing(delay):
 def test_ask_is_predict_for_learners_that_count_nothing():
     learner = small()
     state = learner.init(jax.random.key(0), NUM_INPUTS)
-    prediction, after = learner.ask(state, data()[0][0])
-    assert_equal(prediction, learner.predict(state, data()[0][0]))
-    assert after is state
+    x = data()[0][0]
+    assert_equal(call("ask", learner, state, x), (call("predict", learner, state, x), state))
 
 
 @pytest.mark.parametrize("budget", [0, 1, 2**24 + 1, 123_456_789, 2**31 - 1])
