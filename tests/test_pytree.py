@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import pytree
+from jaxmkl import _pytree as pytree
 
 
 @pytree.dataclass
@@ -80,9 +80,10 @@ def test_gradient_by_a_learner_may_be_negative():
         return outputs.loss[-1]
 
     gradient = jax.grad(later_loss)(learner)
-    assert float(gradient.rules[0].step_sizes) < 0
-    with pytest.raises(ValueError, match="OGD: step_sizes must be at least 0"):
-        jaxmkl.OGD(gradient.rules[0].step_sizes)
+    (rule,) = gradient.models[0].rules
+    assert float(rule.step_sizes) < 0
+    with pytest.raises(ValueError, match="OGD: step_sizes must be a finite number of at least 0"):
+        jaxmkl.updates.OGD(rule.step_sizes)
 
 
 def test_vmap_over_a_stack():
@@ -130,8 +131,8 @@ def test_replace_checks():
         line(slope=-3)
     with pytest.raises(TypeError, match="unknown"):
         line(unknown=1)
-    with pytest.raises(ValueError, match="Confidence: tolerance must be"):
-        dataclasses.replace(jaxmkl.Confidence(), tolerance=-1)
+    with pytest.raises(ValueError, match="Disagreement: tolerance must be"):
+        dataclasses.replace(jaxmkl.query.Disagreement(), tolerance=-1)
 
 
 def test_repr_says_all_there_is():
