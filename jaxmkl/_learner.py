@@ -330,6 +330,8 @@ class State:
     def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
         kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in fields.keys() - kept.keys():
+            raise TypeError(f"{type(self).__name__} has no field {name!r}")
         return pytree.from_fields(type(self), kept | fields)
 
 
@@ -348,7 +350,7 @@ class Round(NamedTuple):
       y: the label; 0 where there is none to learn from.
       learns: whether there is a label to learn from, a boolean. Without it nothing that labels
         decide may change.
-      seen: whether there is an example that can be learned from, label or not.
+      seen: whether there is an example that is not refused, label or not.
       present: whether there is a round at all. Without it no bit may change.
     """
 
@@ -486,7 +488,7 @@ class Algorithm(Learner):
         known = jnp.isfinite(y)
         learns = seen & asked & known
         counted = seen & (known | ~asked)
-        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
+        round = Round(jnp.where(learns, y, 0.0), learns, counted, present)
         after = self.learn(state, code.own, forecast, round)
         diverging = learns & ~jnp.all(jnp.isfinite(forecast.values))
         return after.replace(

@@ -91,11 +91,11 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("scale", ["sum", "mean"])
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [*((name, "sum") for name in RULES), ("passive aggressive", "mean"), ("gradient", "mean")],
+)
 def test_rules_of_first_order_are_loops_in_numpy(name, scale, x64):
-    if scale == "mean" and name not in ("passive aggressive", "gradient"):
-        pytest.skip("only norms differ")
     rule, (X, y, classes) = RULES[name], data()
     if rule.loss == "hinge":
         y = classes
@@ -124,11 +124,17 @@ def test_rules_of_first_order_are_loops_in_numpy(name, scale, x64):
             learned += coefficient != 0
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     np.testing.assert_allclose(state.models[0].rules[0].weights[0], theta, atol=1e-12)
-    assert 10 < learned
+    assert learned > 10
     if rule.loss == "hinge":
         assert learned < 2 * len(X), "some examples are left out"
     _, in_blocks = jaxmkl.run(learner, begun, X, y, block_size=16)
     np.testing.assert_allclose(in_blocks.prediction, predictions, rtol=0, atol=1e-12)
+
+
+@jax.jit
+def values_of(learner, state, x):
+    codes = learner.encode_block(state, x[None])
+    return learner.decide(state, jax.tree.map(lambda leaf: leaf[0], codes))[1].values
 
 
 def test_models_stand_rule_by_rule_rate_by_rate_kernel_by_kernel(x64):
@@ -138,26 +144,15 @@ def test_models_stand_rule_by_rule_rate_by_rate_kernel_by_kernel(x64):
     def learner(rules):
         return jaxmkl.MKL(FeatureModels(kernels, rules, features), jaxmkl.aggregate.Uniform())
 
-    rules = (OGD([0.1, 0.3]), NormalizedOGD(0.4), RLS(0.1, [1.0, 0.9], period=8))
-    together = learner(rules)
-    assert together.num_models == 2 * (2 + 1 + 2)
+    together = learner((OGD([0.1, 0.3]), RLS(0.1, [1.0, 0.9], period=8)))
+    assert together.num_models == 2 * (2 + 2)
     begun = start(together, jax.random.key(3), jnp.float64)
     state, _ = scan(together, begun, X, y)
-    code = together.encode_block(state, jnp.asarray(X[:1]))
-    values = np.asarray(together.decide(state, jax.tree.map(lambda v: v[0], code))[1].values)
-    expected = []
-    for rule in (
-        OGD(0.1),
-        OGD(0.3),
-        NormalizedOGD(0.4),
-        RLS(0.1, 1.0, 10, 8),
-        RLS(0.1, 0.9, 10, 8),
-    ):
+    values, expected = values_of(together, state, X[0]), []
+    for rule in (OGD([0.1]), OGD([0.3]), RLS(0.1, [1.0], period=8), RLS(0.1, [0.9], period=8)):
         alone = learner(rule)
         other, _ = scan(alone, start(alone, jax.random.key(3), jnp.float64), X, y)
-        code = alone.encode_block(other, jnp.asarray(X[:1]))
-        said = alone.decide(other, jax.tree.map(lambda v: v[0], code))[1]
-        expected.extend(np.asarray(said.values))
+        expected.extend(np.asarray(values_of(alone, other, X[0])))
     np.testing.assert_allclose(values, expected, rtol=1e-10)
 
 
@@ -219,10 +214,9 @@ def test_rules_learn_on_the_coordinates_of_a_dictionary(name, x64):
         np.testing.assert_allclose(S, model.covariance, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(theta, model.theta, rtol=0, atol=1e-7)
     assert np.abs(predictions).max() > 0.5
-    for block_size in (7, 40):
-        after, in_blocks = jaxmkl.run(learner, begun, X, y, block_size=block_size)
-        np.testing.assert_allclose(in_blocks.prediction, predictions, rtol=0, atol=1e-7)
-        np.testing.assert_array_equal(after.models[0].features.rows, points.rows())
+    after, in_blocks = jaxmkl.run(learner, begun, X, y, block_size=7)
+    np.testing.assert_allclose(in_blocks.prediction, predictions, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(after.models[0].features.rows, points.rows())
 
 
 def test_both_kinds_of_rules_share_a_dictionary(x64):
@@ -307,16 +301,7 @@ def test_a_refused_example_does_not_come_in(rules, bad):
     x = np.where(bad == "x", np.nan, X[20]).astype(np.float32)
     label = np.float32(np.nan if bad == "y" else 1.0)
     after = jax.jit(learner.update)(state, x, label)
-    expected = state.replace(round=state.round + 1, invalid=state.invalid + 1)
-    if isinstance(rules, RLS):
-        # rows of a period that were not learned from may hold anything
-        assert_same(after.models[0].features, state.models[0].features)
-        assert int(after.invalid) == 1
-        np.testing.assert_array_equal(
-            after.models[0].rules[0].factor, state.models[0].rules[0].factor
-        )
-    else:
-        assert_same(after, expected)
+    assert_same(after, state.replace(round=state.round + 1, invalid=state.invalid + 1))
 
 
 @pytest.mark.parametrize(
