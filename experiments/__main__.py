@@ -3,17 +3,16 @@
 import argparse
 import ast
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import bench, own, tour
 from .bench.features import LONG
 from .options import Options, UsageError
-from .papers import PAPERS, run_paper
+from .papers import PAPERS
+from .papers.paper import run_paper
 from .report import Report
-
-__all__ = ["main"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -84,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
             "--parts",
             type=names,
             metavar="P,Q",
-            help=f"{', '.join(paper.parts)} or all; default: {','.join(paper.default_parts)}",
+            help=f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}",
         )
     of_run = commands.add_parser("run", parents=[common], help="one's own data")
     of_run.add_argument("file", type=Path, metavar="FILE", help="CSV, LIBSVM text or npz")
@@ -123,11 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:] if arguments is None else arguments
         options = options_of(arguments)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
-        jobs: dict[str, Callable[[Options, Report], None]] = {
-            "tour": tour.run,
-            "run": own.run,
-            "bench": bench.run,
-        }
+        jobs = {"tour": tour.run, "run": own.run, "bench": bench.run}
         if options.command in PAPERS:
             run_paper(PAPERS[options.command], options, report)
         else:

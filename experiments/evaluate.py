@@ -13,15 +13,16 @@ import numpy as np
 
 import jaxmkl
 
-from .inside import kernel_weights, num_kernels, num_supports
-from .options import UsageError
-from .report import Row, nothing, rows
+from .inside import kernel_weights, kernels_of, num_supports
+from .options import Settings, UsageError
+from .report import Panel, Printed, Row, rows
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
 
 TOLERANCE = 1.0
 MAX_SKIPS = 2
+PAUSES = f"tolerance {TOLERANCE:g}, up to {MAX_SKIPS} labels skipped in a row"
 
 PROGRAMS = 16  # compiled ones that are kept
 
@@ -44,9 +45,6 @@ class Stream:
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
 
-# --- learners ----------------------------------------------------------------------------------
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
     """A learner, the name it has in tables, and the factory's arguments."""
@@ -62,19 +60,14 @@ def accepts(factory: str) -> tuple[str, ...]:
 
 
 def check_settings(
-    settings: Mapping[str, Any],
+    settings: Settings,
     factories: Mapping[str, str],
     accepts: Callable[[str], Collection[str]] = accepts,
 ) -> list[str]:
-    """Check that every setting is a parameter of one of the algorithms, at least.
+    """Return a line for each setting that some of the algorithms do not have.
 
-    Args:
-        settings: the values given with ``--set``.
-        factories: the factory of every algorithm asked for.
-        accepts: tells the names of a factory's parameters.
-
-    Returns:
-        a line for each setting that some of the algorithms do not have.
+    ``factories`` has the factory of every algorithm asked for, ``accepts`` tells the names of a
+    factory's parameters.
 
     Raises:
         UsageError: none of them has it.
@@ -94,12 +87,7 @@ def check_settings(
 
 
 def candidate(
-    name: str,
-    factory: str,
-    task: str,
-    settings: Mapping[str, Any],
-    scaler: Any = None,
-    **arguments: Any,
+    name: str, factory: str, task: str, settings: Settings, scaler: Any = None, **arguments: Any
 ) -> Candidate:
     """Build a learner for a task.
 
@@ -151,9 +139,6 @@ def stacked(learners: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack([*map(jnp.asarray, leaves)]), *learners)
 
 
-# --- runs --------------------------------------------------------------------------------------
-
-
 class Played(NamedTuple):
     """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
 
@@ -161,11 +146,7 @@ class Played(NamedTuple):
     seconds_per_run: float
 
     def rows(
-        self,
-        paper: str,
-        dataset: str,
-        candidate: Candidate,
-        printed: Callable[[str, str, str, str], float | None] = nothing,
+        self, paper: str, dataset: str, candidate: Candidate, printed: Printed | None = None
     ) -> list[Row]:
         """Return a row for each metric."""
         others = {"parameters": candidate.parameters, "seconds_per_run": self.seconds_per_run}
@@ -219,12 +200,7 @@ class Runs:
 
 
 def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float]:
-    """Compile a jitted function for its arguments.
-
-    Args:
-        function: a jitted function.
-        *arguments: its arrays and trees of arrays.
-        **static: its static arguments.
+    """Compile a jitted function for its arguments, the static ones by name.
 
     Returns:
         what is to be called with the arguments, and the seconds of tracing and compiling.
@@ -263,16 +239,14 @@ def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Ca
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def sweep(
     learners: Any,
-    keys: Any,
-    X: Any,
-    y: Any,
+    *data: Any,
     permute: bool = True,
-    record: Callable = jaxmkl.without_info,
+    record: Callable = jaxmkl.streaming.without_info,
 ) -> Any:
-    """Return what runs of stacked learners record (G, S, T, ...), all of them at once."""
+    """Return what runs of stacked learners over keys, X and y record (G, S, T, ...), at once."""
 
     def of_one(learner: Any) -> Any:
-        return jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)[1]
+        return jaxmkl.run_many(learner, *data, permute=permute, record=record)[1]
 
     return jax.vmap(of_one)(learners)
 
@@ -287,15 +261,15 @@ def prepare(
 ) -> Callable[[], Runs]:
     """Compile the runs of a learner over a stream, every seed at once, and return what plays them.
 
-    Args:
-        learner: the learner, or the wrapped one.
-        stream: the examples.
-        seeds: how many runs.
-        permute: whether every run has its own order of the examples.
-        weights: whether to keep the kernels' weights.
+    With ``permute`` every run has its own order of the examples; with ``weights`` the kernels'
+    weights are kept.
     """
     keys, T = keys_of(seeds), len(stream.y)
-    record = kernel_weights(num_kernels(learner)) if weights else jaxmkl.without_info
+    record = (
+        kernel_weights(kernels_of(learner).num_kernels)
+        if weights
+        else jaxmkl.streaming.without_info
+    )
     arguments = (learner, keys, stream.X, stream.y)
     function = program(_run_many, *arguments, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))
@@ -331,3 +305,14 @@ def recent(running: np.ndarray, window: int) -> np.ndarray:
     before = np.zeros_like(total)
     before[..., window:] = total[..., :-window]
     return (total - before) / np.minimum(count, window)
+
+
+def over_time(title: str, results: Mapping[str, Runs]) -> list[Panel]:
+    """Return the panels of learners' errors and shares of labels up to each round."""
+    metric = next(iter(results.values())).metric.replace("_", " ")
+    errors = {name: (runs.times, runs.error) for name, runs in results.items()}
+    labels = {name: (runs.times, runs.labels) for name, runs in results.items()}
+    return [
+        Panel(title, "examples", f"{metric} so far", errors),
+        Panel(title, "examples", "share of labels so far", labels),
+    ]

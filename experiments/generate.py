@@ -21,8 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["DIMENSIONS", "NOISE", "chunks", "examples", "two_that_matter"]
-
 DIMENSIONS = 10
 NOISE = 0.1
 CONCEPTS = 8  # they recur after that many changes
@@ -32,13 +30,14 @@ TURN = 20_000
 PADDING = 4096  # numbers of examples are made up to a multiple, so that few are compiled for
 
 
-@partial(jax.jit, static_argnames=("drift", "dtype"))
-def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tuple:
+@partial(jax.jit, static_argnames="drift")
+def _examples(key: jax.Array, index: jax.Array, drift: bool) -> tuple:
+    dtype = jnp.float32
     # flat draws: those of several axes take seconds to compile
     keys = jax.random.split(key, 4)
     shape = (CONCEPTS, WAVES, DIMENSIONS)
     directions = jax.random.normal(keys[0], (math.prod(shape),), dtype).reshape(shape)
-    directions = directions / np.sqrt(3 * DIMENSIONS).astype(dtype)
+    directions = directions / np.float32(np.sqrt(3 * DIMENSIONS))
     offsets, phases = (
         jax.random.uniform(k, (CONCEPTS * WAVES,), dtype, maxval=2 * np.pi).reshape(shape[:2])
         for k in keys[1:3]
@@ -49,7 +48,7 @@ def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tupl
         x = draws[:DIMENSIONS]
         concept = (t // PERIOD) % CONCEPTS if drift else jnp.zeros_like(t)
         angle = (t % TURN).astype(dtype) * (2 * np.pi / TURN) if drift else jnp.zeros((), dtype)
-        amplitudes = np.sqrt(4 / WAVES).astype(dtype) * jnp.cos(phases[concept] + angle)
+        amplitudes = np.float32(np.sqrt(4 / WAVES)) * jnp.cos(phases[concept] + angle)
         waves = jnp.sin(directions[concept] @ x + offsets[concept])
         return x, amplitudes @ waves + NOISE * draws[DIMENSIONS]
 
@@ -57,7 +56,7 @@ def _examples(key: jax.Array, index: jax.Array, drift: bool, dtype: str) -> tupl
 
 
 def examples(
-    key: jax.Array | int, start: int, stop: int, *, drift: bool = True, dtype: str = "float32"
+    key: jax.Array | int, start: int, stop: int, *, drift: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return examples ``start`` to ``stop - 1`` of the stream that ``key`` names.
 
@@ -66,20 +65,23 @@ def examples(
         start: index of the first example, from 0.
         stop: index behind the last example.
         drift: whether the target drifts.
-        dtype: floating dtype of inputs and targets.
 
     Returns:
-        X (stop - start, 10) and y (stop - start,).
+        X (stop - start, 10) and y (stop - start,), float32.
 
     >>> X, y = examples(0, 0, 100)
     >>> bool((examples(0, 40, 60)[1] == y[40:60]).all())
     True
     """
+    X, y = _examples(*_key_and_indices(key, start, stop), drift)
+    return np.asarray(X)[: stop - start], np.asarray(y)[: stop - start]
+
+
+def _key_and_indices(key: jax.Array | int, start: int, stop: int) -> tuple:
+    """Return a typed key and the indices from ``start``, ``stop`` among them or before it."""
+    padded = -(-(stop - start) // PADDING) * PADDING
     key = jax.random.key(key) if isinstance(key, int) else key
-    number = stop - start
-    padded = -(-number // PADDING) * PADDING
-    X, y = _examples(key, start + np.arange(padded, dtype=np.int32), drift, dtype)
-    return np.asarray(X)[:number], np.asarray(y)[:number]
+    return key, start + np.arange(padded, dtype=np.int32)
 
 
 def chunks(
@@ -93,22 +95,14 @@ def chunks(
 def two_that_matter(key: jax.Array | int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
     """Return examples ``start`` to ``stop - 1`` of two classes; two of the ten inputs matter.
 
-    Args:
-        key: a typed JAX key, or an integer seed.
-        start: index of the first example, from 0.
-        stop: index behind the last example.
-
-    Returns:
-        X (stop - start, 10), uniform on [-1, 1], and y (stop - start,), -1 and +1.
+    The arguments are those of :func:`examples`. X (stop - start, 10) is uniform on [-1, 1], y
+    (stop - start,) is -1 and +1.
 
     >>> X, y = two_that_matter(0, 0, 100)
     >>> bool((y == np.where(np.sin(4 * X[:, 0]) * X[:, 1] > 0, 1, -1)).all())
     True
     """
-    key = jax.random.key(key) if isinstance(key, int) else key
-    number = stop - start
-    padded = -(-number // PADDING) * PADDING
-    X = np.asarray(_uniform(key, start + np.arange(padded, dtype=np.int32)))[:number]
+    X = np.asarray(_uniform(*_key_and_indices(key, start, stop)))[: stop - start]
     score = np.sin(4 * X[:, 0]) * X[:, 1]
     return X, np.where(score > 0, 1, -1).astype(X.dtype)
 

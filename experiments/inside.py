@@ -13,22 +13,23 @@ import jax
 import jax.numpy as jnp
 
 import jaxmkl
-from jaxmkl import pytree
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import input_bound as input_bound
 from jaxmkl.kernels import Kernel
-from jaxmkl.learner import input_bound as input_bound
-from jaxmkl.learners.support_mkl import selection_kernels as selection_kernels
-from jaxmkl.support import BlockCodes, GrowingState, Proposal
+from jaxmkl.models.supports import DenseSupport, Proposal
+from jaxmkl.models.supports.growing import BlockCodes, GrowingState
 
-QUERY = "labelling"  # the parameter of factories that says how labels are asked for
+QUERY = "query"  # the parameter of factories that says how labels are asked for
 
 
-def num_kernels(learner: Any) -> int:
-    """Return how many kernels a learner has, scaled or not.
+def kernels_of(learner: Any) -> Kernel:
+    """Return the kernels of a learner, scaled or not.
 
-    >>> num_kernels(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.RunningMoments()))
+    >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
     17
     """
-    return getattr(learner, "learner", learner).kernels.num_kernels
+    inner = getattr(learner, "learner", learner)
+    return inner.models[0].kernels if isinstance(inner, jaxmkl.MKL) else inner.kernels
 
 
 @functools.cache
@@ -57,9 +58,10 @@ def num_supports(learner: Any, states: Any) -> jax.Array | None:
     return jax.vmap(of_state)(states)
 
 
-def supports_of_kernels(states: Any) -> jax.Array:
-    """Return how many support vectors (S, P) each kernel of states has."""
-    return states.support.number
+def _codes(learner: Any, state: Any, X: Any) -> Any:
+    """The numbers among the codes of a block."""
+    leaves = jax.tree.leaves(learner.encode_block(state, X))
+    return [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number)]
 
 
 def encode(learner: Any, state: Any, X: Any) -> jax.Array:
@@ -68,62 +70,57 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     blocks = X[: len(X) // block * block].reshape(-1, block, X.shape[1])
 
     def total(part: Any) -> Any:
-        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(learner.encode(state, part)))
+        return sum(jnp.sum(leaf) for leaf in _codes(learner, state, part))
 
     return jax.lax.map(total, blocks)
 
 
 def state_bytes(state: Any) -> int:
     """Return the bytes of a state's arrays, its key left out."""
-    leaves = jax.tree.leaves(state._replace(key=state.round))
+    leaves = jax.tree.leaves(state.replace(key=state.round))
     return sum(leaf.nbytes for leaf in leaves)
-
-
-# --- learners with one part exchanged ----------------------------------------------------------
 
 
 def with_step_size(learner: Any, step_size: Any) -> Any:
     """Return a learner with support vectors that makes steps of another size."""
-    component = dataclasses.replace(learner.component, step_size=step_size)
-    return dataclasses.replace(learner, component=component)
+    (bank,) = learner.models
+    update = dataclasses.replace(bank.update, step_sizes=step_size)
+    return dataclasses.replace(learner, models=dataclasses.replace(bank, update=update))
 
 
 def with_query(learner: Any, rule: Any) -> Any:
     """Return a learner that asks for labels by another rule."""
-    return dataclasses.replace(learner, labelling=rule)
+    return dataclasses.replace(learner, query=rule)
 
 
 def agreement(tolerance: Any, max_skips: Any) -> Any:
     """Return the rule that skips a label where the kernels agree, at most so many in a row."""
-    return jaxmkl.Confidence(tolerance, max_skips)
+    return jaxmkl.query.Disagreement(tolerance, max_skips)
 
 
 def query(name: str, value: Any) -> Any:
     """Return a rule of asking by its name; the value is h, or the share asked for by chance.
 
     >>> query("chance", 0.5)
-    Chance(rate=0.5)
+    Random(rate=0.5)
     """
-    rules: dict[str, Callable[[Any], Any]] = {
-        "unsure": jaxmkl.Unsure,
-        "margin": jaxmkl.Margin,
-        "chance": jaxmkl.Chance,
-    }
-    return rules[name](value)
+    rules = jaxmkl.query
+    known = {"unsure": rules.Uncertainty, "margin": rules.Margin, "chance": rules.Random}
+    return known[name](value)
 
 
 def scoring(learner: Any) -> Any:
     """Return a learner of one kernel a round that tells its score, not its vote: a vote is no 0.
 
-    >>> scoring(jaxmkl.oks()).combination.output
+    >>> scoring(jaxmkl.oks()).aggregate.output
     'value'
     """
-    combination = dataclasses.replace(learner.combination, output="value")
-    return dataclasses.replace(learner, combination=combination)
+    aggregate = dataclasses.replace(learner.aggregate, output="value")
+    return dataclasses.replace(learner, aggregate=aggregate)
 
 
 @pytree.dataclass
-class SlippedSupport(jaxmkl.DenseSupport):
+class SlippedSupport(DenseSupport):
     """Support vectors of the last three kernels go to the first three: the printed OMKC(SD).
 
     The program that made the table adds what the three polynomials take in to the Gaussians of
@@ -133,14 +130,19 @@ class SlippedSupport(jaxmkl.DenseSupport):
     """
 
     def learn(
-        self, state: GrowingState, kernels: Kernel, code: BlockCodes, proposal: Proposal
+        self,
+        state: GrowingState,
+        kernels: Kernel,
+        code: BlockCodes,
+        worked: Any,
+        proposal: Proposal,
     ) -> GrowingState:
         """Take the example in, in another place than proposed."""
-        count = proposal.learned.astype(proposal.coefficient.dtype)
-        twice = count[:3] + count[-3:]
-        times = jnp.concatenate([twice, count[3:-3], jnp.zeros_like(twice)])
-        rerouted = proposal._replace(learned=times > 0, coefficient=times * proposal.coefficient)
-        learned = super().learn(state, kernels, code, rerouted)
+        taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
+        twice = taken[:3] + taken[-3:]
+        taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])
+        rerouted = proposal._replace(learned=taken != 0, coefficient=taken)
+        learned = super().learn(state, kernels, code, worked, rerouted)
         room = learned.overflow == state.overflow
         number = state.number + (proposal.learned & room).astype(jnp.int32)
         return learned._replace(number=number)
@@ -148,5 +150,6 @@ class SlippedSupport(jaxmkl.DenseSupport):
 
 def slipped(learner: Any) -> Any:
     """Return a learner whose support vectors go where the printed program puts them."""
-    support = SlippedSupport(capacity=learner.support.capacity)
-    return dataclasses.replace(learner, support=support)
+    (bank,) = learner.models
+    bank = dataclasses.replace(bank, store=SlippedSupport(bank.store.capacity))
+    return dataclasses.replace(learner, models=bank)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Options", "UsageError", "chosen", "refused"]
+Settings = Mapping[str, Any]  # what --set gave, by name
 
 
 class UsageError(Exception):
@@ -25,7 +25,7 @@ class Options:
     data: Path | None = None
     json: Path | None = None
     plots: Path | None = None
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Settings = dataclasses.field(default_factory=dict)
     file: Path | None = None
     target: str | None = None
     learner: str | None = None

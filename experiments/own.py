@@ -5,13 +5,11 @@ import dataclasses
 import numpy as np
 
 import jaxmkl
-from jaxmkl.learner import input_bound
 
-from .evaluate import MAX_SKIPS, TOLERANCE, Stream, candidate, check_settings, evaluate, pausing
+from .evaluate import PAUSES, Runs, Stream, candidate, check_settings, evaluate, over_time, pausing
+from .inside import input_bound
 from .options import Options, UsageError, chosen, refused
-from .report import Panel, Report, Row
-
-__all__ = ["SCALINGS", "run"]
+from .report import Report, Row
 
 LEARNERS = ("raker", "amkl_aks", "expert_mkl")
 SCALINGS = ("moments", "ranks", "none", "standard", "unit_interval", "symmetric")
@@ -69,48 +67,38 @@ def run(options: Options, report: Report) -> None:
     for line in check_settings(options.settings, {name: name for name in names}):
         report.say(line)
     stream, notes = read(options)
-    scalers = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks()}
+    scalers = {
+        "moments": jaxmkl.wrappers.RunningMoments(),
+        "ranks": jaxmkl.wrappers.RunningRanks(),
+    }
     online = scalers.get(options.scale)
     built = [
         candidate(name, name, stream.task, options.settings, online, **pausing(name))
         for name in names
     ]
     seeds = SEEDS if options.seeds is None else options.seeds
-    rows, errors, labels = [], {}, {}
+    rows: list[Row] = []
+    results: dict[str, Runs] = {}
     with report.progress("run", len(built)) as step:
         for learner in built:
             step(learner.name)
             runs = evaluate(learner.learner, stream, seeds, permute=False)
             of_learner = runs.rows("own", stream.name, learner)
             if stream.task == "regression":
-                of_learner.append(skill(of_learner[0], stream.unit))
+                mse = of_learner[0]  # skill: the share of the variance that is explained
+                mean, std = 1 - mse.mean / stream.unit, mse.std / stream.unit
+                of_learner.append(dataclasses.replace(mse, metric="skill", mean=mean, std=std))
             rows += of_learner
-            errors[learner.name] = runs.times, runs.error
-            labels[learner.name] = runs.times, runs.labels
-            metric = runs.metric.replace("_", " ")
+            results[learner.name] = runs
     if options.scale != "none" and any("tolerance" in learner.parameters for learner in built):
-        skips = f"up to {MAX_SKIPS} labels skipped in a row"
-        notes = (*notes, f"learners that skip labels: tolerance {TOLERANCE:g}, {skips}")
+        notes = (*notes, f"learners that skip labels: {PAUSES}")
     how = {"moments": "online by running moments", "ranks": "online by running ranks"}.get(
         options.scale,
         "not at all" if options.scale == "none" else f"by the whole file, {options.scale}",
     )
     report.table(
         f"{options.file}: every example predicted before its label is seen",
-        report.add(rows),
+        rows,
         notes=(*notes, f"features scaled {how}; the seeds draw the random features"),
     )
-    report.plot(
-        f"run_{stream.name.split('.')[0]}",
-        [
-            Panel(stream.name, "examples", f"{metric} so far", errors),
-            Panel(stream.name, "examples", "share of labels so far", labels),
-        ],
-    )
-
-
-def skill(row: Row, variance: float) -> Row:
-    """Return the share of the target's variance that an error leaves explained."""
-    return dataclasses.replace(
-        row, metric="skill", mean=1 - row.mean / variance, std=row.std / variance
-    )
+    report.plot(f"run_{stream.name.split('.')[0]}", over_time(stream.name, results))

@@ -16,8 +16,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["Panel", "Report", "Row", "figure", "row", "rows"]
-
 PLOT_POINTS = 400
 PLANES = 3  # panels of points in a line
 NARROWEST = 160  # columns of a table that no terminal shows
@@ -59,14 +57,13 @@ def row(
     return Row(*name, mean=float(values.mean()), std=std, seeds=seeds or len(values), **others)
 
 
-def nothing(*name: str) -> None:
-    """Print no figure for any name."""
+Printed = Callable[[str, str, str, str], float | None]  # of paper, data set, algorithm, metric
 
 
 def rows(
     name: tuple[str, str, str],
     measured: Mapping[str, Any],
-    printed: Callable[[str, str, str, str], float | None] = nothing,
+    printed: Printed | None = None,
     **others: Any,
 ) -> list[Row]:
     """Return a row for each metric.
@@ -74,11 +71,11 @@ def rows(
     Args:
         name: paper, data set and algorithm.
         measured: values over the seeds (S,) by metric.
-        printed: tells the printed figure of a paper, data set, algorithm and metric.
+        printed: tells the printed figure, if there are any.
         **others: what the rows have in common.
     """
     return [
-        row((*name, metric), values, printed=printed(*name, metric), **others)
+        row((*name, metric), values, printed=printed and printed(*name, metric), **others)
         for metric, values in measured.items()
     ]
 
@@ -219,10 +216,8 @@ class Report:
         self.command = command
         self.plots = plots
         self.rows: list[Row] = []
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console = Console(highlight=False, width=NARROWEST)
-        self.console = console
+        width = None if Console().is_terminal else NARROWEST
+        self.console = Console(highlight=False, width=width)
 
     def say(self, text: str) -> None:
         """Print one plain line."""
@@ -262,12 +257,10 @@ class Report:
 
             yield show
 
-    def add(self, rows: Iterable[Row]) -> list[Row]:
-        """Keep rows for the JSON file, each once, and hand all of them back for a table."""
-        rows = list(rows)
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows for the JSON file, each once."""
         kept = {row.name for row in self.rows}
         self.rows.extend(row for row in rows if row.name not in kept)
-        return rows
 
     def table(
         self,
@@ -277,9 +270,12 @@ class Report:
         units: Mapping[str, tuple[float, str]] | None = None,
         beside: Mapping[str, Mapping[str, float]] | None = None,
         parameters: Sequence[str] = (),
+        hidden: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> None:
-        """Show rows, one line for a data set and algorithm, one column for a metric.
+        """Keep rows for the JSON file and show them, if there are any.
+
+        There is one line for a data set and algorithm, one column for a metric.
 
         Args:
             title: what the table is.
@@ -287,8 +283,13 @@ class Report:
             units: for a metric, the unit its figures are divided by and how that is written.
             beside: further columns by title: a figure for each data set.
             parameters: names of numeric parameters that get columns of their own.
+            hidden: metrics that are not shown.
             notes: lines below the table.
         """
+        self.add(rows)
+        rows = [row for row in rows if row.metric not in hidden]
+        if not rows:
+            return
         units, beside = units or {}, beside or {}
         metrics = list(dict.fromkeys(row.metric for row in rows))
         with_printed = {row.metric for row in rows if row.printed is not None}

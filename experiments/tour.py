@@ -13,21 +13,18 @@ import jaxmkl
 from . import generate
 from .evaluate import (
     FAMILY,
-    MAX_SKIPS,
-    TOLERANCE,
-    Candidate,
+    PAUSES,
     Runs,
     Stream,
     candidate,
     check_settings,
+    over_time,
     pausing,
     prepare,
     recent,
 )
 from .options import Options, chosen
 from .report import Panel, Report, Row
-
-__all__ = ["run"]
 
 SEEDS = 10
 DRIFT_LENGTH = 20_000
@@ -70,25 +67,13 @@ STREAMS: dict[str, Callable[[], Stream]] = {
 DEFAULT = ("diabetes", "breast_cancer", "drift")
 
 
-def candidates(stream: Stream, options: Options, names: tuple[str, ...]) -> list[Candidate]:
-    """Build the family for a stream: bundled sets are scaled online, inside the scan."""
-    scaler = None if stream.name == "drift" else jaxmkl.RunningMoments()
-    return [
-        candidate(name, name, stream.task, options.settings, scaler, **pausing(name))
-        for name in names
-    ]
-
-
 def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
     """Error, share of labels and kernel weights of a stream's learners over time."""
-    metric = next(iter(results.values())).metric.replace("_", " ")
-    errors = {learner: (runs.times, runs.error) for learner, runs in results.items()}
-    labels = {learner: (runs.times, runs.labels) for learner, runs in results.items()}
-    drawn = [Panel(name, "examples", f"{metric} so far", errors)]
+    drawn = over_time(name, results)
     if name == "drift":
         last = {a: (runs.times, recent(runs.error, WINDOW)) for a, runs in results.items()}
-        drawn.append(Panel(name, "examples", f"{metric}, last {WINDOW}", last, log_y=True))
-    drawn.append(Panel(name, "examples", "share of labels so far", labels))
+        metric = drawn[0].y.replace("so far", f"last {WINDOW}")
+        drawn.insert(1, Panel(name, "examples", metric, last, log_y=True))
     for learner in ("amkl_aks", "expert_mkl"):
         weights = results[learner].weights if learner in results else None
         if weights is not None:
@@ -105,7 +90,11 @@ def run(options: Options, report: Report) -> None:
         report.say(line)
     seeds = SEEDS if options.seeds is None else options.seeds
     streams = [STREAMS[name]() for name in datasets]
-    work = [(stream, built) for stream in streams for built in candidates(stream, options, names)]
+    work = []
+    for stream in streams:  # bundled sets are scaled online, inside the scan
+        scaler = None if stream.name == "drift" else jaxmkl.wrappers.RunningMoments()
+        settings = options.settings, scaler
+        work += [(stream, candidate(n, n, stream.task, *settings, **pausing(n))) for n in names]
     rows: list[Row] = []
     results: dict[str, dict[str, Runs]] = {}
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -129,14 +118,14 @@ def run(options: Options, report: Report) -> None:
             results.setdefault(stream.name, {})[built.name] = runs
     report.table(
         "One pass, every example predicted before its label is seen",
-        report.add(rows),
+        rows,
         notes=(
             "diabetes: the target is standardised, so an error of 1 is that of the mean",
             "bundled sets: another order for each seed, features scaled online by running moments",
             f"drift: generated, {DRIFT_LENGTH} examples, an abrupt change every {generate.PERIOD} "
             "and a slow turn throughout; the variance of y is near 1, that of its noise "
             f"{generate.NOISE**2:g}",
-            f"amkl, amkl_aks: tolerance {TOLERANCE:g}, up to {MAX_SKIPS} labels skipped in a row",
+            f"amkl, amkl_aks: {PAUSES}",
             f"compilation took {compiled:.0f} s in all and is not in the seconds a run",
         ),
     )

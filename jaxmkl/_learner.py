@@ -313,7 +313,8 @@ class State:
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not usable, int32.
-      nonfinite: labelled rounds in which a model's value was infinite or NaN, int32: it diverges.
+      nonfinite: labelled rounds in which a model's value, or the loss of the prediction, was
+        infinite or NaN, int32: it diverges.
       query: state of the query.
       num_inputs: D (static).
       dtype: name of the floating dtype (static).
@@ -416,7 +417,6 @@ class Algorithm(Learner):
         return state
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The loss of a prediction."""
         return LOSSES[self.loss].value(prediction, y)
 
     # The rest is final.
@@ -467,7 +467,6 @@ class Algorithm(Learner):
         return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
-        """The forecast, and by it whether to ask."""
         forecast = self.forecast(state, code.own)
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
@@ -483,14 +482,14 @@ class Algorithm(Learner):
         asked: jax.Array,
         present: jax.Array,
     ) -> Any:
-        """Refuse, count, and learn."""
         seen = present & code.usable
         known = jnp.isfinite(y)
         learns = seen & asked & known
         counted = seen & (known | ~asked)
         round = Round(jnp.where(learns, y, 0.0), learns, counted, present)
         after = self.learn(state, code.own, forecast, round)
-        diverging = learns & ~jnp.all(jnp.isfinite(forecast.values))
+        loss = self.loss_value(forecast.value, round.y)
+        diverging = learns & ~(jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss))
         return after.replace(
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
@@ -499,18 +498,19 @@ class Algorithm(Learner):
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:
-        """As the algorithm does."""
         return self.close(state, codes.own)
 
 
 def _fingerprints(X: jax.Array) -> jax.Array:
     """A number for each row (B,), so that at one state each example draws for itself.
 
-    In single precision whatever the dtype, so that float32 and float64 runs ask alike.
+    In single precision whatever the dtype, so that float32 and float64 runs ask alike. At least
+    2^31: an algorithm's own numbers come from the subkeys below.
     """
     bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
     places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
-    return jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
+    total = jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
+    return total | np.uint32(2**31)
 
 
 def _mixed(bits: Any) -> Any:

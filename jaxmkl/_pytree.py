@@ -292,7 +292,11 @@ def _convert(value: Any) -> None:
         convert = field.metadata.get("convert")
         if convert is not None:
             converted = convert(value, field.name, given)
-        elif field.metadata.get("static", False) or not _are_numbers(given):
+        elif field.metadata.get("static", False):
+            continue
+        elif not _are_numbers(given):
+            text = "declared as static() or choice(...): text is no number that could be traced"
+            require(not isinstance(given, str), value, field.name, given, text)
             continue
         else:
             converted = np.asarray(given, np.float64)

@@ -122,24 +122,20 @@ class Uniform(Aggregate):
     output: str = pytree.choice(*OUTPUTS, default="value")
 
     def init(self, num_models: int, dtype: Any) -> jax.Array:
-        """Log-weights (E,) that stay 0."""
         return jnp.zeros((num_models,), dtype)
 
     def log_weights(self, state: jax.Array) -> jax.Array:
-        """Zeros."""
         return state
 
     def combine(
         self, state: jax.Array, values: jax.Array, speaking: jax.Array | None, noise: Any
     ) -> Combination:
-        """The mean."""
         q = jax.nn.softmax(state, where=speaking)
         return Combination(_sum(q, _spoken(self.output, values)), values, self.weights(state))
 
     def update(
         self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
     ) -> jax.Array:
-        """No model is judged."""
         return state
 
 
@@ -179,11 +175,9 @@ class Hedge(Aggregate):
     bound: Any = pytree.positive(None, optional=True)
 
     def init(self, num_models: int, dtype: Any) -> HedgeState:
-        """Equal weights."""
         return HedgeState(jnp.zeros((num_models,), dtype))
 
     def log_weights(self, state: HedgeState) -> jax.Array:
-        """As they are kept."""
         return state.log_weights
 
     def combine(
@@ -200,7 +194,6 @@ class Hedge(Aggregate):
     def update(
         self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
     ) -> HedgeState:
-        """Discount by mistake or by loss."""
         cost = _cost(self.cost, loss, combined.values, y)
         costs = jnp.where(judged, cost, 0.0)
         return HedgeState(_discounted(state.log_weights, costs, self.rate))
@@ -241,19 +234,15 @@ class DrawOne(Aggregate):
     cost: str = pytree.choice(*COSTS, default="mistake")
 
     def init(self, num_models: int, dtype: Any) -> HedgeState:
-        """Equal weights."""
         return HedgeState(jnp.zeros((num_models,), dtype))
 
     def noise(self, key: jax.Array, num_models: int, dtype: Any) -> jax.Array:
-        """One uniform number, the same in any dtype."""
         return jax.random.uniform(key, (), jnp.float32).astype(dtype)
 
     def log_weights(self, state: HedgeState) -> jax.Array:
-        """As they are kept."""
         return state.log_weights
 
     def weights(self, state: HedgeState) -> jax.Array:
-        """Probabilities p (E,)."""
         delta = jnp.asarray(self.smoothing, state.log_weights.dtype)
         w = jax.nn.softmax(state.log_weights)
         return (1.0 - delta) * w + delta / w.shape[0]
@@ -261,7 +250,6 @@ class DrawOne(Aggregate):
     def combine(
         self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: jax.Array
     ) -> Combination:
-        """The value of the one drawn."""
         p = self.weights(state)
         if speaking is not None:
             p = jnp.where(speaking, p, 0.0)

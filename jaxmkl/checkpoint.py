@@ -95,7 +95,7 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
     _require_dtype(name, array.dtype)
-    return jnp.asarray(array)
+    return jax.device_put(array)
 
 
 def _require_dtype(name: str, dtype: np.dtype) -> None:
@@ -136,8 +136,8 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(pathlib.Path(folder, "raker.npz"), learner, state)
     ...     learner, state = load(pathlib.Path(folder, "raker.npz"))
-    >>> learner.rules
-    (OGD(step_sizes=0.01, regularization=0.01),)
+    >>> learner.models[0].rules
+    (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
     """
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
@@ -236,7 +236,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
     found = {}
     for key in arrays:
         if key in header["keys"]:
-            data = jnp.asarray(arrays[key])
+            data = jax.device_put(arrays[key])
             found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
         elif key.startswith("state"):
             found[key] = _on_device(key, arrays[key])

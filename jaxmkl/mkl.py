@@ -156,7 +156,6 @@ class MKL(Algorithm):
     def begin(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> MKLState:
-        """What the banks begin with; all models alike."""
         keys = [jax.random.fold_in(key, i) for i in range(len(self.models))]
         banks = zip(self.models, keys, strict=True)
         return MKLState(
@@ -190,7 +189,6 @@ class MKL(Algorithm):
         )
 
     def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
-        """Values of all models, combined."""
         banks = zip(self.models, state.models, code.models, strict=True)
         values, worked = zip(*(bank.predict(*own) for bank, *own in banks), strict=True)
         speaking = self.select.speaking(state.select)
@@ -237,7 +235,6 @@ class MKL(Algorithm):
         )
 
     def close(self, state: MKLState, codes: MKLCode) -> MKLState:
-        """Settle what a block leaves in the banks."""
         banks = zip(self.models, state.models, codes.models, strict=True)
         return state.replace(models=tuple(bank.close(*own, state.round) for bank, *own in banks))
 
@@ -258,7 +255,6 @@ class MKL(Algorithm):
         return state.replace(models=tuple(bank.enlarged(own, capacity) for bank, own in banks))
 
     def info(self, state: MKLState) -> MKLInfo:
-        """Weights, who speaks, support vectors."""
         weights = self.aggregate.weights(state.aggregate)
         speaking = self.select.speaking(state.select)
         number = jnp.asarray(self.num_models, jnp.int32)

@@ -80,11 +80,9 @@ class All(Query):
     """Ask for every label; all scores are 1."""
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        """1."""
         return jnp.ones_like(forecast.value)
 
     def ask(self, state: tuple, score: jax.Array, noise: Any) -> jax.Array:
-        """True."""
         return jnp.asarray(True)
 
 
@@ -131,7 +129,6 @@ class Disagreement(Query):
     max_skips: Any = pytree.nonnegative(1.0, finite=False)
 
     def init(self) -> DisagreementState:
-        """No label skipped yet."""
         return DisagreementState(jnp.zeros((), jnp.int32))
 
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
@@ -144,13 +141,11 @@ class Disagreement(Query):
         return jnp.sum(p * (values - mean) ** 2) + total * jnp.max((values - mean) ** 2)
 
     def ask(self, state: DisagreementState, score: jax.Array, noise: Any) -> jax.Array:
-        """Whether to ask, a boolean."""
         agree = score <= jnp.asarray(self.tolerance, score.dtype)
         may_skip = state.skips.astype(score.dtype) < jnp.asarray(self.max_skips, score.dtype)
         return ~(agree & may_skip)
 
     def update(self, state: DisagreementState, asked: jax.Array) -> DisagreementState:
-        """Count the skips in a row."""
         return DisagreementState(jnp.where(asked, 0, state.skips + 1))
 
 
@@ -189,11 +184,9 @@ class Margin(Query):
     h: Any = pytree.nonnegative(0.1, finite=False)
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        """-|f|."""
         return -jnp.abs(forecast.value)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
-        """Whether to ask, a boolean."""
         return _drawn(self.h, -score, noise)
 
 
@@ -228,12 +221,10 @@ class Uncertainty(Query):
     needs_variance = True
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        """-Θ."""
         epsilon = jnp.asarray(self.inertia, forecast.value.dtype)
         return forecast.variance / (4.0 * epsilon) - jnp.abs(forecast.value)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
-        """Whether to ask, a boolean."""
         return _drawn(self.h, -score, noise)
 
 
@@ -255,9 +246,7 @@ class Random(Query):
     rate: Any = pytree.share(0.5)
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        """The rate."""
         return jnp.asarray(self.rate, forecast.value.dtype)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
-        """Whether to ask, a boolean."""
         return noise < score.astype(noise.dtype)

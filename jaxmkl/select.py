@@ -94,7 +94,6 @@ class AdaptiveKernelSelection(Select):
     threshold: Any = pytree.share(0.8)
 
     def init(self, num_models: int) -> AdaptiveState:
-        """All."""
         return AdaptiveState(jnp.ones((num_models,), bool))
 
     def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Noise:
@@ -113,13 +112,11 @@ class AdaptiveKernelSelection(Select):
         return first | (noise.uniform < K.astype(relative.dtype) / E)
 
     def speaking(self, state: AdaptiveState) -> jax.Array:
-        """Those drawn after the last label."""
         return state.selected
 
     def update(
         self, state: AdaptiveState, log_weights: jax.Array, noise: Noise, learns: jax.Array
     ) -> AdaptiveState:
-        """After a label, a new subset."""
         return AdaptiveState(jnp.where(learns, self.draw(log_weights, noise), state.selected))
 
 
@@ -147,6 +144,5 @@ class Sampled(Select):
     random = True
 
     def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array:
-        """p (E,)."""
         delta = jnp.asarray(self.smoothing, log_weights.dtype)
         return (1.0 - delta) * jnp.exp(log_weights - jnp.max(log_weights)) + delta

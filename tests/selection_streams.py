@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer
 
 import jaxmkl
 from jaxmkl._learner import input_bound
+from jaxmkl.streaming import run
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
@@ -68,29 +69,13 @@ def trajectory(learner, state, X, y):
     return state, outputs, states
 
 
-@functools.partial(jax.jit, static_argnames="block_size")
 def in_blocks(learner, state, X, y, block_size):
-    """The scan over blocks of the learner's inner methods; the last of them is filled up."""
-    T, B = len(X), block_size
-    padding = -T % B
+    """The run in blocks of this size, with all of its outputs."""
+    return run(learner, state, X, y, block_size=block_size, record=whole)
 
-    def blocks(rows):
-        pad = ((0, padding),) + ((0, 0),) * (rows.ndim - 1)
-        return jnp.pad(rows, pad).reshape(-1, B, *rows.shape[1:])
 
-    def one(state, example):
-        code, label, present = example
-        return learner.advance(state, code, label, present)
-
-    def block(state, examples):
-        x, label, present = examples
-        codes = learner.encode_block(state, x)
-        state, outputs = jax.lax.scan(one, state, (codes, label, present))
-        return learner.close_block(state, codes), outputs
-
-    of_rounds = X.astype(learner.dtype(state)), y, jnp.ones((T,), bool)
-    state, outputs = jax.lax.scan(block, state, jax.tree.map(blocks, of_rounds))
-    return state, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:T], outputs)
+def whole(output):
+    return output
 
 
 def assert_close(one, other, **tolerance):
@@ -132,15 +117,15 @@ def assert_finite(tree):
 
 
 def widths(start=0.5, **arguments):
-    return jaxmkl.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
+    return jaxmkl.kernels.GaussianWidths(LOWEST, HIGHEST, start=start, **arguments)
 
 
 def box(kind, start, low, high):
-    return jaxmkl.KernelBox(kind(*start), kind(*low), kind(*high))
+    return jaxmkl.kernels.KernelBox(kind(*start), kind(*low), kind(*high))
 
 
 def two_gaussians(w1, w2, b1, b2):
-    return jaxmkl.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
+    return jaxmkl.kernels.WeightedSum(jaxmkl.Gaussian((b1, b2)), (w1, w2))
 
 
 def parameters_of_two(kernel):

@@ -6,11 +6,11 @@ import numpy as np
 from oracles.multitask import Dictionary
 from oracles.multitask import MultiTask as Oracle
 from oracles.support_mkl import gaussian
-from selection_streams import assert_close, in_blocks, keyless
+from selection_streams import assert_close, keyless
 
 import jaxmkl
+from jaxmkl import multitask
 from jaxmkl._learner import _fingerprints
-from jaxmkl.recipes.multitask import multitask
 
 BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 
@@ -95,15 +95,6 @@ def all_draws(state, rounds, X):
         return jnp.stack([jax.random.uniform(key, (), jnp.float32) for key in keys])
 
     return jax.vmap(one)(rounds, X, _fingerprints(X))
-
-
-def with_tasks(task, X):
-    return jaxmkl.tables.with_tasks(task, X)
-
-
-def run(learner, state, X, y):
-    """The learner over a stream, from its first round, in blocks."""
-    return in_blocks(learner, state, X, y, 64)
 
 
 def oracle_of(learner, num_tasks):

@@ -22,6 +22,8 @@ from jaxmkl.design.rrss import lengths_of
 
 SMALL_PROGRAMS = True
 
+slow = pytest.mark.slow
+
 SINGLE, SEVERAL = ("cted", "rrss", "ted"), ("gmkal", "lmkal")
 
 
@@ -46,10 +48,10 @@ def test_a_step_is_that_of_gram_matrices(features: np.ndarray, weights: tuple) -
     A = oracle.cted_step(oracle.consensus(grams, np.asarray(w)), sizes, penalty)
     pool = Pool(None, jnp.asarray(features[:P]))
     d = 2 * jnp.asarray(sizes)
-    found = reconstruct(pool, products_of(pool), w, d, jnp.asarray(penalty))
+    found = jax.jit(lambda pool: reconstruct(pool, products_of(pool), w, d, penalty))(pool)
     np.testing.assert_allclose(jnp.sqrt(found.norms), oracle.rows(A), rtol=1e-8)
     np.testing.assert_allclose(found.errors, oracle.errors(grams, A), rtol=1e-8)
-    sums = row_sums(pool, w, d, jnp.asarray(penalty))
+    sums = jax.jit(row_sums)(pool, w, d, penalty)
     np.testing.assert_allclose(sums, np.abs(A).sum(axis=1), rtol=1e-8)
 
 
@@ -60,11 +62,11 @@ def test_a_step_of_rrss_is_that_of_a_gram_matrix(features: np.ndarray) -> None:
     d, c = (np.exp(draws.uniform(-6, 1, size=36)) for _ in range(2))
     A = oracle.rrss_step(K, d / 2, c)
     pool = Pool(None, jnp.asarray(features[:1]))
-    norms, residuals = lengths_of(pool, jnp.asarray(d), jnp.asarray(c))
+    norms, residuals = jax.jit(lengths_of)(pool, d, c)
     np.testing.assert_allclose(jnp.sqrt(norms), oracle.rows(A), rtol=1e-8)
     R = np.eye(36) - A
     np.testing.assert_allclose(residuals, np.diag(R.T @ K @ R), rtol=1e-8)
-    np.testing.assert_allclose(rrss_coefficients(jnp.asarray(K), d, c), A, atol=1e-10)
+    np.testing.assert_allclose(jax.jit(rrss_coefficients)(K, d, c), A, atol=1e-10)
 
 
 @pytest.mark.usefixtures("x64")
@@ -74,16 +76,24 @@ def test_the_form_of_weights_is_that_of_gram_matrices(features: np.ndarray) -> N
     d = jnp.asarray(np.exp(draws.normal(size=36)))
     grams = grams_of(features)
     A = oracle.cted_step(oracle.consensus(grams, Z), np.asarray(d) / 2, 0.7)
-    f, steepness = form(Pool(None, jnp.asarray(features)), jnp.asarray(Z), d, jnp.asarray(0.7))
+
+    @jax.jit
+    def found(Z: jax.Array, other: jax.Array) -> tuple[jax.Array, ...]:
+        f, steepness = form(Pool(None, jnp.asarray(features)), Z, d, jnp.asarray(0.7))
+        return steepness, f(other), jax.grad(f)(other)
+
+    steepness, value, slope = found(Z, other)
     G = (A - np.eye(36)) @ (A - np.eye(36)).T
     np.testing.assert_allclose(steepness, (grams * G).max(axis=0).diagonal(), rtol=1e-8)
-    np.testing.assert_allclose(f(jnp.asarray(other)), oracle.localized_form(grams, A, other))
-    slope = jax.grad(f)(jnp.asarray(other))
+    np.testing.assert_allclose(value, oracle.localized_form(grams, A, other))
     np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-8)
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("method", [*SINGLE, *SEVERAL])
+@pytest.mark.parametrize(
+    "method",
+    ["rrss", "ted", "gmkal", pytest.param("cted", marks=slow), pytest.param("lmkal", marks=slow)],
+)
 def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
     given = features if method in SEVERAL else features[0]
     # where an objective is flat, weights a point are near each other only near the minimum
@@ -136,10 +146,10 @@ def test_sums_of_rows_beyond_the_largest_are_their_norms(monkeypatch: pytest.Mon
     F = jnp.asarray(draws.normal(size=(200, 6)), jnp.float32)
     d = jnp.asarray(np.exp(draws.normal(size=200)), jnp.float32)
     pool, one = Pool(None, F[None]), jnp.ones((1,), jnp.float32)
-    exact = np.asarray(row_sums(pool, one, d, jnp.asarray(2.0)))
+    exact = np.asarray(jax.jit(row_sums)(pool, one, d, 2.0))
     monkeypatch.setattr(reconstruction, "ENTRIES", 0)
     monkeypatch.setattr(reconstruction, "EXACT_ROWS", 64)
-    few = np.asarray(row_sums(pool, one, d, jnp.asarray(2.0)))
+    few = np.asarray(jax.jit(lambda *given: row_sums(*given))(pool, one, d, 2.0))
     A = oracle.cted_step(np.asarray(F @ F.T, np.float64), np.asarray(d, np.float64) / 2, 2.0)
     norms = oracle.rows(A)
     order = np.argsort(-norms)
@@ -150,42 +160,46 @@ def test_sums_of_rows_beyond_the_largest_are_their_norms(monkeypatch: pytest.Mon
 
 
 SHARDED = """
+import sys
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from jaxmkl import design
 assert len(jax.devices()) == 8
 mesh = jax.make_mesh((8,), ("pool",), axis_types=(AxisType.Auto,))
 draws = np.random.default_rng(0)
-for name, shape, spec in (
-    ("cted", (4096, 6), Spec("pool", None)),
-    ("gmkal", (3, 4096, 4), Spec(None, "pool", None)),
-):
-    F = draws.normal(size=shape).astype(np.float32)
-    call = lambda F: getattr(design, name)(features=F, regularization=0.05, tolerance=1e-4)
-    whole, split = call(F), call(jax.device_put(F, NamedSharding(mesh, spec)))
-    a, b = (np.asarray(x.objective) for x in (whole, split))
-    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
-    np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
-    same = set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())
-    assert len(same) >= 17, (name, len(same))
-    if name == "cted":
-        sharded = jax.ShapeDtypeStruct(shape, F.dtype, sharding=NamedSharding(mesh, spec))
-        text = jax.jit(call).lower(sharded).compile().as_text()
-        assert "f32[512,6]" in text  # a device's share of the features
-        assert "f32[4096,6]" not in text  # and nowhere all of them
-        assert "all-reduce" in text
+name = sys.argv[1]
+shape, spec = {
+    "cted": ((4096, 6), Spec("pool", None)),
+    "gmkal": ((3, 4096, 4), Spec(None, "pool", None)),
+}[name]
+F = draws.normal(size=shape).astype(np.float32)
+call = lambda F: getattr(design, name)(features=F, regularization=0.05, tolerance=1e-4)
+whole, split = call(F), call(jax.device_put(F, NamedSharding(mesh, spec)))
+a, b = (np.asarray(x.objective) for x in (whole, split))
+a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
+same = set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())
+assert len(same) >= 17, (name, len(same))
+if name == "cted":
+    sharded = jax.ShapeDtypeStruct(shape, F.dtype, sharding=NamedSharding(mesh, spec))
+    text = jax.jit(call).lower(sharded).compile().as_text()
+    assert "f32[512,6]" in text  # a device's share of the features
+    assert "f32[4096,6]" not in text  # and nowhere all of them
+    assert "all-reduce" in text
 print("done")
 """
 
 
-def test_sharded_along_the_pool() -> None:
+@pytest.mark.parametrize("method", ["cted", pytest.param("gmkal", marks=slow)])
+def test_sharded_along_the_pool(method: str) -> None:
     """Eight devices, each with an eighth of the points, which it keeps to itself."""
     result = subprocess.run(
-        [sys.executable, "-c", SHARDED],
+        [sys.executable, "-c", SHARDED, method],
         env={
             "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
             "JAX_PLATFORMS": "cpu",
             "PATH": "",
+            "OPENBLAS_NUM_THREADS": "1",
         },
         cwd=Path(__file__).parent.parent,
         capture_output=True,

@@ -1,5 +1,6 @@
 """The benchmarks, on very little."""
 
+import jax
 import numpy as np
 import pytest
 from experiment_rows import rows_of, value
@@ -12,6 +13,7 @@ from experiments.options import Options
 SMALL_PROGRAMS = True
 
 
+@pytest.mark.slow
 def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(features, "LENGTH", 300)
@@ -66,6 +68,7 @@ def test_the_long_stream_is_never_in_memory(capsys):
     assert "[long stream 5/5" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     shown = report.Report("python -m experiments bench --memory")
@@ -79,3 +82,44 @@ def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
     assert rows["support"].mean == 16 * 5
     assert rows["support"].parameters["seeds"] == 2
     assert "generated, as magic04" in capsys.readouterr().out
+
+
+def test_things_are_compiled_called_and_timed_in_turn(capsys):
+    calls = []
+    twice = jax.jit(lambda x: 2 * x)
+    shown = report.Report("python -m experiments bench")
+    found = timing.measured(
+        shown,
+        {"twice": (twice, (np.arange(3.0),)), "of five": (twice, (np.arange(5.0),))},
+        2,
+        others={"plain": lambda: calls.append(1)},
+    )
+    np.testing.assert_array_equal(found["of five"].result, 2 * np.arange(5.0))
+    assert found["twice"].compiling > 0 == found["plain"].compiling
+    assert [len(one.seconds) for one in found.values()] == [2, 2, 2]
+    assert len(calls) == 4  # one that is not timed before each
+    assert "timing 3 things in turn, 2 times" in capsys.readouterr().out
+    rows = timing.figures("made", "x", {"seconds": [1.0, 2.0, 6.0], "one": [3.0]}, seeds=4)
+    assert [(row.metric, row.mean, row.std, row.seeds) for row in rows] == [
+        ("seconds", 2.0, pytest.approx(7**0.5), 4),
+        ("one", 3.0, 0.0, 4),
+    ]
+    assert rows[0].parameters["repeats"] == 3
+
+
+def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_folder):
+    nothing, there = Options(command="bench"), Options(command="bench", data=data_folder)
+    monkeypatch.setattr(supports, "SHAPES", {"a9a": (600, 9), "magic04": (40, 3)})
+    case = supports.Case("a9a", "spa", 2, length=500)
+    name, (_, keys, X, y) = supports.call_of(case, nothing)
+    assert name == "generated, as a9a"
+    assert (X.shape, y.shape, keys.shape) == ((500, 9), (500,), (2,))
+    assert set(np.unique(X)) == {0, 1}
+    assert X.mean() == pytest.approx(1 / 9, abs=0.02)
+    assert set(np.unique(y)) == {-1, 1}
+    name, (_, _, X, _) = supports.call_of(supports.Case("magic04", "spa", 1), there)
+    assert (name, X.shape) == ("magic04", (300, 3))
+    assert features.of_77_inputs()[1].shape == (13_813, 77)
+    stream = supports.stream_of_tasks(nothing)
+    assert stream.X.shape == (14_820, 1 + 9)
+    assert set(np.unique(stream.X[:, 0])) == set(range(29))

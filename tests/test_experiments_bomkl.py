@@ -22,20 +22,19 @@ SMALL_PROGRAMS = True
 def test_tables_of_budgets(data_folder, tmp_path, capsys):
     out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
-    arguments += ["--algorithms", "omkc_sd,bpas,spa", "--set", "budget=3"]
+    arguments += ["--algorithms", "bpas,spa", "--set", "budget=3"]
     assert main([*arguments, "--json", str(out)]) == 0
     rows = rows_of(out)
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
-        "omkc_sd": 0.2239,
         "bpas": 0.2273,
         "spa": 0.1981,
     }
     assert value(rows, "bpas", "support") == 16 * 3
     shown = capsys.readouterr().out
     assert "mistake rate (%)" in shown
-    assert "73433.4" in shown
+    assert "4062.9" in shown
     assert shown.count("magic04 spa") == 1  # one run serves both tables
-    assert "--set budget: no parameter of omkc_sd, spa, left out there" in shown
+    assert "--set budget: no parameter of spa, left out there" in shown
 
 
 def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
@@ -72,7 +71,7 @@ def test_polynomials_of_the_printed_slip_never_learn():
         (jaxmkl.Gaussian([0.25, 0.5, 1.0, 2.0]), jaxmkl.Polynomial((1, 2, 3)))
     )
     learner = jaxmkl.omkc_dd(kernels, capacity=60)
-    slipped = dataclasses.replace(learner, support=inside.SlippedSupport(capacity=60))
+    slipped = inside.slipped(learner)
     state = slipped.init(jax.random.key(0), 2)
     state, outputs = jaxmkl.run(slipped, state, X, y, record=lambda output: output)
 
@@ -90,13 +89,15 @@ def test_polynomials_of_the_printed_slip_never_learn():
         supports += wrong.sum()
         coefficients[:, t] = y[t] * (wrong[:4] + np.append(wrong[4:], 0.0))
     np.testing.assert_allclose(outputs.prediction, votes, atol=1e-5)
-    assert int(state.support.number.sum()) == supports
-    assert float(jnp.abs(state.support.coefficients[4:]).max()) == 0
-    assert float(jnp.abs(state.support.recent[4:]).max()) == 0
+    (store,) = state.models
+    assert int(store.number.sum()) == supports
+    assert float(jnp.abs(store.coefficients[4:]).max()) == 0
+    assert float(jnp.abs(store.recent[4:]).max()) == 0
     repaired = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)[1]
     assert np.abs(np.asarray(repaired.prediction) - votes).max() > 0.1
 
 
+@pytest.mark.slow
 def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(bomkl, "ALPHAS", (0.25, 1.0))
     monkeypatch.setattr(bomkl, "BETAS", (3.0, 10.0))
@@ -135,7 +136,7 @@ def test_precision_compares_the_same_orders(data_folder, tmp_path):
 def test_runs_tell_their_support_vectors_through_wrappers():
     X = np.random.default_rng(3).normal(size=(100, 2)).astype(np.float32)
     stream = evaluate.Stream("made", X, np.sign(X[:, 0]), "classification")
-    learner = jaxmkl.scaled(jaxmkl.perceptron(), jaxmkl.RunningMoments())
+    learner = jaxmkl.scaled(jaxmkl.perceptron(), jaxmkl.wrappers.RunningMoments())
     runs = evaluate.evaluate(learner, stream, 2, permute=True)
     # every mistake of a perceptron is a support vector, and no other example is
     np.testing.assert_allclose(runs.support, 100 * runs.error[:, -1])

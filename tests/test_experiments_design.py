@@ -1,5 +1,6 @@
 """The experiments of pool selection: accuracies, wins, the command line, speed."""
 
+import dataclasses
 import doctest
 import importlib
 from pathlib import Path
@@ -150,7 +151,9 @@ def test_the_best_kernels_and_the_median_one():
     blank = np.zeros(1)
     choice = choosing.Choice(blank, blank, blank, blank, blank, 0.0)
     means = dict(zip(choosing.KERNELS, (3, 9, 1, 7, 5, 2, 8, 4, 6), strict=True))
-    found = {k: experiment.Scored(choice, np.full((2, 4), m / 10), k) for k, m in means.items()}
+    found = {
+        k: choice._replace(accuracy=np.full((2, 4), m / 10), kernel=k) for k, m in means.items()
+    }
     chosen = experiment.best_and_median(found, "rrss*")
     assert {name: means[scored.kernel] for name, scored in chosen.items()} == {
         "rrss_1": 9,
@@ -160,26 +163,31 @@ def test_the_best_kernels_and_the_median_one():
     }
 
 
+def ends(made: dict[str, np.ndarray], name: str) -> tuple[float, float]:
+    """The range of a share of wins."""
+    return made[f"{name}_low"].item(), made[f"{name}_high"].item()
+
+
 def test_wins_and_their_ranges():
     draws = np.random.default_rng(1)
     theirs = draws.uniform(0.5, 0.7, size=(10, 8))
     made = experiment.compare(theirs + 0.01, theirs)
-    assert made.win_rate == 1
-    assert made.points == made.splits == (1, 1)
-    np.testing.assert_allclose(made.differences, 0.01)
-    assert experiment.compare(theirs, theirs).win_rate == 0.5
+    assert made["win_rate"] == 1
+    assert ends(made, "win") == ends(made, "splits") == (1, 1)
+    np.testing.assert_allclose(made["difference"], 0.01)
+    assert experiment.compare(theirs, theirs)["win_rate"] == 0.5
     # four points of eight are won on every split: no split matters, but points do
     gain = np.where(np.arange(8) < 4, 0.02, -0.02)
     made = experiment.compare(theirs + gain, theirs)
-    assert made.win_rate == 1 / 2
-    assert made.splits == (1 / 2, 1 / 2)
-    assert made.points == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
+    assert made["win_rate"] == 1 / 2
+    assert ends(made, "splits") == (1 / 2, 1 / 2)
+    assert ends(made, "win") == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
     # won on one split of ten by much, lost on the others by little: a matter of that split
     gain = np.where(np.arange(10) == 0, 0.2, -0.01)[:, None]
     made = experiment.compare(theirs + gain, theirs)
-    assert made.win_rate == 1
-    assert made.splits == (0, 1)
-    assert made.points == (1, 1)
+    assert made["win_rate"] == 1
+    assert ends(made, "splits") == (0, 1)
+    assert ends(made, "win") == (1, 1)
 
 
 def test_labels_of_one_class_name_that_class():
@@ -223,15 +231,15 @@ def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys
 
 def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch, capsys):
     played = []
-    parts = {"tables": lambda job: played.append(job.datasets)}
-    monkeypatch.setitem(PAPERS, "design", paper_with(parts))
+
+    def tables(job):
+        played.append(job.datasets)
+
+    paper = dataclasses.replace(experiment.PAPER, parts=(tables,), default_parts=("tables",))
+    monkeypatch.setitem(PAPERS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
     assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
-
-
-def paper_with(parts):
-    return experiment.PAPER.__class__(**{**vars(experiment.PAPER), "parts": parts})
 
 
 def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
@@ -324,6 +332,7 @@ def test_a_request_that_cannot_be_met(arguments, said, monkeypatch, capsys):
     assert said in error
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)

@@ -14,8 +14,6 @@ from experiments.options import Options
 from experiments.papers import oks, oks_runs, oks_widths
 from experiments.papers.paper import Job
 
-SMALL_PROGRAMS = True
-
 
 def job_of(folder: Path, seeds: int = 2, **settings: object) -> Job:
     """A job of the experiments with the moving kernel."""
@@ -73,6 +71,7 @@ def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
     assert "warning" not in shown
 
 
+@pytest.mark.slow
 def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
     archive = np.load(data_folder / "german.npz")
     far = (1e9 * archive["X"]).astype(np.float32)
@@ -93,6 +92,7 @@ def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
     assert "unit rows), oks_sil:" not in shown
 
 
+@pytest.mark.slow
 def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     monkeypatch.setattr(oks_runs, "LARGE", 120)
     monkeypatch.setattr(oks_runs, "SLOW_ROUNDS", {"okl_gd": 200})
@@ -124,6 +124,7 @@ def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
     assert width == best_width(stream.X, stream.y)
 
 
+@pytest.mark.slow
 def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks, "FIGURE_1", {"budget": (40,), "threshold": (0.5,)})
     np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
@@ -161,14 +162,15 @@ def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypa
     assert pictures(plots) == {"oks_width_svmguide3.png", "oks_width_svmguide3_scaled.png"}
 
 
+@pytest.mark.slow
 def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    monkeypatch.setattr(oks_widths, "ROUNDS", 1000)
-    monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.03)
+    monkeypatch.setattr(oks_widths, "ROUNDS", 500)
+    monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.05)
     kinds = {"one width": (False, False), "a width an input, adam": (True, True)}
     monkeypatch.setattr(oks_widths, "KINDS", kinds)
     out, plots = tmp_path / "oks.json", tmp_path / "plots"
-    arguments = ["oks", "--parts", "anisotropic", "--seeds", "3", "--set", "step_size=1.0"]
+    arguments = ["oks", "--parts", "anisotropic", "--seeds", "2", "--set", "step_size=1.0"]
     assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
     rows = rows_of(out)
     one, each = (value(rows, f"oks_sil ({words})", "mistake_rate") for words in kinds)

@@ -9,8 +9,6 @@ from ..options import Options
 from ..report import Report
 from . import features, pools, supports
 
-__all__ = ["run"]
-
 
 def run(options: Options, report: Report) -> None:
     """Run the benchmark, or what was asked for instead."""

@@ -15,7 +15,7 @@ import jaxmkl
 
 from .. import generate
 from ..evaluate import keys_of
-from ..inside import encode, num_kernels
+from ..inside import encode, kernels_of
 from ..options import Options
 from ..report import Report
 from .timing import Data, figures, measured, peak_memory, ratios, real_or
@@ -58,12 +58,14 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 @jax.jit
 def _run(learner: Any, state: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run(learner, state, X, y, record=jaxmkl.without_info)[1]
+    return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
 
 
 @jax.jit
 def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run_many(learner, keys, X, y, permute=False, record=jaxmkl.without_info)
+    return jaxmkl.run_many(
+        learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
+    )
 
 
 def short(options: Options, report: Report) -> None:
@@ -72,7 +74,7 @@ def short(options: Options, report: Report) -> None:
     keys = keys_of(SEEDS_AT_ONCE)
     raker = jaxmkl.raker(num_features=NUM_FEATURES)
     expert = jaxmkl.expert_mkl(num_features=NUM_FEATURES)
-    assert num_kernels(raker) == NUM_KERNELS
+    assert kernels_of(raker).num_kernels == NUM_KERNELS
     state, expert_state = (learner.init(keys[0], INPUTS) for learner in (raker, expert))
     all_X, all_y = jax.device_put(X), jax.device_put(y)
     n, few = FIRST["scikit-learn"], FIRST["expert_mkl"]
@@ -94,26 +96,26 @@ def short(options: Options, report: Report) -> None:
     each = {
         name: [s / number * 1e6 for s in found[name].seconds] for name, number in examples.items()
     }
-    of_name: dict[str, dict[str, list[float]]] = {}
-    for name in examples:
-        of_name[name] = {"microseconds_per_example": each[name]}
-        if found[name].compiling:
-            of_name[name]["compile_seconds"] = [found[name].compiling]
-    encoding = ratios(found["encode"].seconds, found["raker"].seconds)
-    of_name["raker"]["encoding_share"] = encoding
-    over_few = ratios(found["expert_mkl"].seconds, found["raker, few"].seconds)
-    of_name["expert_mkl"]["times_raker"] = over_few
-    of_name["scikit-learn"] |= {
-        "times_raker": ratios(each["scikit-learn"], each["raker"]),
-        "times_raker_32_seeds": ratios(each["scikit-learn"], each["raker, 32 seeds"]),
+    more = {
+        "raker": {"encoding_share": ratios(found["encode"].seconds, found["raker"].seconds)},
+        "expert_mkl": {
+            "times_raker": ratios(found["expert_mkl"].seconds, found["raker, few"].seconds)
+        },
+        "scikit-learn": {
+            "times_raker": ratios(each["scikit-learn"], each["raker"]),
+            "times_raker_32_seeds": ratios(each["scikit-learn"], each["raker, 32 seeds"]),
+        },
     }
     rows = []
-    for name, metrics in of_name.items():
+    for name in examples:
+        metrics = {"microseconds_per_example": each[name], **more.get(name, {})}
+        if found[name].compiling:
+            metrics["compile_seconds"] = [found[name].compiling]
         seeds = {"seeds": SEEDS_AT_ONCE} if name == "raker, 32 seeds" else {}
         rows += of_features(dataset, name, metrics, **seeds)
     report.table(
         f"Speed on {T} examples of {INPUTS} inputs: medians of {REPEATS} rounds, all in turn",
-        report.add(rows),
+        rows,
         notes=(
             f"raker, expert_mkl: {NUM_KERNELS} kernels of {NUM_FEATURES} features; with 32 seeds "
             "at once the time is that of one example in one run",
@@ -168,7 +170,7 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
     rows = of_features("generated, drifting", "raker", metrics, examples=total, chunk=chunk)
     report.table(
         f"{total:,} examples of {generate.DIMENSIONS} inputs, made chunk by chunk",
-        report.add(rows),
+        rows,
         notes=(
             "first and last: medians over the chunks of a tenth of the stream at either end; "
             "making the examples is not counted",

@@ -140,13 +140,12 @@ def run(options: Options, report: Report) -> None:
         for case in cases:
             step(case.name)
             dataset, metrics = in_own_process(measured, case, options)
-            parameters = dataclasses.asdict(case)
-            for name in ("name", "dataset", "repeats"):
-                del parameters[name]
+            names = ("method", "points", "pools", "features", "kernels")
+            parameters = {name: getattr(case, name) for name in names}
             rows += figures(dataset, case.name, metrics, **parameters)
     report.table(
         "Choosing points: medians, each case in a process of its own",
-        report.add(rows),
+        rows,
         notes=(
             "seconds: of a call behind the first, checks of the input included (not with several "
             "splits, which are one compiled call); compile seconds: how much longer the first "

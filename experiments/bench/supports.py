@@ -69,7 +69,7 @@ def of_two_classes(name: str) -> Data:
 
 @jax.jit
 def _orders(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.without_info)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
     return outputs.prediction, num_supports(learner, states)
 
 
@@ -96,7 +96,7 @@ def support_vectors(options: Options, report: Report) -> None:
         rows += case.rows(dataset, metrics)
     report.table(
         f"Support vectors: medians of {REPEATS} rounds, all in turn",
-        report.add(rows),
+        rows,
         notes=(
             "16 kernels; oks_sil: one, that moves; with 10 orders at once the time is that of one "
             "pass of one order",
@@ -139,7 +139,7 @@ def tenths(options: Options, report: Report) -> None:
     }
     report.table(
         f"Tenths of a stream: {size} examples each, one order",
-        report.add(figures(dataset, "oks_sil", metrics, examples=size * TENTHS, **SKETCH)),
+        figures(dataset, "oks_sil", metrics, examples=size * TENTHS, **SKETCH),
         notes=(
             f"first and last: medians of {END_REPEATS} rounds, each from the state it met",
             "all tenths, in one pass, in seconds: " + ", ".join(f"{s:.2f}" for s in seconds),
@@ -189,7 +189,7 @@ def many_tasks(options: Options, report: Report) -> None:
         rows += figures(stream.name, name, metrics, seeds=TASK_ORDERS, size=100)
     report.table(
         f"Many tasks: medians of {REPEATS} rounds, in turn",
-        report.add(rows),
+        rows,
         notes=(
             f"{num_tasks} tasks, a dictionary of 100 points; the time of one pass of one order, "
             f"{TASK_ORDERS} at once",
@@ -216,7 +216,7 @@ def memory(options: Options, report: Report, case: Case = LARGEST) -> None:
     rows = case.rows(*in_own_process(_peak_of, case, options))
     report.table(
         "Memory of many support vectors",
-        report.add(rows),
+        rows,
         notes=(
             "peak: the most the process has held; before: with the data read, nothing compiled",
             "the seconds are those of the only call, compilation included",

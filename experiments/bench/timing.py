@@ -71,12 +71,8 @@ def measured(
 ) -> dict[str, Measured]:
     """Compile jitted functions for their arguments, call each once, then time all in turn.
 
-    Args:
-        report: shows how far it is.
-        calls: functions and arguments by name.
-        repeats: timed calls of each.
-        others: functions that are not compiled, to be timed among them.
-        twice: whether a call that is not timed goes before each.
+    ``calls`` has functions and arguments by name, ``others`` functions that are not compiled, to
+    be timed among them; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], Any]] = {}
     first: dict[str, tuple[Any, float]] = {}

@@ -38,12 +38,10 @@ from ..evaluate import (
     sweep,
     timed,
 )
-from ..inside import QUERY, agreement, with_query, with_step_size
-from ..report import Panel, Row, nothing, row, rows
+from ..inside import QUERY, agreement, kernels_of, with_query, with_step_size
+from ..report import Panel, Printed, Row, row, rows
 from .paper import Job, Paper
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
-
-__all__ = ["PAPER"]
 
 REGRESSION = ("twitter", "tom", "air", "energy", "naval")
 CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
@@ -93,26 +91,21 @@ def played(
     datasets: Sequence[str],
     names: Sequence[str],
     arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
-    printed: Callable[[str, str, str, str], float | None] = nothing,
+    printed: Printed | None = None,
 ) -> list[Row]:
     """Return the rows of learners on data sets; those that no part before has run are run.
 
-    Args:
-        job: the job.
-        part: the part's name, for its progress.
-        datasets: regression in file order, or classification in an order for each seed.
-        names: learners' names in tables: that of the factory, with words in brackets behind;
-            of those in ONLINE_RANKS features are scaled online by running ranks instead of by
-            the whole set.
-        arguments: tells the factory's arguments for a data set and a name.
-        printed: tells the printed figures.
+    Regression is played in file order, classification in an order for each seed. A learner's name
+    is that of its factory, with words in brackets behind; of those in ONLINE_RANKS features are
+    scaled online by running ranks instead of by the whole set. ``arguments`` tells the factory's
+    arguments for a data set and a name.
     """
 
     def read(dataset: str, name: str) -> Stream:
         return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
 
     def built(stream: Stream, name: str) -> Candidate:
-        scaler = jaxmkl.RunningRanks() if name in ONLINE_RANKS else None
+        scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
         settings, chosen = job.options.settings, arguments(stream.name, name)
         return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
 
@@ -128,7 +121,8 @@ def table_rows(job: Job, part: str) -> list[Row]:
     def tuned(dataset: str, name: str) -> dict[str, Any]:
         return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
 
-    return played(job, part, *job.among(part, REGRESSION, tuple(TABLES)), tuned, of_tables)
+    datasets, names = job.among(part, REGRESSION, tuple(TABLES))
+    return played(job, part, datasets, names, tuned, of_tables)
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -139,8 +133,6 @@ def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | 
 def tables(job: Job) -> None:
     """Tables II and III: error and share of labels at the end of the stream."""
     found = table_rows(job, "tables")
-    if not found:
-        return
     notes = ["file order; the seeds draw the random features and the kernels' subsets"]
     names = {row.algorithm for row in found}
     if TUNED in names:
@@ -150,7 +142,7 @@ def tables(job: Job) -> None:
     if any(row.dataset == "naval" for row in found):
         notes.append(NAVAL)
     title = "Tables II and III: mean squared error and share of labels asked for"
-    job.report.table(title, job.report.add(found), units=MSE, notes=notes)
+    job.report.table(title, found, units=MSE, notes=notes)
 
 
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -158,22 +150,13 @@ TUNED_ON = 2000
 NORMED_ON = 500
 
 
-def mean_norm(kernel: Kernel, X: np.ndarray) -> float:
-    """Return the mean of k(x, x) over rows X (n, D).
-
-    >>> mean_norm(jaxmkl.Polynomial(2), np.array([[1.0, 0.0], [1.0, 1.0]]))
-    2.5
-    """
-    gram = kernel.gram(jnp.asarray(X))
-    return float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
-
-
 def tuned_step(learner: Any, stream: Stream) -> float:
     """Return the step size with the least error over the stream's first examples.
 
     The grid is in units of 1 / k(x, x), by which a step on an example is to be measured.
     """
-    grid = np.array(STEP_SIZES) / mean_norm(learner.kernels, stream.X[:NORMED_ON])
+    gram = kernels_of(learner).gram(jnp.asarray(stream.X[:NORMED_ON]))
+    grid = np.array(STEP_SIZES) / float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
     first = stream.X[:TUNED_ON], stream.y[:TUNED_ON]
     learners = stacked([with_step_size(learner, step) for step in grid.astype(np.float32)])
     errors = np.asarray(sweep(learners, keys_of(1), *first, permute=False).loss.mean(axis=(1, 2)))
@@ -184,24 +167,17 @@ def support(job: Job) -> None:
     """Table II, the rows with support vectors: one kernel, 17 kernels, and those on a budget."""
     datasets, names = job.among("support", REGRESSION, tuple(SUPPORT))
     found: list[Row] = []
-    with job.report.progress("support", len(datasets) * len(names)) as step:
-        for dataset in datasets:
-            stream = stream_of(job, dataset)
-            for name in names:
-                step(f"{dataset} {name}")
-                arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
-                if name in ONE_KERNEL:
-                    arguments["kernel"] = ONE_KERNEL[name]
-                make = functools.partial(
-                    candidate, name, SUPPORT[name], stream.task, job.options.settings, **arguments
-                )
-                built = make()
-                if "step_size" not in job.options.settings:
-                    built = make(step_size=tuned_step(built.learner, stream))
-                runs = evaluate(built.learner, stream, 1, permute=False)
-                found += runs.rows("amkl", dataset, built, printed)
-    if not found:
-        return
+    for stream, name in job.each("support", datasets, names, stream_of):
+        arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
+        if name in ONE_KERNEL:
+            arguments["kernel"] = ONE_KERNEL[name]
+        settings = job.options.settings
+        make = functools.partial(candidate, name, SUPPORT[name], stream.task, settings)
+        built = make(**arguments)
+        if "step_size" not in settings:
+            built = make(**arguments, step_size=tuned_step(built.learner, stream))
+        runs = evaluate(built.learner, stream, 1, permute=False)
+        found += runs.rows("amkl", stream.name, built, printed)
     steps = ", ".join(f"{step:g}" for step in STEP_SIZES)
     notes = [
         "file order, one run: nothing is random",
@@ -213,8 +189,7 @@ def support(job: Job) -> None:
     if "naval" in datasets:
         notes.append(NAVAL)
     title = "Table II, the rows with support vectors"
-    shown = [row for row in job.report.add(found) if row.metric != "label_rate"]
-    job.report.table(title, shown, units=MSE, notes=notes)
+    job.report.table(title, found, units=MSE, hidden=("label_rate",), notes=notes)
 
 
 def curves(job: Job) -> None:
@@ -241,11 +216,10 @@ def classification(job: Job) -> None:
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
     names = (*names, *ONLINE_RANKS)
     found = played(job, "classification", datasets, names, printed=best_printed)
-    if not found:
-        return
     job.report.table(
         "expert_mkl in classification",
-        [r for r in job.report.add(found) if r.metric == "mistake_rate"],
+        found,
+        hidden=("label_rate",),
         beside={"adaptive random forest": ADAPTIVE_RANDOM_FOREST},
         notes=(
             "an order of the examples for each seed; printed: the best of the five papers",
@@ -269,17 +243,16 @@ def labelling(job: Job) -> None:
     datasets, names = job.among("labelling", REGRESSION, ("expert_mkl",))
     names = (*names, every_second, confident)
     found = played(job, "labelling", datasets, names, asked_by)
-    if found:
-        job.report.table(
-            "expert_mkl with about half of the labels",
-            job.report.add(found),
-            units=MSE,
-            notes=(
-                "every second: the label of every second example, whatever the experts say",
-                f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the "
-                "tolerance was chosen on these data, one for each set",
-            ),
-        )
+    job.report.table(
+        "expert_mkl with about half of the labels",
+        found,
+        units=MSE,
+        notes=(
+            "every second: the label of every second example, whatever the experts say",
+            f"confidence: pauses of at most {MAX_SKIPS} where the experts agree; the "
+            "tolerance was chosen on these data, one for each set",
+        ),
+    )
 
 
 TOLERANCES = (0.0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
@@ -309,17 +282,16 @@ def tradeoff(job: Job) -> None:
             panels.append(
                 Panel(f"{name}, tom", "share of labels", "mean squared error", lines, marks=True)
             )
-            for (tolerance, m), *values in zip(grid, mse, rate, strict=True):
+            for (c, m), *values in zip(grid, mse, rate, strict=True):
                 found += rows(
-                    ("amkl", "tom", f"{name} (η_c = {tolerance:g}, M = {m:g})"),
+                    ("amkl", "tom", f"{name} (η_c = {c:g}, M = {m:g})"),
                     dict(zip(("mse", "label_rate"), values, strict=True)),
-                    parameters=built.parameters
-                    | {"tolerance": float(tolerance), "max_skips": int(m)},
+                    parameters={**built.parameters, "tolerance": float(c), "max_skips": int(m)},
                     seconds_per_run=seconds / len(grid) / job.seeds,
                 )
     if found:
         title = "Figure 2: tolerance and longest pause"
-        job.report.table(title, job.report.add(found), units=MSE)
+        job.report.table(title, found, units=MSE)
         job.report.plot("amkl_tradeoff", panels)
 
 
@@ -364,7 +336,7 @@ def regret(job: Job) -> None:
                 measured += [*of_regret.rows(*name_and_made), *runs.rows(*name_and_made)]
     job.report.table(
         "Theorems 1 to 3: regret against the best function of any one kernel in hindsight",
-        job.report.add(measured),
+        measured,
         notes=(
             "step size, hedge rate and tolerance are in proportion to 1/sqrt(T), λ = 0; best in "
             f"hindsight: the ridge solution of a kernel, penalty {PENALTY:g} an example",
@@ -378,7 +350,7 @@ def regret(job: Job) -> None:
         if below:
             notes.append(f"{name}: negative regret at T = {', '.join(below)}, no exponent")
     title = "Exponent of T in the regret, fitted over all lengths"
-    job.report.table(title, job.report.add(exponents), notes=notes)
+    job.report.table(title, exponents, notes=notes)
     lines = {name: (np.array(LENGTHS), np.array(values).T) for name, values in found.items()}
     guide = np.sqrt(np.array(LENGTHS) / LENGTHS[0]) * max(v[0].mean() for v in found.values())
     lines["sqrt(T)"] = np.array(LENGTHS), guide[None]
@@ -419,17 +391,8 @@ PAPER = Paper(
     title="Active learning with multiple kernels (Hong and Chae)",
     datasets=(*REGRESSION, *CLASSIFICATION, STATIONARY),
     algorithms=ALGORITHMS,
-    parts={
-        "tables": tables,
-        "support": support,
-        "classification": classification,
-        "labelling": labelling,
-        "tradeoff": tradeoff,
-        "curves": curves,
-        "regret": regret,
-    },
+    parts=(tables, support, classification, labelling, tradeoff, curves, regret),
     default_parts=("tables", "classification", "labelling"),
-    seeds=10,
     task="regression",
     generated=(STATIONARY,),
     parts_without_files=("regret",),

@@ -7,19 +7,18 @@ The parts:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from sklearn.svm import SVC
 
+from ..options import Settings
 from ..report import Panel, Row, rows
 from . import design_pools as pools
 from .design_plane import GENERATED, picture
 from .paper import Job, Paper
 from .printed import printed
-
-__all__ = ["PAPER"]
 
 # Left out on large pools unless they are asked for by name.
 SLOW = ("rrss", "lmkal", "cted*", "rrss*")
@@ -33,19 +32,10 @@ PERCENT = dict.fromkeys(
 )
 
 
-# --- accuracy ----------------------------------------------------------------------------------
-
-
 def accuracy_of(X: Any, y: np.ndarray, labelled: np.ndarray, test: np.ndarray) -> float:
-    """Return the share of test points an RBF SVC on labelled points names the class of.
+    """Return the share of test points (m,) an RBF SVC on labelled ones (k,) names the class of.
 
-    With points of one class alone that class is named.
-
-    Args:
-        X: features (n, D).
-        y: classes (n,).
-        labelled: indices (k,).
-        test: indices (m,).
+    With points of one class alone that class is named. X has features (n, D), y classes (n,).
     """
     if (y[labelled] == y[labelled[0]]).all():
         return float((y[test] == y[labelled[0]]).mean())
@@ -62,27 +52,11 @@ def accuracies(splits: pools.Splits, ranking: np.ndarray) -> np.ndarray:
     )
 
 
-class Scored(NamedTuple):
-    """A choice and what came of it."""
-
-    choice: pools.Choice
-    accuracy: np.ndarray  # (S, N)
-    kernel: str = ""  # where there is one
-
-
-def best_and_median(found: Mapping[str, Scored], name: str) -> dict[str, Scored]:
-    """Return the three best kernels and the median one, by their mean accuracy, best first.
-
-    Args:
-        found: a method's results by kernel.
-        name: the method with a star.
-    """
+def best_and_median(found: Mapping[str, pools.Choice], name: str) -> dict[str, pools.Choice]:
+    """Return the three best kernels of a method and the median one, by mean accuracy."""
     order = sorted(found, key=lambda kernel: -found[kernel].accuracy.mean())
     places = {"1": 0, "2": 1, "3": 2, "m": len(order) // 2}
     return {f"{name[:-1]}_{word}": found[order[place]] for word, place in places.items()}
-
-
-# --- who wins ----------------------------------------------------------------------------------
 
 
 def wins(gaps: np.ndarray) -> np.ndarray:
@@ -95,54 +69,39 @@ def wins(gaps: np.ndarray) -> np.ndarray:
     return (np.sign(gaps) / 2 + 0.5).mean(axis=-1)
 
 
-class Comparison(NamedTuple):
-    """One method against another over S splits and N numbers of labels."""
+def compare(ours: np.ndarray, theirs: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare one method's accuracies (S, N) over S splits and N numbers of labels with another's.
 
-    win_rate: float  # share of the numbers of labels at which its mean over splits is higher
-    points: tuple[float, float]  # middle 95 % of win rates, the numbers of labels drawn anew
-    splits: tuple[float, float]  # the same, the splits drawn anew
-    differences: np.ndarray  # of the accuracies, means over numbers of labels (S,)
-
-
-def compare(ours: np.ndarray, theirs: np.ndarray) -> Comparison:
-    """Compare accuracies (S, N), split by split."""
+    Returns:
+        by metric, the share of the numbers of labels at which the mean over splits is higher; the
+        ends of the middle 95 % of such shares if the numbers of labels, or the splits, are drawn
+        anew; and the differences of the accuracies, means over numbers of labels (S,).
+    """
     gaps = ours - theirs
     S, N = gaps.shape
     draws = np.random.default_rng(0)
     over_points = wins(gaps.mean(axis=0)[draws.integers(N, size=(RESAMPLES, N))])
     times = draws.multinomial(S, np.full(S, 1 / S), size=RESAMPLES)
-    over_splits = wins(times @ gaps / S)
-
-    def middle(values: np.ndarray) -> tuple[float, float]:
-        low, high = np.quantile(values, [0.025, 0.975])
-        return float(low), float(high)
-
-    return Comparison(
-        win_rate=float(wins(gaps.mean(axis=0))),
-        points=middle(over_points),
-        splits=middle(over_splits),
-        differences=gaps.mean(axis=1),
-    )
+    found = {"win_rate": wins(gaps.mean(axis=0))[None]}
+    for name, values in {"win": over_points, "splits": wins(times @ gaps / S)}.items():
+        ends = np.quantile(values, [[0.025], [0.975]])
+        found |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+    return {**found, "difference": gaps.mean(axis=1)}
 
 
-def win_rows(dataset: str, ours: str, found: Mapping[str, Scored]) -> list[Row]:
+def win_rows(dataset: str, ours: str, found: Mapping[str, pools.Choice]) -> list[Row]:
     """Return the rows of a method against each of the others that is no consensus of kernels."""
     result: list[Row] = []
     for theirs, scored in found.items():
         if theirs in pools.CONSENSUS:
             continue
-        made = compare(found[ours].accuracy, scored.accuracy)
+        measured = compare(found[ours].accuracy, scored.accuracy)
         name = "design", dataset, f"{ours} over {theirs}"
         seeds, N = scored.accuracy.shape
         parameters = {"evaluation_points": N, "kernel": scored.kernel or None}
-        ends = {f"win_{end}": [v] for end, v in zip(("low", "high"), made.points, strict=True)}
-        ends |= {f"splits_{end}": [v] for end, v in zip(("low", "high"), made.splits, strict=True)}
-        measured = {"win_rate": [made.win_rate], **ends, "difference": made.differences}
         result += rows(name, measured, printed, seeds=seeds, parameters=parameters)
     return result
 
-
-# --- tables ------------------------------------------------------------------------------------
 
 ABOUT = (
     "accuracy: mean over 5, 10, 15, ... labels, of an RBF SVC (C = {C:g}, gamma 'scale') on the "
@@ -172,48 +131,45 @@ SOFTER = (
 
 
 def rows_of(
-    splits: pools.Splits, name: str, scored: Scored, settings: Mapping[str, Any]
+    splits: pools.Splits, name: str, scored: pools.Choice, settings: Settings
 ) -> list[Row]:
     """Return the rows of a method: accuracy, number of active points, objective."""
     parameters: dict[str, Any] = {
         "labels": splits.counts,
         "accuracies": scored.accuracy.mean(axis=0),
         "deviations": scored.accuracy.std(axis=0, ddof=1) if len(scored.accuracy) > 1 else None,
-        "converged": int(scored.choice.converged.sum()),
+        "converged": int(scored.converged.sum()),
         **settings,
+        "regularization": scored.regularization,
+        "kernel": scored.kernel or None,
+        "kernel_weights": scored.weights.mean(axis=0) if scored.weights.shape[1] > 1 else None,
     }
-    if scored.choice.regularization is not None:
-        parameters["regularization"] = scored.choice.regularization
-    if scored.kernel:
-        parameters["kernel"] = scored.kernel
-    if scored.choice.weights.shape[1] > 1:
-        parameters["kernel_weights"] = scored.choice.weights.mean(axis=0)
     measured = {
         "accuracy": scored.accuracy.mean(axis=1),
-        "active": scored.choice.active,
-        "objective": scored.choice.objective,
+        "active": scored.active,
+        "objective": scored.objective,
     }
-    if name == "random" or np.isnan(scored.choice.objective).all():
+    if name == "random" or np.isnan(scored.objective).all():
         measured = {"accuracy": measured["accuracy"]}
-    seconds = scored.choice.seconds_per_run if name != "random" else None
+    seconds = scored.seconds_per_run if name != "random" else None
     name_of = "design", splits.name, name
     return rows(name_of, measured, parameters=parameters, seconds_per_run=seconds)
 
 
-def warnings_of(dataset: str, found: Mapping[str, Scored], most: int) -> list[str]:
+def warnings_of(dataset: str, found: Mapping[str, pools.Choice], most: int) -> list[str]:
     """Return a line for each method that did not converge, or had too few points to rank."""
     lines = []
     for name, scored in found.items():
-        missed = int((~scored.choice.converged).sum())
+        missed = int((~scored.converged).sum())
         if missed:
             lines.append(
-                f"warning: {dataset}, {name}: {missed} of {len(scored.choice.converged)} splits "
+                f"warning: {dataset}, {name}: {missed} of {len(scored.converged)} splits "
                 "came to max_iterations, or to the end of the precision, before the tolerance"
             )
-        if scored.choice.active.min() < most:
+        if scored.active.min() < most:
             lines.append(
                 f"warning: {dataset}, {name}: of {most} points wanted only "
-                f"{scored.choice.active.min()} are active on some split; the order of the others "
+                f"{scored.active.min()} are active on some split; the order of the others "
                 "means little"
             )
     return lines
@@ -239,52 +195,46 @@ def tables(job: Job) -> None:
             found = played(job, splits, some, step)
             notes += warnings_of(dataset, found, int(splits.counts[-1]))
             for name, scored in found.items():
-                settings = pools.settings_of(
-                    pools.ALGORITHMS.get(name, name.split("_")[0]), job.options.settings
-                )
+                factory = name.split("_")[0]
+                settings = pools.settings_of(factory, job.options.settings)
                 accuracy_rows += rows_of(splits, name, scored, settings)
             for name in pools.CONSENSUS:
                 of_wins[name] += win_rows(dataset, name, found) if name in found else []
             draw(job, splits, found)
-    if not accuracy_rows:
-        return
     notes += [line for line in SOFTER if line.split(":")[0] in datasets]
     job.report.table(
         "Figures 1 and 2: accuracy with few labels",
-        job.report.add(accuracy_rows),
+        accuracy_rows,
         units=PERCENT,
         parameters=("regularization",),
         notes=notes,
     )
     for number, (name, of_name) in zip(("I", "II"), of_wins.items(), strict=True):
-        if of_name:
-            job.report.table(
-                f"Table {number}: how often {name} wins",
-                job.report.add(of_name),
-                units=PERCENT,
-                notes=[*ABOUT_WINS, verdict(name, of_name)],
-            )
+        job.report.table(
+            f"Table {number}: how often {name} wins",
+            of_name,
+            units=PERCENT,
+            notes=[*ABOUT_WINS, verdict(name, of_name)],
+        )
 
 
 def played(
     job: Job, splits: pools.Splits, names: Sequence[str], step: Callable[[str], None]
-) -> dict[str, Scored]:
+) -> dict[str, pools.Choice]:
     """Choose points with every method and measure what an SVC makes of them."""
     most = int(splits.counts[-1])
-    found: dict[str, Scored] = {}
+    found: dict[str, pools.Choice] = {}
     with jax.enable_x64(True):
         grams = pools.grams_of(splits.inner, splits.pools)
         for name in names:
             step(f"{splits.name} {name}")
+            chosen = pools.choices(name, grams, most, job.options.settings)
             by_kernel = {
-                kernel: Scored(choice, accuracies(splits, choice.ranking), kernel)
-                for kernel, choice in pools.choices(
-                    name, grams, most, job.options.settings
-                ).items()
+                kernel: choice._replace(accuracy=accuracies(splits, choice.ranking), kernel=kernel)
+                for kernel, choice in chosen.items()
             }
-            found |= (
-                best_and_median(by_kernel, name) if name.endswith("*") else {name: by_kernel[""]}
-            )
+            several = name.endswith("*")
+            found |= best_and_median(by_kernel, name) if several else {name: by_kernel[""]}
     return found
 
 
@@ -306,7 +256,7 @@ def verdict(name: str, compared: Sequence[Row]) -> str:
     )
 
 
-def draw(job: Job, splits: pools.Splits, found: Mapping[str, Scored]) -> None:
+def draw(job: Job, splits: pools.Splits, found: Mapping[str, pools.Choice]) -> None:
     """Draw Figures 1 and 2 of a data set."""
     panels = []
     for single in ("cted", "rrss"):
@@ -325,10 +275,8 @@ PAPER = Paper(
     title="Experimental design with multiple kernels (Wang, Du, Shi, Zhou, Qian and Shen)",
     datasets=(*pools.SIZES, *pools.BUNDLED, GENERATED),
     algorithms=pools.ALGORITHMS,
-    parts={"tables": tables, "picture": picture},
+    parts=(tables, picture),
     default_parts=("tables", "picture"),
-    seeds=10,
-    task="classification",
     generated=(GENERATED,),
     parts_without_files=("picture",),
     bundled=tuple(pools.BUNDLED),

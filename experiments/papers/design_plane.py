@@ -9,8 +9,6 @@ from ..report import Panel, Row, figure, row
 from .design_pools import ALGORITHMS, choices, settings_of
 from .paper import Job
 
-__all__ = ["GENERATED", "picture"]
-
 GENERATED = "plane"
 IN_PLANE = ("random", "ted", "cted", "rrss", "gmkal", "lmkal")
 PLANE_POINTS, PLANE_CHOSEN = 150, 12
@@ -69,7 +67,7 @@ def picture(job: Job) -> None:
             panels.append(Panel(title, "", "", points=points))
     job.report.table(
         f"{PLANE_CHOSEN} of {PLANE_POINTS} points in a plane",
-        job.report.add(rows),
+        rows,
         notes=("distance: the mean one of a point of the pool to the nearest chosen one",),
     )
     job.report.plot("design_plane", panels)

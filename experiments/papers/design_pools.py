@@ -15,10 +15,8 @@ import jaxmkl
 from jaxmkl import design
 
 from ..evaluate import check_settings, keys_of, program, timed
-from ..options import UsageError
+from ..options import Settings, UsageError
 from .paper import Job, Paper
-
-__all__ = ["Choice", "Splits", "accepts", "check", "choices", "settings_of", "splits_of"]
 
 # The names in tables, and the function of jaxmkl.design. A star stands for each kernel alone, the
 # others of one kernel have the average kernel.
@@ -52,9 +50,6 @@ TEXTS = ("reuters_4class",)
 POOL_SHARE = 0.7
 AT_ONCE = 2**28  # bytes of Gram matrices, at most, for splits to be worked on at once
 SHARES = (0.1, 0.01, 0.001)  # of the largest penalty
-
-
-# --- pools -------------------------------------------------------------------------------------
 
 
 class Splits(NamedTuple):
@@ -117,9 +112,6 @@ def grams_of(inner: np.ndarray, pools: np.ndarray) -> np.ndarray:
     return np.stack([design.dictionary(inner=inner[np.ix_(rows, rows)]) for rows in pools])
 
 
-# --- designs -----------------------------------------------------------------------------------
-
-
 def accepts(factory: str) -> tuple[str, ...]:
     """Return the names of a method's parameters that may be set.
 
@@ -130,12 +122,12 @@ def accepts(factory: str) -> tuple[str, ...]:
     return tuple(name for name in known if name in SETTABLE)
 
 
-def settings_of(factory: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(factory: str, settings: Settings) -> dict[str, Any]:
     """Return the settings that a method knows."""
     return {name: value for name, value in settings.items() if name in accepts(factory)}
 
 
-def check(paper: Paper, settings: Mapping[str, Any], factories: Mapping[str, str]) -> list[str]:
+def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> list[str]:
     """Let every method look at its settings; none is run.
 
     Raises:
@@ -164,6 +156,8 @@ class Choice(NamedTuple):
     weights: np.ndarray  # of the kernels (S, P), of localized ones the means over points
     seconds_per_run: float  # of one pool; compilation is not in it
     regularization: float | None = None  # the share of the largest penalty, or what was set
+    accuracy: np.ndarray = np.zeros((0, 0))  # (S, N), measured afterwards
+    kernel: str = ""  # where there is one
 
 
 def last_values(objective: np.ndarray) -> np.ndarray:
@@ -200,9 +194,7 @@ def chooser(factory: str, num_points: int, settings: tuple) -> Any:
     return jax.jit(choose)
 
 
-def chosen_points(
-    factory: str, grams: np.ndarray, num_points: int, settings: Mapping[str, Any]
-) -> Choice:
+def chosen_points(factory: str, grams: np.ndarray, num_points: int, settings: Settings) -> Choice:
     """Choose points of S pools, as many at once as there is room for.
 
     Unless the settings name a regularization, it is the largest of a few with which on no split
@@ -252,18 +244,15 @@ def random_points(seeds: int, pool_size: int, num_points: int) -> Choice:
     """Choose points of S pools at random."""
     keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys_of(seeds))
     found = jax.vmap(lambda key: design.random(key, pool_size, num_points=num_points))(keys)
-    return Choice(
-        ranking=np.asarray(found.ranking),
-        active=np.asarray(found.num_active),
-        objective=np.full(seeds, np.nan),
-        converged=np.asarray(found.converged),
-        weights=np.zeros((seeds, 0)),
-        seconds_per_run=0.0,
+    ranking, active, converged = map(
+        np.asarray, (found.ranking, found.num_active, found.converged)
     )
+    nothing = np.full(seeds, np.nan)
+    return Choice(ranking, active, nothing, converged, np.zeros((seeds, 0)), 0.0)
 
 
 def choices(
-    name: str, grams: np.ndarray, num_points: int, settings: Mapping[str, Any]
+    name: str, grams: np.ndarray, num_points: int, settings: Settings
 ) -> dict[str, Choice]:
     """Choose points with a method; a star gives a choice for each kernel, by the kernel's name.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.stats
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
@@ -20,8 +21,6 @@ from ..inside import QUERY, query, with_query
 from ..options import refused
 from ..report import Panel, Row
 from .paper import Job, Paper
-
-__all__ = ["PAPER"]
 
 DATASETS = ("landmine", "sentiment")
 COMPONENTS = ("both", "local", "global")
@@ -34,13 +33,11 @@ GAINS = ("auc", "late_auc")  # better is larger
 PERCENT = dict.fromkeys((*METRICS, "label_rate"), (1e-2, "%"))
 
 
-# --- data ----------------------------------------------------------------------------------------
-
-
 def first_terms(rows: Any, number: int) -> np.ndarray:
     """Return the first columns of sparse rows, dense.
 
-    >>> rows = jaxmkl.SparseRows(np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]]), 4)
+    >>> columns, values = np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]])
+    >>> rows = jaxmkl.streaming.SparseRows(columns, values, 4)
     >>> first_terms(rows, 3)
     array([[0., 5., 0.],
            [0., 0., 7.]])
@@ -79,14 +76,11 @@ def stream_of(job: Job, name: str) -> Stream:
     return Stream(name, X, data.y.astype(np.float32), "classification")
 
 
-# --- runs ----------------------------------------------------------------------------------------
-
-
 def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
     arguments = {
         "num_tasks": int(stream.X[:, 0].max()) + 1,
-        "kernel": jaxmkl.Gaussian(jaxmkl.median_distance(stream.X[:, 1:])),
+        "kernel": jaxmkl.Gaussian(jaxmkl.kernels.median_distance(stream.X[:, 1:])),
         **arguments,
     }
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)
@@ -100,7 +94,7 @@ def play(job: Job, learner: Any, stream: Stream) -> Played:
         scores(f, stream.y[o], task[o]) for f, o in zip(runs.prediction, runs.order, strict=True)
     ]
     metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
-    metrics |= {"label_rate": runs.labels[:, -1], "support": runs.support}
+    metrics |= {"label_rate": runs.labels[:, -1], "support": np.asarray(runs.support)}
     return Played(metrics, runs.seconds_per_run)
 
 
@@ -154,16 +148,10 @@ def difference(one: np.ndarray, other: np.ndarray) -> Difference:
     >>> difference(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
     """
-    apart, free = one - other, len(one) - 1
-    mean = float(apart.mean())
-    if free < 1:
-        return Difference(mean, float("nan"), float("nan"))
-    error = float(apart.std(ddof=1) / np.sqrt(len(apart)))
-    if error == 0:
-        return Difference(mean, error, float("nan"))
-    # of Student's t with that many degrees of freedom, both tails
-    share = free / (free + (mean / error) ** 2)
-    return Difference(mean, error, float(jax.scipy.special.betainc(0.5 * free, 0.5, share)))
+    apart = one - other
+    found = scipy.stats.ttest_rel(one, other) if len(one) > 1 and np.ptp(apart) > 0 else None
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(one) > 1 else np.nan
+    return Difference(float(apart.mean()), float(error), float(found.pvalue if found else np.nan))
 
 
 def told(what: str, metric: str, found: Difference) -> str:
@@ -172,8 +160,6 @@ def told(what: str, metric: str, found: Difference) -> str:
     test = "" if np.isnan(found.p) else f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}"
     return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
 
-
-# --- parts ---------------------------------------------------------------------------------------
 
 HS = (0.01, 0.1, 1.0)
 # What each learner is played with; the second is its name in the table.
@@ -210,9 +196,8 @@ def components(job: Job) -> None:
 
 
 def show(job: Job, title: str, rows: list[Row], *notes: str) -> None:
-    """Show a table, if there are rows."""
-    if rows:
-        job.report.table(title, job.report.add(rows), units=PERCENT, notes=[*NOTES, *notes])
+    """Show a table with the notes of both."""
+    job.report.table(title, rows, units=PERCENT, notes=[*NOTES, *notes])
 
 
 NOTES = (
@@ -262,10 +247,12 @@ def asking(job: Job) -> None:
                 rows.extend(result.rows("multitask", stream.name, made))
                 return result
 
-            hs = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
+            values = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
             for share in SHARES:
                 for name in names:
-                    value = rate_of(found, share) if name == "chance" else hs[name](share)
+                    value = values[name](share) if name in values else share
+                    if name not in values and ("unsure", share) in found:
+                        value = float(found["unsure", share].metrics["label_rate"].mean())
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
@@ -283,13 +270,6 @@ def asking(job: Job) -> None:
         "unsure did; differences over the same orders:",
         *lines,
     )
-
-
-def rate_of(found: Mapping[tuple[str, float], Played], share: float) -> float:
-    """Return the share of labels that the unsure learner asked for, or the one that was wanted."""
-    if ("unsure", share) in found:
-        return float(found["unsure", share].metrics["label_rate"].mean())
-    return share
 
 
 def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
@@ -354,8 +334,6 @@ PAPER = Paper(
     title="Kernel sampling for online multi-task classification",
     datasets=DATASETS,
     algorithms=ALGORITHMS,
-    parts={"components": components, "asking": asking},
+    parts=(components, asking),
     default_parts=("components", "asking"),
-    seeds=10,
-    task="classification",
 )

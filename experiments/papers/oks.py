@@ -20,8 +20,6 @@ from . import oks_runs as runs
 from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper
 
-__all__ = ["PAPER"]
-
 DATASETS = ("german", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod_rna")
 MUCH = 0.05  # a share of zero scores that calls for a warning
 
@@ -34,8 +32,6 @@ def majority(y: np.ndarray) -> float:
     """
     return float(min((y > 0).mean(), (y < 0).mean()))
 
-
-# --- tables ------------------------------------------------------------------------------------
 
 ABOUT = (
     "an order of the examples for each seed; mistakes: y f <= 0. The paper counts y f < 0, which "
@@ -81,8 +77,6 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
                 step(f"{stream.name} {name}")
                 made, scores = runs.played(job, stream, name)
                 rows += runs.rows_of(scores, stream, made)
-    if not rows:
-        return
     job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in largest.items())
     notes = [*ABOUT]
     if any(len({r.seeds for r in rows if r.dataset == d}) > 1 for d in largest):
@@ -92,7 +86,7 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
         notes.append("printed: the paper's figures, for whatever scale it had")
     job.report.table(
         title,
-        job.report.add(rows),
+        rows,
         units=runs.PERCENT,
         beside={"larger class (%)": {d: 100 * m for d, m in largest.items()}},
         parameters=("step_size",),
@@ -130,8 +124,6 @@ def scaled(job: Job) -> None:
     table(job, "scaled", title, lambda dataset: ("symmetric",))
 
 
-# --- Figure 1 ----------------------------------------------------------------------------------
-
 FIGURE_1: Mapping[str, tuple] = {
     "budget": (50, 100, 200, 300, 400),
     "num_sampled": (1, 2, 3, 4, 5, 6),
@@ -167,7 +159,7 @@ def figure1(job: Job) -> None:
                 rows += runs.rows_of(scores, stream, made)
     job.report.table(
         "Figure 1: budget, sampling size and threshold of OKS-SIL",
-        job.report.add(rows),
+        rows,
         units=runs.PERCENT,
         parameters=tuple(FIGURE_1),
         notes=(
@@ -191,16 +183,9 @@ PAPER = Paper(
     title="Hypothesis sketching for online kernel selection (Zhang and Liao)",
     datasets=(*DATASETS, GENERATED),
     algorithms=runs.ALGORITHMS,
-    parts={
-        "table2": table2,
-        "scaled": scaled,
-        "figure1": figure1,
-        "width": width,
-        "anisotropic": anisotropic,
-    },
+    parts=(table2, scaled, figure1, width, anisotropic),
     default_parts=("table2",),
     seeds=20,
-    task="classification",
     generated=(GENERATED,),
     parts_without_files=("anisotropic",),
 )

@@ -24,7 +24,7 @@ from ..evaluate import (
     stacked,
     timed,
 )
-from ..inside import num_supports, scoring, selection_kernels
+from ..inside import num_supports, scoring
 from ..report import Row
 from .paper import Job
 from .printed import printed
@@ -88,9 +88,6 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     return dataclasses.replace(made, learner=scoring(made.learner)) if name == "oks" else made
 
 
-# --- runs --------------------------------------------------------------------------------------
-
-
 @functools.partial(jax.jit, static_argnames="rounds")
 def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tuple:
     """Play the first rounds of the orders of N keys with a learner for each.
@@ -145,8 +142,8 @@ def play(
 def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
     """Return the rows of a learner's runs; the printed figures are those without scaling."""
 
-    def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-        return printed(paper, dataset.split(" ")[0], algorithm, metric)
+    def unscaled(paper: str, dataset: str, *name: str) -> float | None:
+        return printed(paper, dataset.split(" ")[0], *name)
 
     return played.rows("oks", stream.name, made, unscaled)
 
@@ -206,7 +203,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
 
 def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
     """Return for every order the width that its first examples are best aligned with."""
-    kernels = selection_kernels()
+    kernels = jaxmkl.kernels.zhang_liao()
     whole = num_aligned >= len(stream.y)  # then no order matters
 
     def of_rows(rows: Any) -> float:
@@ -219,14 +216,10 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
     return [of_rows(order[:num_aligned]) for order in orders]
 
 
-_alignments = jax.jit(jaxmkl.kernel_alignment)
+_alignments = jax.jit(jaxmkl.kernels.kernel_alignment)
 
 
 def two_pass(widths: Sequence[float], budget: int) -> Any:
-    """Return stacked Projectrons, one of each width, whose prediction is their score.
-
-    >>> two_pass([0.5, 2.0], 10).kernels.bandwidth.tolist()
-    [0.5, 2.0]
-    """
-    made = [jaxmkl.projectron(jaxmkl.Gaussian(width), budget=budget) for width in widths]
-    return stacked([scoring(learner) for learner in made])
+    """Return stacked Projectrons, one of each width, whose prediction is their score."""
+    kernels = map(jaxmkl.Gaussian, widths)
+    return stacked([scoring(jaxmkl.projectron(kernel, budget=budget)) for kernel in kernels])

@@ -1,7 +1,7 @@
 """Online kernel selection: what the moving width does, one of all inputs or one for each."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,11 +15,8 @@ from ..report import Panel, Row, figure, rows
 from . import oks_runs as runs
 from .paper import Job
 
-__all__ = ["GENERATED", "anisotropic", "width"]
-
 GENERATED = "two_of_ten"
 
-# --- the width ---------------------------------------------------------------------------------
 
 STARTS = tuple(2.0 ** (i / 2) for i in range(5, 12))
 MOVES = {1.0: "moves", 0.0: "held"}  # the rate of the width's steps, and what it is called
@@ -53,8 +50,8 @@ def width(job: Job) -> None:
                     "oks_sil",
                     len(stream.y),
                     step_size=size,
-                    space=jaxmkl.GaussianWidths(start=start),
-                    optimizer=jaxmkl.InverseTime(rate),
+                    space=jaxmkl.kernels.GaussianWidths(start=start),
+                    optimizer=jaxmkl.kernels.InverseTime(rate),
                 )
                 for start, rate in grid
                 for size in steps
@@ -66,38 +63,21 @@ def width(job: Job) -> None:
             widths = np.asarray(outputs.info)
             by_step = mistakes.mean(axis=1).reshape(len(grid), len(steps))
             best = np.arange(len(grid)) * len(steps) + by_step.argmin(axis=1)
-            found += width_rows(
-                stream, [made[i] for i in best], grid, mistakes[best], widths[best]
-            )
+            for (start, rate), i in zip(grid, best, strict=True):
+                name = "oks", stream.name, f"oks_sil (start {start:.3g}, {MOVES[rate]})"
+                measured = {"mistake_rate": mistakes[i], "width": widths[i, :, -1]}
+                found += rows(name, measured, parameters=made[i].parameters)
             draw_widths(job, stream, grid, mistakes[best], widths[best])
-    if found:
-        job.report.table(
-            "A width that moves, and one that is held where the other starts",
-            job.report.add(found),
-            units=runs.PERCENT,
-            parameters=("step_size",),
-            notes=(
-                "each with the best of its step sizes; width: at the end of the stream; single "
-                "precision",
-            ),
-        )
-
-
-def width_rows(
-    stream: Stream,
-    made: Sequence[Candidate],
-    grid: Sequence[tuple[float, float]],
-    mistakes: np.ndarray,
-    widths: np.ndarray,
-) -> list[Row]:
-    """Return the rows of learners by their start and rate: mistakes, and the width at the end."""
-    found = []
-    each = zip(made, grid, mistakes, widths[..., -1], strict=True)
-    for learner, (start, rate), rates, last in each:
-        name = "oks", stream.name, f"oks_sil (start {start:.3g}, {MOVES[rate]})"
-        measured = {"mistake_rate": rates, "width": last}
-        found += rows(name, measured, parameters=learner.parameters)
-    return found
+    job.report.table(
+        "A width that moves, and one that is held where the other starts",
+        found,
+        units=runs.PERCENT,
+        parameters=("step_size",),
+        notes=(
+            "each with the best of its step sizes; width: at the end of the stream; single "
+            "precision",
+        ),
+    )
 
 
 def draw_widths(
@@ -118,15 +98,13 @@ def draw_widths(
         words: (np.array(STARTS), mistakes[[r == rate for _, r in grid]].T)
         for rate, words in MOVES.items()
     }
-    looks = {"log_x": True, "median": True}
+    looks: dict[str, Any] = {"log_x": True, "median": True}
     panels = [
         Panel(stream.name, "examples", "width", over_time, log_y=True, **looks),
         Panel(stream.name, "width at the start", "mistake rate", by_start, marks=True, **looks),
     ]
     job.report.plot(f"oks_width_{stream.name.replace(' (', '_').rstrip(')')}", panels)
 
-
-# --- one width an input ------------------------------------------------------------------------
 
 ROUNDS = 20_000
 ANISOTROPIC_SEEDS = 10
@@ -141,13 +119,13 @@ KINDS = {
 }
 
 
-@functools.partial(jax.jit, static_argnames="record")
-def _of_streams(learners: Any, keys: Any, X: Any, y: Any, record: Callable) -> Any:
+@jax.jit
+def _of_streams(learners: Any, keys: Any, X: Any, y: Any) -> Any:
     """Return what stacked learners record (G, S, T, ...) of a stream for every key."""
 
     def of_one(learner: Any, key: Any, X: Any, y: Any) -> Any:
         state = learner.init(key, X.shape[1], X.dtype)
-        return jaxmkl.run(learner, state, X, y, record=record)[1]
+        return jaxmkl.run(learner, state, X, y, record=_with_parameters)[1]
 
     of_all = jax.vmap(of_one, (None, 0, 0, 0))
     return jax.vmap(of_all, (0, None, None, None))(learners, keys, X, y)
@@ -162,7 +140,7 @@ def anisotropic(job: Job) -> None:
     streams = [generate.two_that_matter(seed, 0, ROUNDS) for seed in range(seeds)]
     X, y = (np.stack(part) for part in zip(*streams, strict=True))
     keys = keys_of(seeds)
-    adam = jaxmkl.Optax("adam", LEARNING_RATE)
+    adam = jaxmkl.kernels.Optax("adam", LEARNING_RATE)
     steps = steps_of(job)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}
@@ -170,28 +148,23 @@ def anisotropic(job: Job) -> None:
     with job.report.progress("anisotropic", len(KINDS)) as step:
         for words, (per_input, with_adam) in KINDS.items():
             step(words)
-            space = jaxmkl.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
+            space = jaxmkl.kernels.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
             optimizer = adam if with_adam else None
             make = functools.partial(
                 runs.built, job, "oks_sil", ROUNDS, space=space, optimizer=optimizer
             )
             made = [make(step_size=size) for size in steps]
-            best = 0
-            if len(steps) > 1:
-                learners = stacked([each.learner for each in made])
-                outputs = _of_streams(learners, keys, X, y, jaxmkl.without_info)
-                rates = runs.mistaken("oks_sil", outputs.prediction, y).mean(axis=(1, 2))
-                best = int(np.argmin(rates))
-            built_kinds[words] = made[best]
-            one = stacked([made[best].learner])
-            outputs = _of_streams(one, keys, X, y, _with_parameters)
-            wrong[words] = runs.mistaken("oks_sil", outputs.prediction, y)[0]
-            widths[words] = np.asarray(outputs.info)[0]
+            learners = stacked([each.learner for each in made])
+            outputs = _of_streams(learners, keys, X, y)
+            mistakes = runs.mistaken("oks_sil", outputs.prediction, y)
+            best = int(np.argmin(mistakes.mean(axis=(1, 2))))
+            built_kinds[words], wrong[words] = made[best], mistakes[best]
+            widths[words] = np.asarray(outputs.info[best])
     measured = anisotropic_rows(built_kinds, wrong, widths)
     differences = [r for r in measured if r.metric == "difference"]
     job.report.table(
         "Two inputs of ten matter: one width of all, and a width for every input",
-        job.report.add(measured),
+        measured,
         units=runs.PERCENT,
         parameters=("step_size",),
         notes=(
@@ -214,12 +187,9 @@ def anisotropic_rows(
     wrong: Mapping[str, np.ndarray],
     widths: Mapping[str, np.ndarray],
 ) -> list[Row]:
-    """Return the rows of every kind of learner.
+    """Return the rows of every kind of learner, from which rounds were mistakes (S, T).
 
-    Args:
-        made: the learners by kind.
-        wrong: which rounds were mistakes (S, T).
-        widths: (S, T), or (S, T, D) where every input has one.
+    Widths are (S, T), or (S, T, D) where every input has one.
     """
     rates = {words: of_kind.mean(axis=1) for words, of_kind in wrong.items()}
     ones = [words for words, of_kind in widths.items() if of_kind.ndim == 2]

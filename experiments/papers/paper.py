@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +11,12 @@ import numpy as np
 import jaxmkl
 
 from ..evaluate import Candidate, Runs, Stream, candidate, check_settings, evaluate
-from ..options import Options, UsageError, chosen, refused
+from ..options import Options, Settings, UsageError, chosen, refused
 from ..report import Report
 
-__all__ = ["Job", "Paper", "run_paper"]
 
-
-def check_learners(
-    paper: "Paper", settings: Mapping[str, Any], factories: Mapping[str, str]
-) -> list[str]:
-    """Build every learner once, so that a bad value is refused at once.
-
-    Args:
-        paper: the paper.
-        settings: the values given with ``--set``.
-        factories: the factory of every algorithm asked for.
-
-    Returns:
-        a line for each setting that some of the algorithms do not have.
-
-    Raises:
-        UsageError: a setting that none has, or a value that is refused.
-    """
+def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, str]) -> list[str]:
+    """Build every learner, so that a bad value is refused at once; else as check_settings."""
     lines = check_settings(settings, factories)
     for name, factory in factories.items():
         candidate(name, factory, paper.task, settings)
@@ -47,14 +31,19 @@ class Paper:
     title: str
     datasets: Sequence[str]
     algorithms: Mapping[str, str]  # the name in tables and on the command line -> the factory
-    parts: Mapping[str, "Callable[[Job], None]"]
+    parts: Sequence["Callable[[Job], None]"]  # by the names of the functions
     default_parts: Sequence[str]
-    seeds: int
-    task: str
+    seeds: int = 10
+    task: str = "classification"
     generated: Sequence[str] = ()  # data sets that are made, not read
     parts_without_files: Sequence[str] = ()  # parts that play generated data sets alone
     bundled: Sequence[str] = ()  # data sets of scikit-learn, for when no folder is named
-    check: "Callable[[Paper, Mapping[str, Any], Mapping[str, str]], list[str]]" = check_learners
+    check: "Callable[[Paper, Settings, Mapping[str, str]], list[str]]" = check_learners
+
+    @property
+    def by_name(self) -> "dict[str, Callable[[Job], None]]":
+        """The parts by their names on the command line."""
+        return {part.__name__: part for part in self.parts}
 
 
 @dataclasses.dataclass
@@ -81,6 +70,17 @@ class Job:
             return (), ()
         return names, found
 
+    def each(
+        self, part: str, datasets: Sequence[str], names: Sequence[str], read: Callable
+    ) -> Iterator[tuple[Any, str]]:
+        """Yield every stream that is read with every name, and show how far it is."""
+        with self.report.progress(part, len(datasets) * len(names)) as step:
+            for dataset in datasets:
+                stream = read(self, dataset)
+                for name in names:
+                    step(f"{dataset} {name}")
+                    yield stream, name
+
     def runs(
         self,
         part: str,
@@ -90,17 +90,11 @@ class Job:
         *,
         permute: bool,
     ) -> list[tuple[str, Candidate, Runs]]:
-        """Run learners on data sets, those that no part before has run.
+        """Run learners on data sets, those that no part before has run, and return both with runs.
 
-        Args:
-            part: its name, for the progress.
-            pairs: data sets and learners by their names in tables.
-            stream_of: reads a data set for a learner.
-            built: makes a learner for a stream.
-            permute: whether every seed has an order of its own.
-
-        Returns:
-            data sets, candidates and runs.
+        Data sets and learners come as pairs of their names in tables; ``stream_of`` reads a data
+        set for a learner, ``built`` makes a learner for a stream. With ``permute`` every seed has
+        an order of its own.
         """
         wanted = [pair for pair in pairs if pair not in self.results]
         with self.report.progress(part, len(wanted)) as step:
@@ -134,18 +128,13 @@ class Job:
         return int(self.array(name, key))
 
 
-def named_folder(options: Options) -> Path | str | None:
-    """Return the folder that ``--data`` or JAXMKL_DATA names, if one does."""
-    return options.data or os.environ.get("JAXMKL_DATA") or None
-
-
 def data_folder(options: Options) -> Path:
     """Return the folder of the papers' data sets.
 
     Raises:
         UsageError: no folder was named, or it is none.
     """
-    named = named_folder(options)
+    named = options.data or os.environ.get("JAXMKL_DATA")
     if not named:
         raise UsageError(
             f"{options.command} needs the papers' data sets: name their folder with --data DIR "
@@ -164,7 +153,8 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
         UsageError: a name or value on the command line is not one there is.
     """
     papers_own = [name for name in paper.datasets if name not in paper.bundled]
-    if paper.bundled and options.datasets is None and not named_folder(options):
+    named = options.data or os.environ.get("JAXMKL_DATA")
+    if paper.bundled and options.datasets is None and not named:
         report.say(
             "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA): "
             f"scikit-learn's {', '.join(paper.bundled)} are played instead"
@@ -172,9 +162,9 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
         papers_own = [*paper.bundled, *paper.generated]
     datasets = chosen("data set", options.datasets, paper.datasets, papers_own)
     algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
-    everything = options.parts == ("all",)
-    wanted = tuple(paper.parts) if everything else options.parts
-    parts = chosen("part", wanted, paper.parts, paper.default_parts)
+    by_name = paper.by_name
+    wanted = tuple(by_name) if options.parts == ("all",) else options.parts
+    parts = chosen("part", wanted, by_name, paper.default_parts)
     factories = {name: paper.algorithms[name] for name in algorithms}
     for line in paper.check(paper, options.settings, factories):
         report.say(line)
@@ -193,4 +183,4 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     seeds = paper.seeds if options.seeds is None else options.seeds
     job = Job(paper, options, report, datasets, algorithms, seeds)
     for part in parts:
-        paper.parts[part](job)
+        by_name[part](job)

@@ -1,6 +1,5 @@
 """The papers' printed figures, and figures measured elsewhere that ours are held against."""
 
-__all__ = ["ADAPTIVE_RANDOM_FOREST", "BEST_MISTAKE_RATE", "DESIGN_WINS", "printed", "table"]
 
 # The first line of a table names its columns, data sets all of them; a dash is no figure.
 

@@ -24,8 +24,6 @@ import jax.numpy as jnp
 
 from jaxmkl.design._reconstruction import dot, solver
 
-__all__ = ["Descent", "Move", "descend"]
-
 MEMORY = 6  # past steps the next point is made of
 REACH = 10.0  # a point lies between a tenth and ten times the plain step
 LONGER, LONGEST = 1.5, 16.0  # by what the first steps become longer, and how long at most

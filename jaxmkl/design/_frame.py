@@ -15,8 +15,6 @@ from jaxmkl._pytree import as_count, as_leaf, require
 from jaxmkl.design._descent import Move
 from jaxmkl.design._pool import Pool, traced
 
-__all__ = ["Design"]
-
 # A row of the coefficients is active from this share of the largest row on.
 ACTIVE = 1e-4
 

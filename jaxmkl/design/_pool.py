@@ -10,8 +10,6 @@ import numpy as np
 
 from jaxmkl._pytree import require
 
-__all__ = ["Pool", "pool_of"]
-
 
 class Pool(NamedTuple):
     """Kernels over a pool of points: of ``gram`` and ``features`` one is None.

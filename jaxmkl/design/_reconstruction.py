@@ -21,8 +21,6 @@ import jax.numpy as jnp
 
 from jaxmkl.design._pool import Pool
 
-__all__ = ["Reconstruction", "largest_penalty", "reconstruct", "row_sums"]
-
 HIGHEST = jax.lax.Precision.HIGHEST
 dot = partial(jnp.dot, precision=HIGHEST)
 # From features: rows whose sums are worked out where A has more entries than these, and at once.

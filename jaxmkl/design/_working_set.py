@@ -31,8 +31,6 @@ from jaxmkl.design._reconstruction import (
     squared_inverse,
 )
 
-__all__ = ["Found", "by_working_sets", "found_of", "worth_it"]
-
 STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
 STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
 WORTH = 4  # a working set is used where the pool is at least that much larger

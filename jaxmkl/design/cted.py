@@ -19,8 +19,6 @@ from jaxmkl.design._pool import pool_of
 from jaxmkl.design._reconstruction import largest_penalty
 from jaxmkl.design.gmkal import equal_weights, solve
 
-__all__ = ["cted"]
-
 
 def cted(
     gram: Any = None,

@@ -12,8 +12,6 @@ import numpy as np
 
 from jaxmkl._pytree import require
 
-__all__ = ["centred", "dictionary", "normalised"]
-
 WIDTHS = tuple(10.0**k for k in range(6))
 DEGREES = (2, 4)
 NORMALISATIONS = ("distance", "max_abs", "none")

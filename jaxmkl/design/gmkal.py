@@ -37,8 +37,6 @@ from jaxmkl.design._reconstruction import (
 )
 from jaxmkl.design._working_set import by_working_sets, found_of, worth_it
 
-__all__ = ["gmkal"]
-
 FLOOR = 1e-12  # of the largest error
 
 

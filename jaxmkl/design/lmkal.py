@@ -52,8 +52,6 @@ from jaxmkl.design._reconstruction import (
 )
 from jaxmkl.design.gmkal import equal_weights, solve
 
-__all__ = ["lmkal"]
-
 GAP = 1e-7  # of f, which ends a step of Z; in float32 ten times its precision
 STEPS_OF_Z = 200  # at most
 

@@ -9,8 +9,6 @@ import numpy as np
 from jaxmkl._pytree import require
 from jaxmkl.design._frame import Design, points_wanted
 
-__all__ = ["random"]
-
 
 def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> Design:
     """Choose points at random, without replacement.

@@ -35,8 +35,6 @@ from jaxmkl.design._reconstruction import (
     squared_columns,
 )
 
-__all__ = ["rrss"]
-
 
 def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
     """A (n, n), its columns a_j = (K + c_j V)^-1 k_j with V = diag(1 / d)."""

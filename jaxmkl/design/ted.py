@@ -22,8 +22,6 @@ from jaxmkl.design._frame import Design, penalty_of, points_wanted, ranked
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import diagonals_of, dot, largest_penalty, squared_columns
 
-__all__ = ["ted"]
-
 
 class Deflated(NamedTuple):
     """What is left of the kernel."""

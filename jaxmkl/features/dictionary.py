@@ -34,8 +34,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
-__all__ = ["DictionaryCode", "DictionaryState", "Offer", "SampledDictionary"]
-
 # The default tolerance, by the size of a number.
 _TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}
 
@@ -162,18 +160,15 @@ class SampledDictionary(FeatureMap):
 
     @property
     def num_coordinates(self) -> int:
-        """D."""
         return self.size
 
     def check(self, kernels: Kernel) -> None:
-        """Raise unless this is one kernel."""
         good = isinstance(kernels, Kernel) and kernels.num_kernels == 1
         pytree.require(good, self, "kernels", kernels, "one kernel (give each its own models)")
 
     def init(
         self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
     ) -> DictionaryState:
-        """No point."""
         D = self.size
         return DictionaryState(
             rows=jnp.zeros((D, num_inputs), dtype),

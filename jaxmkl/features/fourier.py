@@ -10,8 +10,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
-__all__ = ["FourierFeatures"]
-
 
 @pytree.dataclass
 class FourierFeatures(FeatureMap):
@@ -55,7 +53,6 @@ class FourierFeatures(FeatureMap):
 
     @property
     def num_coordinates(self) -> int:
-        """2 F."""
         return 2 * self.num_features
 
     @property
@@ -64,7 +61,6 @@ class FourierFeatures(FeatureMap):
         return float(self.num_features) if self.scale == "sum" else 1.0
 
     def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> jax.Array:
-        """Draw the frequencies (P, F, D) for bandwidth 1."""
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         P, F, D = kernels.num_kernels, self.num_features, num_inputs
         normal_key, rotation_key, scale_key = jax.random.split(key, 3)
@@ -94,11 +90,9 @@ class FourierFeatures(FeatureMap):
         return self(kernels, state, X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:
-        """|z_p|² (P,), a constant."""
         return jnp.full(z.shape[:1], self.squared_norm, z.dtype)
 
     def check(self, kernels: Kernel) -> None:
-        """Raise unless every kernel is shift-invariant."""
         others = kernels.without_spectrum
         text = "shift-invariant (Gaussian, Laplacian, Cauchy, or a KernelDictionary of these)"
         pytree.require(not others, self, "kernels", ", ".join(others), text)

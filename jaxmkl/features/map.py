@@ -7,8 +7,6 @@ import jax
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel
 
-__all__ = ["FeatureMap"]
-
 
 class FeatureMap:
     """Base of all feature maps: frozen pytree dataclasses.

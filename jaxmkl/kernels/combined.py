@@ -9,8 +9,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 
-__all__ = ["KernelDictionary", "WeightedSum"]
-
 
 @pytree.dataclass
 class KernelDictionary(Kernel):
@@ -32,7 +30,6 @@ class KernelDictionary(Kernel):
 
     @property
     def num_kernels(self) -> int:
-        """Number of kernels P."""
         return sum(kernel.num_kernels for kernel in self.kernels)
 
     @property
@@ -47,7 +44,6 @@ class KernelDictionary(Kernel):
 
     @property
     def families(self) -> tuple[Kernel, ...]:
-        """The kernels as parts of one family each."""
         return tuple(family for kernel in self.kernels for family in kernel.families)
 
     @property
@@ -56,11 +52,9 @@ class KernelDictionary(Kernel):
         return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
 
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m)."""
         return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Codes (n, m) of one kernel a column."""
         result = jnp.zeros_like(products.inner)
         start = 0
         for kernel in self.kernels:
@@ -71,7 +65,6 @@ class KernelDictionary(Kernel):
         return result
 
     def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
         return jnp.concatenate([kernel.evaluate(products) for kernel in self.kernels])
 
     def frequency_scale(self, dtype: Any) -> jax.Array:
@@ -114,15 +107,12 @@ class WeightedSum(Kernel):
 
     @property
     def num_kernels(self) -> int:
-        """One."""
         return 1
 
     def codes(self, products: Products) -> jax.Array:
-        """Kernel values (1, n, m)."""
         values = self.kernels.evaluate(products)
         weights = jnp.asarray(self.weights, values.dtype)
         return jnp.sum(weights[:, None, None] * values, axis=0, keepdims=True)
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Kernel values (n, m)."""
         return self.codes(products)[0]

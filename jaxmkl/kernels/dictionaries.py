@@ -6,8 +6,6 @@ from jaxmkl.kernels.combined import KernelDictionary
 from jaxmkl.kernels.dot_product import Polynomial
 from jaxmkl.kernels.stationary import Gaussian
 
-__all__ = ["hong_chae", "lu_hoi", "zhang_liao"]
-
 
 def hong_chae() -> Gaussian:
     """The 17 Gaussians of Hong and Chae: b² = 10^((i - 9)/2), i = 1 ... 17.

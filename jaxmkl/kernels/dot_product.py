@@ -14,8 +14,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.stationary import Stacked, _along_columns, _along_kernels
 
-__all__ = ["DotProduct", "Linear", "Polynomial"]
-
 
 class DotProduct(Stacked):
     """Base of kernels of the inner product: a subclass defines ``profile`` of it, elementwise.
@@ -35,13 +33,11 @@ class DotProduct(Stacked):
     """
 
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m)."""
         u = products.inner[None]
         codes = self._spread(_along_kernels, u.dtype).profile(u)
         return jnp.broadcast_to(codes, (self.num_kernels, *u.shape[1:]))
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Codes (n, m)."""
         u = products.inner
         codes = self._spread(_along_columns(index), u.dtype).profile(u)
         return jnp.broadcast_to(codes, u.shape)
@@ -82,7 +78,6 @@ class Polynomial(DotProduct):
 
     @property
     def num_kernels(self) -> int:
-        """Number of kernels P."""
         return max(np.size(self.degree), int(np.prod(jnp.shape(self.offset))))
 
     def _powers(self, inner: jax.Array) -> list[jax.Array]:
@@ -93,11 +88,9 @@ class Polynomial(DotProduct):
         return [jax.lax.integer_pow(inner + offset[i], q) for i, q in enumerate(degrees)]
 
     def codes(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
         return jnp.stack(self._powers(products.inner))
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Kernel values (n, m)."""
         powers = self._powers(products.inner)
         value = powers[0]
         for i, power in enumerate(powers[1:], start=1):
@@ -110,5 +103,4 @@ class Linear(DotProduct):
     """Linear kernel x·x'."""
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The inner product."""
         return u

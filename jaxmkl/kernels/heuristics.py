@@ -9,8 +9,6 @@ import numpy as np
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import pairwise_products
 
-__all__ = ["kernel_alignment", "median_distance"]
-
 # So many rows of a Gram matrix are made at a time.
 _ROWS_AT_ONCE = 128
 

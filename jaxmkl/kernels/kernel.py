@@ -12,8 +12,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import scaled
 from jaxmkl.kernels.products import Products, of_themselves, pairwise_products
 
-__all__ = ["Kernel", "Multiple", "Product", "Sum"]
-
 
 class Kernel:
     """One kernel, or several kernels stacked; base of all of them.
@@ -110,7 +108,6 @@ class _Combined(Kernel):
 
     @property
     def num_kernels(self) -> int:
-        """P."""
         return max(kernel.num_kernels for kernel in self.kernels)
 
     def _of_each(self, part: Callable[[Kernel], jax.Array], join: Any) -> jax.Array:
@@ -129,7 +126,6 @@ class Sum(_Combined):
     kernels: tuple = pytree.parts(Kernel, "a kernel")
 
     def codes(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
         return self._of_each(lambda kernel: kernel.evaluate(products), jnp.add)
 
 
@@ -147,7 +143,6 @@ class Product(_Combined):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """Where all are."""
         marks = [np.array(kernel.exponential) for kernel in self.kernels]
         joined = reduce(np.logical_and, marks, np.ones(self.num_kernels, bool))
         return tuple(bool(mark) for mark in joined)
@@ -162,7 +157,6 @@ class Product(_Combined):
         return tuple(Product(together) for together in zip(*families, strict=True))
 
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m)."""
         decays = self.exponential
         if all(decays):
             return self._of_each(lambda kernel: kernel.codes(products), jnp.add)
@@ -195,12 +189,10 @@ class Multiple(Kernel):
 
     @property
     def num_kernels(self) -> int:
-        """P."""
         return max(self.kernel.num_kernels, int(np.prod(jnp.shape(self.factor))))
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """As of the kernel."""
         marks = self.kernel.exponential
         return marks * (self.num_kernels // len(marks))
 
@@ -219,6 +211,5 @@ class Multiple(Kernel):
         return jnp.where(marks, codes - jnp.log(factor), factor * codes)
 
     def evaluate(self, products: Products) -> jax.Array:
-        """Kernel values (P, n, m)."""
         values = self.kernel.evaluate(products)
         return self._factor(values.dtype) * values

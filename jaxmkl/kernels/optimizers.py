@@ -14,8 +14,6 @@ import optax
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.spaces import KernelSpace
 
-__all__ = ["InverseTime", "Optax", "Optimizer", "as_optimizer", "moved"]
-
 
 class Optimizer:
     """How a learner moves; base of all, frozen pytree dataclasses."""
@@ -73,7 +71,6 @@ class InverseTime(Optimizer):
     def update(
         self, gradient: Any, state: tuple, coordinates: Any, round: jax.Array
     ) -> tuple[Any, tuple]:
-        """-ρ/t times the gradient."""
 
         def step(g: jax.Array) -> jax.Array:
             return -jnp.asarray(self.rate, g.dtype) / (round + 1).astype(g.dtype) * g
@@ -132,13 +129,11 @@ class Optax(Optimizer):
         return self.method
 
     def init(self, coordinates: Any) -> Any:
-        """The optimiser's state."""
         return self._made(coordinates).init(coordinates)
 
     def update(
         self, gradient: Any, state: Any, coordinates: Any, round: jax.Array
     ) -> tuple[Any, Any]:
-        """What the optimiser does."""
         step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 

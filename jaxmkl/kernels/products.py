@@ -7,8 +7,6 @@ import chex
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Products", "of_themselves", "pairwise_products"]
-
 # So many inputs at a time are subtracted, squared and summed.
 _INPUTS_AT_ONCE = 32
 # Squared distances below this share of the squared norms are not left to the expansion.

@@ -19,8 +19,6 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 
-__all__ = ["Scaled", "bounded", "finite", "nothing", "of_codes", "plain", "unpacked"]
-
 # exp(-u) is zero in double precision above this.
 _VANISHED = 745.13
 # Stands for the exponent of an empty sum; no exponent is larger.

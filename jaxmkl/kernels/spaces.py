@@ -26,9 +26,6 @@ from jaxmkl.kernels.combined import KernelDictionary
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.scaled import Scaled
-from jaxmkl.kernels.stationary import Gaussian
-
-__all__ = ["GaussianWidths", "KernelBox", "KernelSpace"]
 
 
 class KernelSpace:
@@ -107,11 +104,9 @@ class GaussianWidths(KernelSpace):
 
     @property
     def num_starts(self) -> int:
-        """How many starts there are."""
         return int(np.prod(jnp.shape(self.start)))
 
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> jax.Array:
-        """γ or b of a start: () or (D,)."""
         start = jnp.atleast_1d(jnp.asarray(self.start, dtype))[index]
         return self._coordinate(jnp.broadcast_to(start, (num_inputs,) if self.per_input else ()))
 
@@ -120,18 +115,16 @@ class GaussianWidths(KernelSpace):
         return 0.5 / bandwidth**2 if self.coordinate == "precision" else bandwidth
 
     def parameters(self, coordinates: jax.Array) -> jax.Array:
-        """The width, () or (D,)."""
         return (0.5 / coordinates) ** 0.5 if self.coordinate == "precision" else coordinates
 
     def values(self, coordinates: jax.Array, x: jax.Array, rows: jax.Array) -> Scaled:
-        """Values (n,)."""
-        widths = jnp.broadcast_to(self.parameters(coordinates), (1, *x.shape))
-        kernel: Gaussian = pytree.from_fields(Gaussian, {"bandwidth": widths})
-        codes = kernel.codes(Products(None, None, x[None, :], rows))[0, 0]
-        return scaled.of_codes(codes, True)
+        # spread as a last step, or each of n D terms works it out again
+        gamma = coordinates if self.coordinate == "precision" else 0.5 / coordinates**2
+        gamma = jnp.broadcast_to(gamma, x.shape)[None, :]
+        # the product before the sum: of a sum that overflows, no derivative would be finite
+        return scaled.of_codes(jnp.sum(gamma * (rows - x[None, :]) ** 2, axis=1), True)
 
     def clip(self, coordinates: jax.Array) -> jax.Array:
-        """Widths within the bounds."""
         bounds = self.lower, self.upper
         ends = [self._coordinate(jnp.asarray(b, coordinates.dtype)) for b in bounds]
         # the widest has the smallest precision
@@ -185,7 +178,6 @@ class KernelBox(KernelSpace):
 
     @property
     def num_starts(self) -> int:
-        """How many kernels ``start`` stacks."""
         return self.start.num_kernels
 
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
@@ -200,11 +192,9 @@ class KernelBox(KernelSpace):
         return jax.tree.map(chosen, self.start)
 
     def parameters(self, coordinates: Any) -> Any:
-        """The kernel."""
         return jax.tree.map(jnp.exp, coordinates)
 
     def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
-        """Values (n,)."""
         inner = jnp.dot(rows, x, precision=jax.lax.Precision.HIGHEST)
         largest = float(jnp.finfo(x.dtype).max) ** 0.75
         # of an infinite distance, no derivative would be finite
@@ -214,7 +204,6 @@ class KernelBox(KernelSpace):
         return scaled.of_codes(codes, self.start.exponential[0])
 
     def clip(self, coordinates: Any) -> Any:
-        """Parameters within the bounds."""
 
         def within(value: jax.Array, low: Any, high: Any) -> jax.Array:
             ends = (jnp.log(jnp.asarray(end, value.dtype)) for end in (low, high))

@@ -21,8 +21,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 
-__all__ = ["Cauchy", "Gaussian", "Laplacian", "Stacked", "Stationary"]
-
 
 class Stacked(Kernel):
     """Kernels of one family that differ in parameters: numbers, or arrays (P,).
@@ -55,13 +53,11 @@ class Stacked(Kernel):
 
     @property
     def num_kernels(self) -> int:
-        """Number of kernels P."""
         shapes = [jnp.shape(value) for value in self._parameters().values()]
         return max((shape[0] for shape in shapes if shape), default=1)
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """All of them, or none."""
         return (self.profile_is_exponent,) * self.num_kernels
 
     def _spread(self, place: Callable[[jax.Array], jax.Array], dtype: Any) -> Any:
@@ -116,7 +112,6 @@ class Stationary(Stacked):
     _per_input = ("bandwidth",)
 
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m)."""
         weights = self._precision(products)
         if weights.ndim == 2:
             u = products.weighted_distance(weights)
@@ -126,7 +121,6 @@ class Stationary(Stacked):
         return jnp.broadcast_to(codes, (self.num_kernels, *u.shape[1:]))
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Codes (n, m)."""
         weights = self._precision(products)
         weights = jnp.broadcast_to(weights, (self.num_kernels, *weights.shape[1:]))[index]
         if weights.ndim == 2:
@@ -151,7 +145,6 @@ class Stationary(Stacked):
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
-        """None, if the kernel says its spectrum."""
         known = type(self).spectral_scale is not Stationary.spectral_scale
         return () if known else super().without_spectrum
 
@@ -183,11 +176,9 @@ class Gaussian(Stationary):
     smooth = True
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The exponents u / 2."""
         return 0.5 * u
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """All ones: frequencies are Gaussian."""
         return jnp.ones((self.num_kernels, num_features), dtype)
 
 
@@ -204,7 +195,6 @@ class Laplacian(Stationary):
     profile_is_exponent = True
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The exponents sqrt(u)."""
         return jnp.sqrt(u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
@@ -224,7 +214,6 @@ class Cauchy(Stationary):
     smooth = True
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The values 1 / (1 + u)."""
         return 1.0 / (1.0 + u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:

@@ -29,8 +29,6 @@ from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.query import All, Forecast, Query
 
-__all__ = ["Aligned", "AlignedState"]
-
 
 @pytree.dataclass
 class AlignedState(State):
@@ -115,7 +113,6 @@ class Aligned(Algorithm):
     def begin(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> AlignedState:
-        """What the models begin with, and no pairs."""
         nothing = jnp.zeros((self.models.num_models,), dtype)
         return AlignedState(
             **frame,
@@ -142,7 +139,6 @@ class Aligned(Algorithm):
         return alignment, best.astype(norm.dtype)
 
     def forecast(self, state: AlignedState, code: AlignedCode) -> Forecast:
-        """The value of the best aligned kernel's model."""
         f, worked = self.models.predict(state.models, code.models)
         best = self._best(state)[1]
         return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
@@ -170,7 +166,6 @@ class Aligned(Algorithm):
         )
 
     def close(self, state: AlignedState, codes: AlignedCode) -> AlignedState:
-        """Settle what a finished period leaves."""
         kernels, round = self._kernels, state.round
         return state.replace(
             models=self.models.close(state.models, codes.models, round),
@@ -178,15 +173,12 @@ class Aligned(Algorithm):
         )
 
     def capacity(self, state: AlignedState) -> int | None:
-        """The models'."""
         return self.models.capacity(state.models)
 
     def num_supports(self, state: AlignedState) -> jax.Array:
-        """The models'."""
         return self.models.num_supports(state.models)
 
     def enlarged(self, state: AlignedState, capacity: int) -> AlignedState:
-        """As the models are."""
         return state.replace(models=self.models.enlarged(state.models, capacity))
 
     def info(self, state: AlignedState) -> AlignedInfo:

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl.updates import Rule
 
-__all__ = ["Bank", "Lesson"]
-
 
 class Lesson(NamedTuple):
     """What a bank is told of a round.

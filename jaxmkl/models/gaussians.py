@@ -23,8 +23,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["LOSSES", "narrowed", "narrowed_and_moved", "step_of_one", "times"]
-
 LOSSES = ("hinge", "squared_hinge")
 
 

@@ -13,8 +13,6 @@ from jaxmkl.kernels.optimizers import moved
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import All, Query
 
-__all__ = ["MovingInfo", "MovingKernel", "MovingState"]
-
 
 @pytree.dataclass
 class MovingState(State):

@@ -49,8 +49,6 @@ from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one
 from jaxmkl.query import All, Forecast, Query
 
-__all__ = ["MultiTask", "MultiTaskState"]
-
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -173,10 +171,9 @@ class MultiTask(Algorithm):
 
     def _known(self, task: Any) -> Any:
         """Which numbers are a task's."""
-        return (task == task // 1) & (task >= 0) & (task < self._tasks)
+        return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
     def check_inputs(self, X: Any) -> None:
-        """Raise unless column 0 holds a task in every row."""
         if not self.leading_columns:
             return
         if hasattr(X, "indices"):  # sparse rows
@@ -198,7 +195,6 @@ class MultiTask(Algorithm):
     def begin(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> MultiTaskState:
-        """An empty dictionary, means 0, covariances I."""
         least = 1 + self.leading_columns
         text = f"at least {least}, the column of the task and an input"
         pytree.require(num_inputs >= least, self, "num_inputs", num_inputs, text)
@@ -261,13 +257,15 @@ class MultiTask(Algorithm):
         return jnp.asarray(self.noise, dtype), jnp.asarray(self.inertia, dtype)
 
     def _wanted(
-        self, value: jax.Array, variance: jax.Array, y: jax.Array, learns: Any, seen: Any
+        self, forecast: Forecast, y: jax.Array, learns: jax.Array, seen: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """The hinge before the update; whether the covariance shrinks; whether the mean moves."""
+        value = forecast.value
         hinge = jnp.maximum(1.0 - y * value, 0.0)
         moved = y * value <= 0
         if self.update_on == "unsure":
-            unsure = jnp.abs(value) <= variance / (4.0 * self._parameters(value.dtype)[1])
+            inertia = self._parameters(value.dtype)[1]
+            unsure = jnp.abs(value) <= forecast.variance / (4.0 * inertia)  # type: ignore[operator]
             moved = moved | (unsure & (hinge > 0))
         if self.update_on == "margin":
             moved = hinge > 0
@@ -280,8 +278,7 @@ class MultiTask(Algorithm):
     ) -> MultiTaskState:
         """The dictionary takes part in every round; the Gaussians learn if there is a label."""
         worked: Worked = forecast.worked
-        wanted = forecast.value, forecast.variance, round.y, round.learns, round.seen
-        hinge, shrunk, moved = self._wanted(*wanted)
+        hinge, shrunk, moved = self._wanted(forecast, round.y, round.learns, round.seen)
         noise, inertia = self._parameters(hinge.dtype)
         of_each = jax.vmap(narrowed, in_axes=(0, 0, None, None))
         roots, towards, variance = of_each(worked.roots, worked.along, noise, shrunk)
@@ -370,8 +367,8 @@ class MultiTask(Algorithm):
 
         def ask(carry: tuple, example: tuple) -> tuple[Any, jax.Array]:
             """Whether to ask for one label, and the query's state and the count of labels then."""
-            (query, count), (value, variance, noise, usable, known) = carry, example
-            score = self.query.score(query, Forecast.of_one(value, variance=variance))
+            (query, count), (forecast, noise, usable, known) = carry, example
+            score = self.query.score(query, forecast)
             asked = self.query.ask(query, score, noise) & usable
             if most is not None:
                 asked = asked & (count < most)
@@ -379,14 +376,15 @@ class MultiTask(Algorithm):
             return (query, count + asked.astype(jnp.int32)), asked
 
         start = state.query, jnp.zeros((), jnp.int32)
-        of_tasks = value, variance, self._noise(X, keys), usable, known
+        forecasts = jax.vmap(lambda f, v: Forecast.of_one(f, variance=v))(value, variance)
+        of_tasks = forecasts, self._noise(X, keys), usable, known
         (query, _), asked = jax.lax.scan(ask, start, of_tasks)
         loss = jnp.where(usable & known, self.loss_value(value, y), jnp.nan)
         output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
 
         learns = asked & known
         y = jnp.where(learns, y, 0.0)
-        hinge, shrunk, moved = self._wanted(value, variance, y, learns, usable)
+        hinge, shrunk, moved = self._wanted(forecasts, y, learns, usable)
         noise, inertia = self._parameters(y.dtype)
         new_means, new_roots = [], []
         if self._overall:
@@ -432,10 +430,8 @@ class MultiTask(Algorithm):
         return X, self._read(y.astype(dtype)), present.astype(bool)
 
     def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
-        """The hinge, or its square."""
         hinge = jnp.maximum(1.0 - y * prediction, 0.0)
         return hinge**2 if self.loss == "squared_hinge" else hinge
 
     def info(self, state: MultiTaskState) -> MultiTaskInfo:
-        """How full the dictionary is."""
         return MultiTaskInfo(state.dictionary.number, state.dictionary.refused)

@@ -18,8 +18,6 @@ from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.updates import OGD, Rule, SecondOrder, Update
 from jaxmkl.updates.first_order import traits
 
-__all__ = ["FeatureModels"]
-
 
 class FeatureModelsState(NamedTuple):
     """State of :class:`FeatureModels`.
@@ -110,17 +108,14 @@ class FeatureModels(Bank):
 
     @property
     def num_models(self) -> int:
-        """E."""
         return self.kernels.num_kernels * sum(rule.num_rates for rule in self.rules)
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """The rules."""
         return self.rules
 
     @property
     def random(self) -> bool:
-        """Whether one of the rules steps by chance."""
         return any(isinstance(rule, Update) and traits(rule).random for rule in self.rules)
 
     @property
@@ -130,7 +125,6 @@ class FeatureModels(Bank):
         return int(np.gcd.reduce(periods)) if periods and not self.features.sequential else None
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> FeatureModelsState:
-        """Draw what the features draw; parameters zero."""
         P, M = self.kernels.num_kernels, self.features.num_coordinates
 
         def start(rule: Rule) -> Any:
@@ -164,7 +158,6 @@ class FeatureModels(Bank):
         )
 
     def predict(self, state: FeatureModelsState, code: FeatureCode) -> tuple[jax.Array, Worked]:
-        """Values of all models, (E,)."""
         z, codes, offer = code.features, code.rules, None
         if self.features.sequential:
             # a block of one: codes of the rules keep their leading axis
@@ -229,7 +222,6 @@ class FeatureModels(Bank):
     def close(
         self, state: FeatureModelsState, codes: FeatureCode, round: jax.Array
     ) -> FeatureModelsState:
-        """Settle what rules of second order have pending."""
         if self.features.sequential:
             return state
         rules = tuple(

@@ -12,8 +12,6 @@ from jaxmkl.models.supports import DenseSupport, Proposal, Store
 from jaxmkl.updates import Perceptron, Rule, Update
 from jaxmkl.updates.first_order import traits
 
-__all__ = ["SupportModels"]
-
 
 class SupportCode(NamedTuple):
     """One example: its code in the store, and uniform numbers (P,) for it, or None."""
@@ -55,17 +53,14 @@ class SupportModels(Bank):
 
     @property
     def num_models(self) -> int:
-        """P."""
         return self.kernels.num_kernels
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """The one rule."""
         return (self.update,)
 
     @property
     def random(self) -> bool:
-        """Whether the rule steps by chance."""
         return traits(self.update).random
 
     @property
@@ -74,7 +69,6 @@ class SupportModels(Bank):
         return self.store.period
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """No support vectors; the state is the store's."""
         return self.store.init(self.kernels, num_inputs, dtype)
 
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> SupportCode:
@@ -87,7 +81,6 @@ class SupportModels(Bank):
         return SupportCode(code, jax.vmap(uniform)(keys) if self.store.random else None)
 
     def predict(self, state: Any, code: SupportCode) -> tuple[jax.Array, Any]:
-        """Values f (P,); what has overflowed says nothing."""
         f, worked = self.store.values(state, self.kernels, code.store)
         f = jnp.where(jnp.isfinite(f), f, 0.0)
         return f, (f, worked)
@@ -111,20 +104,16 @@ class SupportModels(Bank):
         return self.store.learn(state, self.kernels, code.store, of_store, proposal)
 
     def close(self, state: Any, codes: SupportCode, round: jax.Array) -> Any:
-        """Settle the support vectors of a finished period."""
         decays = traits(self.update).decays
         return self.store.close(state, self.kernels, codes.store, round, decays)
 
     def capacity(self, state: Any) -> int | None:
-        """The store's."""
         return self.store.capacity_of(state)
 
     def num_supports(self, state: Any) -> jax.Array:
-        """Those that fill the store's room."""
         return self.store.used(state)
 
     def enlarged(self, state: Any, capacity: int) -> Any:
-        """As the store does."""
         return self.store.enlarged(state, capacity)
 
     def supports(self, state: Any) -> tuple[jax.Array, jax.Array]:

@@ -23,8 +23,6 @@ from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
-__all__ = ["OwnKernels", "OwnKernelsState"]
-
 
 @pytree.dataclass
 class OwnKernelsState(MovingState):
@@ -77,7 +75,6 @@ class OwnKernels(MovingKernel):
         return jax.tree.map(lambda leaf: leaf[0], values)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
-        """The hypothesis' value."""
         values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, code, state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value())
 

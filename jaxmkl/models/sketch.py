@@ -35,8 +35,6 @@ from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
-__all__ = ["HypothesisSketch", "HypothesisSketchState", "draw_places"]
-
 TIES = ("first", "oldest")
 # Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
 _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}

@@ -13,8 +13,6 @@ from jaxmkl.kernels import Gaussian, Kernel, lu_hoi
 from jaxmkl.models import SupportModels
 from jaxmkl.updates import Update
 
-__all__ = ["ASK_ALL", "SELECT_ALL", "bank_of", "one_kernel", "rate_of", "vote"]
-
 ASK_ALL = query.All()
 SELECT_ALL = select.All()
 

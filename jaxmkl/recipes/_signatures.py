@@ -4,8 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["with_parameters_of"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -35,15 +35,6 @@ from jaxmkl.query import Query
 from jaxmkl.recipes._parts import ASK_ALL, bank_of, vote
 from jaxmkl.updates import OGD, PassiveAggressive, Perceptron, Update
 
-__all__ = [
-    "bogd",
-    "bpas",
-    "forgetron",
-    "omkl_b",
-    "projectron",
-    "rbp",
-]
-
 
 def _budgeted(
     kernels: Kernel | None,

@@ -26,8 +26,6 @@ from jaxmkl.query import Query
 from jaxmkl.recipes._parts import ASK_ALL
 from jaxmkl.updates import OGD, Perceptron
 
-__all__ = ["okl_gd", "oks", "oks_sil", "proj_ka"]
-
 
 def oks_sil(
     space: KernelSpace | None = None,

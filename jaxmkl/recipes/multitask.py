@@ -8,8 +8,6 @@ from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.multitask import MultiTask
 from jaxmkl.query import All, Query, Uncertainty
 
-__all__ = ["multitask"]
-
 
 def multitask(
     num_tasks: int | None = None,

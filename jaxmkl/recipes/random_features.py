@@ -37,8 +37,6 @@ from jaxmkl.recipes._signatures import with_parameters_of
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
-__all__ = ["amkl", "amkl_aks", "expert_mkl", "omkl_aks", "raker"]
-
 
 def raker(
     kernels: Kernel | None = None,

@@ -40,16 +40,6 @@ from jaxmkl.recipes._parts import ASK_ALL, bank_of, one_kernel, rate_of, vote
 from jaxmkl.select import Sampled
 from jaxmkl.updates import OGD, Perceptron, SparsePassiveAggressive
 
-__all__ = [
-    "kernel_ogd",
-    "omkc_dd",
-    "omkc_sd",
-    "omkc_u",
-    "omkl",
-    "perceptron",
-    "spa",
-]
-
 
 def perceptron(
     kernel: Kernel | None = None,

@@ -27,10 +27,14 @@ __all__ = [
 ]
 
 
+def is_tracer(*trees: Any) -> bool:
+    """Whether some leaf is a tracer, whose values are not known."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+
+
 def is_traced(*trees: Any) -> bool:
     """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
-    leaves = [jnp.zeros(()), *jax.tree.leaves(trees)]
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+    return is_tracer(jnp.zeros(()), *trees)
 
 
 def check_arguments(driver: str, learner: Any, state: Any) -> None:
@@ -57,7 +61,7 @@ def check_examples(
 
     They keep their dtypes; labels of classes that can be seen come back as -1 and +1.
     """
-    X, y = as_inputs(X), y if isinstance(y, jax.core.Tracer) else np.asarray(y)
+    X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
     if X.shape[1] != num_inputs:
@@ -80,9 +84,11 @@ def check_examples(
         kinds = (jnp.floating, jnp.integer, jnp.bool_)
         if not any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
             raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
-        if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(array)):
+        if not is_tracer(array):
             _check_values(name, array, input_bound(dtype))
-    if classify and not isinstance(y, jax.core.Tracer):
+    if not is_tracer(X):
+        learner.check_inputs(np.asarray(X) if isinstance(X, jax.Array) else X)
+    if classify and not is_tracer(y):
         y = labels(y)[0]
     return X, y
 
@@ -129,7 +135,7 @@ def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, t
 def count_nonfinite(state: Any) -> int:
     """Updates so far that were not finite, in all runs together; 0 where that is not known."""
     count: Any = getattr(state, "nonfinite", None)
-    seen = isinstance(count, jax.Array) and not isinstance(count, jax.core.Tracer)
+    seen = isinstance(count, jax.Array) and not is_tracer(count)
     return int(np.asarray(count).sum()) if seen and count.is_fully_addressable else 0
 
 
@@ -137,8 +143,8 @@ def warn_of_divergence(driver: str, number: int) -> None:
     """Warn, in the name of a driver, if so many updates were not finite."""
     if number > 0:
         text = (
-            f"{driver}: {number} update(s) met a model whose value was infinite or NaN: the "
-            "learner diverges; take a smaller step size, or bring inputs and targets to the "
+            f"{driver}: {number} update(s) met a value or a loss that was infinite or NaN: "
+            "the learner diverges; take a smaller step size, or bring inputs and targets to the "
             "order of 1 (jaxmkl.scaled)"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -4,6 +4,7 @@ A driver adds nothing to ``jax.lax.scan(learner.step, state, (X, y))`` but speed
 of the data, and the choice of what to keep of each round.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -291,7 +292,8 @@ def run(
         argument, what was given and what is wanted.
 
     Warns:
-      RuntimeWarning: when a model's value was infinite or NaN, as where a step size is too large.
+      RuntimeWarning: when a model's value or the loss was infinite or NaN, as where a step size is
+        too large.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (500, 3))
@@ -368,11 +370,14 @@ def run_many(
     dtype = jax.dtypes.canonicalize_dtype(jnp.float64 if double else jnp.float32)
     X, y = check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
     size = _block_size(learner, block_size)
-    if not is_traced(learner, keys, X, y):
-        X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
-        keys, X, y = jax.tree.map(_automatic, (keys, X, y))
-    X, y = X.astype(dtype), y.astype(dtype)
-    runs = _run_many(learner, keys, X, y, permute=permute, block_size=size, record=record)
+    play = partial(_run_many, permute=permute, block_size=size, record=record)
+    if is_traced(learner, keys, X, y):
+        return play(learner, keys, X.astype(dtype), y.astype(dtype))
+    X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
+    keys, X, y = jax.tree.map(_automatic, (keys, X, y))
+    mesh = getattr(keys.sharding, "mesh", None)
+    with contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh):
+        runs = play(learner, keys, X, y)
     warn_of_divergence("run_many", count_nonfinite(runs[0]))
     return runs
 

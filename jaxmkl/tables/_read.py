@@ -8,8 +8,6 @@ from jaxmkl.tables._libsvm import looks_like_libsvm, read_libsvm
 from jaxmkl.tables._npz import read_npz
 from jaxmkl.tables._table import Dataset
 
-__all__ = ["read"]
-
 TASKS = ("regression", "classification", "multiclass")
 
 

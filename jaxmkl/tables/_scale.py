@@ -6,8 +6,6 @@ import numpy as np
 
 from jaxmkl.tables._table import as_float
 
-__all__ = ["scale"]
-
 
 def scale(X: Any, how: str) -> np.ndarray:
     r"""Scale a whole data set before a run (the scaled copies of the papers are made this way).

@@ -7,8 +7,6 @@ import numpy as np
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._table import shown
 
-__all__ = ["with_tasks"]
-
 
 def with_tasks(task: Any, X: Any) -> Any:
     """The inputs with the task of each example as column 0, for :func:`jaxmkl.multitask`.

@@ -99,6 +99,10 @@ def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> Any:
     return learner.enlarged(learner.init(key, num_inputs, jnp.float64), 128)
 
 
+def _step_of_one(learner: Any, state: Any, x: jax.Array) -> tuple[Any, Any]:
+    return learner.step(state, (x, 1))
+
+
 @jax.jit
 def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> _Round:
     stepped, output = learner.step(state, (x, y))
@@ -186,8 +190,7 @@ class _LearnerCheck:
             before = types(state)
             x = jax.ShapeDtypeStruct((num_inputs,), dtype)
             # a label is a whole number here: it must not show in the state
-            play: Any = learner.step
-            after, output = jax.eval_shape(lambda s, x: play(s, (x, 1)), state, x)
+            after, output = jax.eval_shape(_step_of_one, learner, state, x)
             kept = types(after)
             self.require(list(kept) == list(before), "step must keep the state's tree")
             for name, kind in before.items():
@@ -251,6 +254,10 @@ class _LearnerCheck:
         if self.learner.task == "classification":
             _, outputs = self.scan(start, X, np.where(y > 0, 1.0, 0.0))
             self.equal(outputs, played.outputs, "labels 0 and 1 must mean -1 and +1")
+            negative = int(np.argmin(y))
+            x = X[negative]
+            one, other = (_play(self.learner, start, x, label).updated for label in (0.0, -1.0))
+            self.equal(one, other, "labels 0 and 1 must mean -1 and +1 to update")
         return played
 
     def is_not_poisoned(self, played: _Played) -> None:

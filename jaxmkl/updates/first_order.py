@@ -32,17 +32,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.losses import LOSSES
 from jaxmkl.updates.rule import Rule
 
-__all__ = [
-    "OGD",
-    "NormalizedOGD",
-    "PassiveAggressive",
-    "Perceptron",
-    "SparsePassiveAggressive",
-    "Step",
-    "Update",
-    "traits",
-]
-
 
 class Step(NamedTuple):
     """What a rule of first order would do, for models (R, P).
@@ -104,7 +93,6 @@ class Perceptron(Update):
     """
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """A mistake is y f <= 0."""
         return Step(jnp.where(y * f <= 0, y, jnp.zeros_like(f)))
 
 
@@ -125,7 +113,6 @@ class PassiveAggressive(Update):
     normalized_step: bool = pytree.flag(True)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """τ = min(C, l / k)."""
         loss = LOSSES["hinge"].value(f, y)
         most = jnp.asarray(self.aggressiveness, f.dtype)
         return Step(y * jnp.minimum(most, _passive(loss, norm, self.normalized_step)))
@@ -202,11 +189,9 @@ class OGD(Update):
 
     @property
     def num_rates(self) -> int:
-        """Number of step sizes R."""
         return int(jnp.size(self.step_sizes))
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """One gradient step at each rate."""
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
         return Step(-eta * LOSSES[self.loss].slope(f, y), decay)
@@ -239,7 +224,6 @@ class NormalizedOGD(Update):
     loss: str = pytree.choice(*LOSSES, default="squared")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """A gradient step, by the norm."""
         eta = jnp.asarray(self.step_size, f.dtype)
         scale = jnp.asarray(self.epsilon, f.dtype) + norm
         return Step(-eta / scale * LOSSES[self.loss].slope(f, y))

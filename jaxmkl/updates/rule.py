@@ -1,7 +1,5 @@
 """What rules of first and of second order have in common."""
 
-__all__ = ["Rule"]
-
 
 class Rule:
     """Base of all update rules, frozen pytree dataclasses.

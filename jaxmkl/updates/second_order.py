@@ -17,8 +17,6 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl.updates.rule import Rule
 
-__all__ = ["RLS", "SecondOrder"]
-
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -146,11 +144,9 @@ class RLS(SecondOrder):
 
     @property
     def num_rates(self) -> int:
-        """Number of forgetting factors R."""
         return int(jnp.size(self.forgetting))
 
     def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> RLSState:
-        """Parameters of zero, S = I/λ."""
         R, P, M, b = self.num_rates, num_kernels, num_coordinates, self.period
         return RLSState(
             weights=jnp.zeros((R, P, M), dtype),
@@ -202,7 +198,6 @@ class RLS(SecondOrder):
         errors: jax.Array,
         learns: jax.Array,
     ) -> RLSState:
-        """The recursion, on the triangular factor alone."""
         dtype, h_z = errors.dtype, worked
         # z'S_t z. Rounding must not turn a direction that is used up negative.
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))

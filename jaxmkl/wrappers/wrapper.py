@@ -133,3 +133,7 @@ class Wrapper(Learner):
     def info(self, state: Any) -> Any:
         """Diagnostics of the learner inside."""
         return self.learner.info(state.inner)
+
+    def check_inputs(self, X: Any) -> None:
+        """As the learner inside."""
+        self.learner.check_inputs(X)

@@ -10,99 +10,41 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import assert_equal
 
 import jaxmkl
+from contract import crossings
+from jaxmkl import kernels, query, wrappers
+from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 37, 3
 
-
-def kernels():
-    return jaxmkl.Gaussian((0.5, 2.0))
+# --- learners by name: each of the registry (small where its defaults are large) and variants ----
 
 
-def small(name, **arguments):
-    return jaxmkl.LEARNERS[name](kernels=kernels(), num_features=4, **arguments)
+def on_features(name, **arguments):
+    return jaxmkl.LEARNERS[name](jaxmkl.Gaussian((0.5, 2.0)), num_features=4, **arguments)
 
 
-def orthogonal_hinge():
-    return small("raker", orthogonal=True, feature_scale="mean", loss="hinge")
+def with_supports(name, **arguments):
+    mixed = jaxmkl.KernelDictionary((jaxmkl.Gaussian((0.5, 2.0)), jaxmkl.Polynomial(2)))
+    return jaxmkl.LEARNERS[name](mixed, **arguments)
 
 
-def choosy_experts():
-    selection, labelling = jaxmkl.AdaptiveKernelSelection(0.5), jaxmkl.Confidence(0.01, 2)
-    return small("expert_mkl", task="classification", selection=selection, labelling=labelling)
-
-
-def scaled_by_ranks():
-    return jaxmkl.scaled(small("amkl_aks", tolerance=0.01), jaxmkl.RunningRanks())
+def moving(name, coordinate="precision", **arguments):
+    space = kernels.GaussianWidths(0.1, 4.0, (0.7, 2.0), coordinate=coordinate)
+    return jaxmkl.LEARNERS[name](space, **arguments)
 
 
 def budgeted_and_scaled():
-    inner = small("expert_mkl", step_sizes=(0.2,), forgetting=(0.999,))
-    return jaxmkl.label_budget(jaxmkl.scaled(inner, jaxmkl.RunningMoments()), 12)
-
-
-# Learners by name: each of the registry (small where its defaults are large) and variants.
-FEATURE_LEARNERS = {
-    "raker": lambda: small("raker"),
-    "omkl_aks": lambda: small("omkl_aks"),
-    "amkl": lambda: small("amkl", tolerance=0.01),
-    "amkl_aks": lambda: small("amkl_aks", tolerance=0.01, max_skips=2),
-    "expert_mkl": lambda: small("expert_mkl"),
-    "raker: orthogonal, mean, hinge": orthogonal_hinge,
-    "amkl_aks: logistic": lambda: small("amkl_aks", loss="logistic", tolerance=0.05),
-    "expert_mkl: classes, selecting, active": choosy_experts,
-    "label_budget of amkl": lambda: jaxmkl.label_budget(small("amkl", tolerance=0.01), 10),
-    "scaled by ranks": scaled_by_ranks,
-    "label_budget of scaled by moments": budgeted_and_scaled,
-}
-
-
-def small_support(name, **arguments):
-    kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian((0.5, 2.0)), jaxmkl.Polynomial(2)))
-    return jaxmkl.LEARNERS[name](kernels, **arguments)
-
-
-def sampled_and_budgeted():
-    """A crossing that no paper has, with a budget below the number of supports."""
-    return jaxmkl.SupportMKL(
-        jaxmkl.KernelDictionary((jaxmkl.Laplacian(1.0), jaxmkl.Cauchy((0.5, 2.0)))),
-        jaxmkl.SparsePassiveAggressive(0.5, 1.0, 1.5),
-        jaxmkl.BudgetSupport(4, jaxmkl.RemoveOldest()),
-        jaxmkl.Hedge(0.1),
-        jaxmkl.LearnSampled(0.2),
-    )
+    inner = on_features("expert_mkl", step_sizes=(0.2,), forgetting=(0.999,))
+    return jaxmkl.label_budget(jaxmkl.scaled(inner, wrappers.RunningMoments()), 12)
 
 
 def scaled_and_growing():
-    inner = small_support("omkl", step_size=0.3, regularization=0.1)
-    return jaxmkl.label_budget(jaxmkl.scaled(inner, jaxmkl.RunningMoments()), 30)
-
-
-# Budgets are below the number of mistakes, so that some support vectors have to go.
-SUPPORT_LEARNERS = {
-    "omkc_u": lambda: small_support("omkc_u"),
-    "omkc_dd": lambda: small_support("omkc_dd", discount=0.9),
-    "omkc_sd": lambda: small_support("omkc_sd", discount=0.9, smoothing=0.3),
-    "spa": lambda: small_support("spa", beta=1.5),
-    "rbp": lambda: small_support("rbp", budget=5),
-    "forgetron": lambda: small_support("forgetron", budget=5),
-    "bogd": lambda: small_support("bogd", budget=9),
-    "bpas": lambda: small_support("bpas", budget=6),
-    "projectron": lambda: small_support("projectron", budget=6, threshold=0.1),
-    "omkl": lambda: small_support("omkl", step_size=0.05),
-    "omkl_b": lambda: small_support("omkl_b", step_size=0.05, budget=7),
-    "perceptron": jaxmkl.perceptron,
-    "kernel_ogd": jaxmkl.kernel_ogd,
-    "sampled, budgeted": sampled_and_budgeted,
-    "label_budget of scaled omkl": scaled_and_growing,
-}
-
-
-def small_sketch(name, coordinate="precision", **arguments):
-    space = jaxmkl.GaussianWidths(0.1, 4.0, (0.7, 2.0), coordinate=coordinate)
-    return jaxmkl.LEARNERS[name](space, **arguments)
+    inner = with_supports("omkl", step_size=0.3, regularization=0.1)
+    return jaxmkl.label_budget(jaxmkl.scaled(inner, wrappers.RunningMoments()), 30)
 
 
 def sketch_of_a_sum():
@@ -110,35 +52,80 @@ def sketch_of_a_sum():
 
     def kernel(scale):
         gaussians = jaxmkl.Gaussian((0.5 * scale, 2.0 * scale))
-        return jaxmkl.WeightedSum(gaussians, (0.3 * scale, 0.7 * scale))
+        return kernels.WeightedSum(gaussians, (0.3 * scale, 0.7 * scale))
 
-    space = jaxmkl.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
-    return jaxmkl.oks_sil(
-        space, budget=6, loss="squared", optimizer=jaxmkl.Optax("adabelief", 0.1)
+    space = kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
+    optimizer = kernels.Optax("adabelief", 0.1)
+    return jaxmkl.oks_sil(space, budget=6, loss="squared", optimizer=optimizer)
+
+
+def many_tasks():
+    return jaxmkl.multitask(
+        2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried", size=12
     )
 
 
-SELECTION_LEARNERS = {
-    "oks_sil": lambda: small_sketch("oks_sil", budget=8, num_sampled=2),
-    "oks_sil: a weighted sum, adabelief": sketch_of_a_sum,
-    "okl_gd": lambda: small_sketch("okl_gd", coordinate="bandwidth", budget=9),
-    "oks": lambda: small_support("oks", num_rounds=NUM_EXAMPLES),
-    "proj_ka": lambda: small_support("proj_ka", budget=6, num_aligned=20),
+# Budgets are below the number of mistakes, so that some support vectors have to go.
+KNOWN = {
+    "raker": lambda: on_features("raker"),
+    "omkl_aks": lambda: on_features("omkl_aks"),
+    "amkl": lambda: on_features("amkl", tolerance=0.01),
+    "amkl_aks": lambda: on_features("amkl_aks", tolerance=0.01, max_skips=2),
+    "expert_mkl": lambda: on_features("expert_mkl"),
+    "omkc_u": lambda: with_supports("omkc_u"),
+    "omkc_dd": lambda: with_supports("omkc_dd", discount=0.9),
+    "omkc_sd": lambda: with_supports("omkc_sd", discount=0.9, smoothing=0.3),
+    "spa": lambda: with_supports("spa", beta=1.5),
+    "rbp": lambda: with_supports("rbp", budget=5),
+    "forgetron": lambda: with_supports("forgetron", budget=5),
+    "bogd": lambda: with_supports("bogd", budget=9),
+    "bpas": lambda: with_supports("bpas", budget=6),
+    "projectron": lambda: with_supports("projectron", budget=6, threshold=0.1),
+    "omkl": lambda: with_supports("omkl", step_size=0.05),
+    "omkl_b": lambda: with_supports("omkl_b", step_size=0.05, budget=7),
+    "perceptron": jaxmkl.perceptron,
+    "kernel_ogd": jaxmkl.kernel_ogd,
+    "oks_sil": lambda: moving("oks_sil", budget=8, num_sampled=2),
+    "okl_gd": lambda: moving("okl_gd", coordinate="bandwidth", budget=9),
+    "oks": lambda: with_supports("oks", num_rounds=NUM_EXAMPLES),
+    "proj_ka": lambda: with_supports("proj_ka", budget=6, num_aligned=20),
+    "multitask": many_tasks,
 }
-MULTITASK_LEARNERS = {
-    "multitask": lambda: jaxmkl.multitask(
-        2, h=0.5, loss="squared_hinge", growth="restart", covariance="queried", size=12
+VARIANTS = {
+    "raker: orthogonal, mean, hinge": lambda: on_features(
+        "raker", orthogonal=True, feature_scale="mean", loss="hinge"
     ),
+    "amkl_aks: logistic": lambda: on_features("amkl_aks", loss="logistic", tolerance=0.05),
+    "expert_mkl: classes, selecting, active": lambda: on_features(
+        "expert_mkl",
+        task="classification",
+        select=jaxmkl.select.AdaptiveKernelSelection(0.5),
+        query=query.Disagreement(0.01, 2),
+    ),
+    "label_budget of amkl": lambda: jaxmkl.label_budget(on_features("amkl", tolerance=0.01), 10),
+    "scaled by ranks": lambda: jaxmkl.scaled(
+        on_features("amkl_aks", tolerance=0.01), wrappers.RunningRanks()
+    ),
+    "label_budget of scaled by moments": budgeted_and_scaled,
+    "label_budget of scaled omkl": scaled_and_growing,
+    "active spa": lambda: with_supports("spa", beta=1.5, query=query.Margin(0.3)),
+    "oks_sil: a weighted sum, adabelief": sketch_of_a_sum,
 }
-KNOWN = FEATURE_LEARNERS | SUPPORT_LEARNERS | SELECTION_LEARNERS | MULTITASK_LEARNERS
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in KNOWN}
-LEARNERS = KNOWN | OTHERS
+LEARNERS = KNOWN | VARIANTS | OTHERS
 
 # Their prediction is a vote without weights, or of one kernel: no derivative tells anything.
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-@pytest.fixture(scope="module", params=LEARNERS)
+# One of each kind; the others take minutes and are played with the long tests.
+QUICK = {"amkl_aks", "expert_mkl", "spa", "bpas", "oks_sil", "multitask"}
+PLAYED = [
+    pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS
+]
+
+
+@pytest.fixture(scope="module", params=PLAYED)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
     yield request.param
@@ -150,86 +137,29 @@ def learner_of(name):
     return LEARNERS[name]()
 
 
-def everything(output):
-    """Record the diagnostics too; one function, as each other one would be compiled again."""
-    return output
-
-
-def with_tasks(learner, X):
-    """X (T, D); in column 0 the tasks in turn, where a learner has tasks."""
-    K = getattr(learner, "num_tasks", None)
-    return X if K is None else jaxmkl.data.with_tasks(np.arange(len(X)) % K, X[:, 1:])
-
-
-def stream(learner, dtype=np.float32):
-    """X (T, D) and y (T,), of both signs for classifiers."""
+def stream(learner):
+    """X (T, D) and y (T,) in single precision; y of both signs for classifiers."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS))
     y = np.sin(X @ [1.5, -0.7, 0.4]) + 0.1 * rng.normal(size=NUM_EXAMPLES)
     if learner.task == "classification":
         y = np.where(y > 0.1, 1.0, -1.0)
-    return with_tasks(learner, X).astype(dtype), y.astype(dtype)
+    K = getattr(learner, "num_tasks", None)
+    if K is not None:
+        X = jaxmkl.data.with_tasks(np.arange(NUM_EXAMPLES) % K, X[:, 1:])
+    return X.astype(np.float32), y.astype(np.float32)
 
 
-def begin(name, dtype=np.float32, seed=0):
-    return learner_of(name).init(jax.random.key(seed), NUM_INPUTS, dtype=dtype)
+def begin(learner):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype=np.float32)
 
 
-@jax.jit
-def scan(learner, state, X, y):
-    return jax.lax.scan(learner.step, state, (X, y))
+def everything(output):
+    """Record the diagnostics too; one function, as each other one would be compiled again."""
+    return output
 
 
-@functools.cache
-def scanned(name, dtype=np.float32):
-    """The run that others are compared with: a plain scan of ``step``."""
-    learner = learner_of(name)
-    with jax.enable_x64(dtype == np.float64):
-        X, y = stream(learner, dtype)
-        return scan(learner, begin(name, dtype), X, y)
-
-
-@jax.jit
-def values_at(learner, state, points):
-    return jax.vmap(learner.predict, in_axes=(None, 0))(state, points)
-
-
-def later_values(learner, state, dtype=np.float32):
-    """What a state predicts: states may hold the same knowledge in different forms."""
-    points = np.random.default_rng(1).normal(size=(5, NUM_INPUTS))
-    return values_at(learner, state, with_tasks(learner, points).astype(dtype))
-
-
-def is_key(leaf):
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def plain(tree):
-    return jax.tree.map(lambda v: np.asarray(jax.random.key_data(v) if is_key(v) else v), tree)
-
-
-def assert_equal(one, other):
-    """Bit for bit."""
-    left, right = jax.tree.leaves_with_path(plain(one)), jax.tree.leaves(plain(other))
-    assert len(left) == len(right) > 0
-    for (path, a), b in zip(left, right, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b, err_msg=jax.tree_util.keystr(path))
-
-
-def assert_close(one, other, tolerance=2e-5):
-    """To rounding; what is not a floating point number must be equal."""
-    left, right = jax.tree.leaves_with_path(plain(one)), jax.tree.leaves(plain(other))
-    assert len(left) == len(right) > 0
-    for (path, a), b in zip(left, right, strict=True):
-        where = jax.tree_util.keystr(path)
-        if np.issubdtype(a.dtype, np.floating):
-            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=where)
-        else:
-            np.testing.assert_array_equal(a, b, err_msg=where)
-
-
-# --- the protocol --------------------------------------------------------------------------------
+# --- the registry --------------------------------------------------------------------------------
 
 
 def test_registry_is_covered():
@@ -240,23 +170,6 @@ def test_registry_is_covered():
     for name, factory in jaxmkl.LEARNERS.items():
         assert factory is getattr(jaxmkl, name)
         assert factory.__name__ == name
-
-
-def test_methods_have_the_protocols_arguments(name):
-    learner = learner_of(name)
-    wanted = {
-        "init": ["key", "num_inputs"],
-        "predict": ["state", "x"],
-        "update": ["state", "x", "y"],
-        "skip": ["state", "x"],
-        "step": ["state", "example"],
-    }
-    for method, names in wanted.items():
-        parameters = inspect.signature(getattr(learner, method)).parameters
-        assert list(parameters)[: len(names)] == names
-        for extra in list(parameters.values())[len(names) :]:
-            assert extra.default is not inspect.Parameter.empty
-    assert learner.task in ("regression", "classification")
 
 
 @pytest.mark.parametrize("factory", jaxmkl.LEARNERS.values(), ids=jaxmkl.LEARNERS)
@@ -270,243 +183,58 @@ def test_factories_are_documented(factory):
         assert re.search(rf"\b{parameter}\b", text), parameter
 
 
-def types(tree):
-    """Shape, dtype, and whether the type is weak, of each leaf."""
-    leaves = jax.tree.map(lambda leaf: getattr(leaf, "aval", leaf), tree)
-    return [
-        (jax.tree_util.keystr(path), a.shape, a.dtype, getattr(a, "weak_type", False))
-        for path, a in jax.tree.leaves_with_path(leaves)
-    ]
+def public_things():
+    """All public classes and functions of the top and of the namespaces, by name."""
+    namespaces = [jaxmkl] + [value for value in vars(jaxmkl).values() if inspect.ismodule(value)]
+    for space in namespaces:
+        for name, value in vars(space).items():
+            ours = getattr(value, "__module__", "").startswith("jaxmkl")
+            if ours and not name.startswith("_") and (inspect.isclass(value) or callable(value)):
+                yield f"{space.__name__}.{name}", value
 
 
-@pytest.mark.parametrize(("dtype", "x64"), [("float32", 0), ("float32", 1), ("float64", 1)])
-def test_state_keeps_its_types(name, dtype, x64):
-    with jax.enable_x64(bool(x64)):
-        learner = learner_of(name)
-        state = begin(name, dtype)
-        x, y = np.zeros(NUM_INPUTS, dtype), np.ones((), dtype)
-        after, output = jax.eval_shape(learner.step, state, (x, y))
-        assert types(after) == types(state)
-        assert not any(weak for *_, weak in types(state))
-        for leaf in jax.tree.leaves((state, output)):
-            if jnp.issubdtype(leaf.dtype, jnp.floating):
-                assert leaf.dtype == dtype
-            else:
-                assert leaf.dtype in (jnp.int32, jnp.uint32, jnp.bool_) or is_key(leaf)
-        for label in (1, 1.0, True, np.int64(1), np.float64(1)):
-            again, _ = jax.eval_shape(learner.step, state, (x, label))
-            assert types(again) == types(state)
+@pytest.mark.parametrize(("name", "value"), dict(public_things()).items())
+def test_what_is_public_is_documented(name, value):
+    """Methods may have the documentation of the base that declares them."""
+    assert inspect.getdoc(value), name
+    if inspect.isclass(value):
+        for method, function in inspect.getmembers(value, inspect.isfunction):
+            if not method.startswith("_"):
+                assert inspect.getdoc(getattr(value, method)), f"{name}.{method}"
+                assert function.__module__.startswith("jaxmkl") or issubclass(value, tuple)
 
 
-def test_outputs_are_of_their_type(name):
-    learner = learner_of(name)
-    state, outputs = scanned(name)
-    X, _ = stream(learner)
-    for field in ("prediction", "loss", "queried"):
-        assert getattr(outputs, field).shape == (NUM_EXAMPLES,)
-    assert outputs._fields[:4] == ("prediction", "loss", "queried", "info")
-    assert outputs.queried.dtype == bool
-    for leaf in jax.tree.leaves((state, outputs)):
-        if not is_key(leaf):
-            assert np.isfinite(np.asarray(leaf)).all() or np.isinf(np.asarray(leaf)).any()
-    assert np.isfinite(outputs.prediction).all()
-    assert np.isfinite(outputs.loss).all()
-    assert int(state.round) == NUM_EXAMPLES
-    assert jax.tree.leaves(outputs.info), "diagnostics"
-    assert X.dtype == outputs.prediction.dtype
+# --- every learner -------------------------------------------------------------------------------
 
 
-def test_step_is_predict_then_update_or_skip(name):
-    """And neither what it says nor what it shows before depends on the label."""
-    learner = learner_of(name)
-
-    @jax.jit
-    def trajectory(learner, state, X, y):
-        def body(state, example):
-            return learner.step(state, example)[0], state
-
-        return jax.lax.scan(body, state, (X, y))[1]
-
-    @jax.jit
-    def steps(learner, states, X, y):
-        return jax.vmap(lambda *round: learner.step(round[0], round[1:]))(states, X, y)
-
-    @jax.jit
-    def apart(learner, states, X, y):
-        of_round = learner.predict, learner.update, learner.skip
-        axes = (0, 0), (0, 0, 0), (0, 0)
-        predict, update, skip = (
-            jax.vmap(f, in_axes=a) for f, a in zip(of_round, axes, strict=True)
-        )
-        return predict(states, X), update(states, X, y), skip(states, X)
-
-    with jax.enable_x64(True):
-        X, y = stream(learner, np.float64)
-        states = trajectory(learner, begin(name, np.float64), X, y)
-        after, output = steps(learner, states, X, y)
-        others = [steps(learner, states, X, other)[1] for other in (-y, np.nan * y)]
-        prediction, updated, skipped = apart(learner, states, X, y)
-    np.testing.assert_allclose(prediction.value, output.prediction, rtol=1e-10, atol=1e-10)
-    np.testing.assert_array_equal(prediction.query, output.queried)
-    for other in others:
-        assert_equal(other._replace(loss=output.loss), output)
-    assert not np.isnan(output.loss).any()
-    assert np.isnan(others[1].loss).all()
-
-    asked = np.asarray(output.queried)
-
-    def either(a, b):
-        return np.where(asked.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
-
-    expected = jax.tree.map(either, plain(updated), plain(skipped))
-    assert_close(after, expected, 1e-10)
-    np.testing.assert_array_equal(after.round, np.arange(1, NUM_EXAMPLES + 1))
-
-
-# --- blocks, chunks, seeds -----------------------------------------------------------------------
-
-
-def run(name, state, X, y, block_size=16):
-    return jaxmkl.run(learner_of(name), state, X, y, block_size=block_size, record=everything)
-
-
-@functools.cache
-def whole_run(name):
-    """The uninterrupted run in blocks of 16."""
-    return run(name, begin(name), *stream(learner_of(name)))
-
-
-@pytest.mark.parametrize("block_size", [7, 16])
-def test_run_is_the_scan_of_step(name, block_size):
-    """37 examples: block sizes above 1 leave a tail of padding."""
-    learner = learner_of(name)
-    expected_state, expected = scanned(name)
-    if block_size == 16:
-        state, outputs = whole_run(name)
-    else:
-        state, outputs = run(name, begin(name), *stream(learner), block_size)
-    assert_close(outputs, expected)
-    assert_close(later_values(learner, state), later_values(learner, expected_state))
-    assert int(state.round) == NUM_EXAMPLES
-
-
-def test_defaults_keep_little_and_change_nothing(name):
-    """No diagnostics, the same run again for the same key, the caller's arrays as they were."""
+def test_keeps_the_contract(name):
     learner = learner_of(name)
     X, y = stream(learner)
-    X_before, y_before = X.copy(), y.copy()
-    state = begin(name)
-    copy = plain(state)
-    _, outputs = jaxmkl.run(learner, state, X, y)
-    assert outputs.info is None
-    assert_close(outputs, whole_run(name)[1]._replace(info=None))
-    _, again = jaxmkl.run(learner, state, jnp.asarray(X), jnp.asarray(y))
-    assert_equal(again, outputs)
-    np.testing.assert_array_equal(X, X_before)
-    np.testing.assert_array_equal(y, y_before)
-    assert_equal(state, copy)
-    if name in FEATURE_LEARNERS:
-        _, other = jaxmkl.run(learner, begin(name, seed=1), X, y)
-        assert not np.allclose(other.prediction[5:], outputs.prediction[5:])
+    check_learner(learner, examples=(X.astype(np.float64), y.astype(np.float64)))
 
 
-def test_single_precision_stays_single_where_double_is_on(name):
-    learner = learner_of(name)
-    with jax.enable_x64(True):
-        state = begin(name, "float32")
-        given = stream(learner, np.float64)
-        after, outputs = jax.eval_shape(lambda *a: run(name, *a), state, *given)
-        assert types(after) == types(state)
-        for leaf in jax.tree.leaves(outputs):
-            assert leaf.dtype not in (jnp.float64, jnp.int64)
-
-
-def test_padding_leaves_no_trace(name):
-    state, _ = scanned(name)
-    learner = learner_of(name)
-
-    @jax.jit
-    def absent(learner, state, X, y):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
-        return learner.advance(state, code, y[0], present=False)
-
-    after, output = absent(learner, state, *stream(learner))
-    assert_equal(after, state)
-    assert not bool(output.queried)
-
-
-CUTS = (13, 24)  # none at the end of a block; with both, pieces of two lengths only
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_resuming_from_a_file_goes_on_bit_for_bit(name, cut, tmp_path):
+def test_single_precision_is_kept_and_chunks_are_the_whole(name):
+    """Cut anywhere, a stream goes on bit for bit; the caller's arrays stay as they were."""
     learner = learner_of(name)
     X, y = stream(learner)
-    end, whole = whole_run(name)
-    state, first = run(name, begin(name), X[:cut], y[:cut])
-    path = tmp_path / "checkpoint.npz"
-    jaxmkl.save(path, learner, state)
-    loaded, resumed = jaxmkl.load(path)
-    assert repr(loaded) == repr(learner)
-    assert jax.tree.structure(loaded) == jax.tree.structure(learner)
-    assert_equal(resumed, state)
-    assert types(resumed) == types(state)
-    again, second = jaxmkl.run(loaded, resumed, X[cut:], y[cut:], block_size=16, record=everything)
-    assert_equal(jax.tree.map(joined, first, second), whole)
-    assert_equal(again, end)
-
-
-def joined(*parts):
-    return np.concatenate(parts)
-
-
-def test_chunks_are_the_whole(name):
-    """Cut anywhere, a stream goes on bit for bit."""
-    learner = learner_of(name)
-    X, y = stream(learner)
-    end, whole = whole_run(name)
+    before = X.copy(), y.copy()
+    state, whole = jaxmkl.run(learner, begin(learner), X, y, block_size=16, record=everything)
+    for leaf in jax.tree.leaves((state, whole)):
+        assert leaf.dtype not in (jnp.float64, jnp.int64)
+    assert whole.prediction.dtype == np.float32
+    assert np.isfinite(whole.prediction).all()
+    assert np.isfinite(whole.loss).all()
+    assert jax.tree.leaves(whole.info), "diagnostics"
     # pieces of 20, 5, 0, 1, 11: all but the first are padded
     chunks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise([0, 20, 25, 25, 26, NUM_EXAMPLES])]
-    streamed = list(
-        jaxmkl.stream(learner, begin(name), iter(chunks), block_size=16, record=everything)
-    )
+    start = begin(learner)
+    streamed = list(jaxmkl.stream(learner, start, chunks, block_size=16, record=everything))
     parts = [outputs for _, outputs in streamed]
     assert [len(outputs.loss) for outputs in parts] == [20, 5, 1, 11]
-    assert_equal(jax.tree.map(joined, *parts), whole)
-    assert_equal(streamed[-1][0], end)
-
-
-def test_seeds_together_are_seeds_alone(name):
-    learner = learner_of(name)
-    X, y = stream(learner)
-    keys = jax.random.split(jax.random.key(9), 3)
-    orders = np.asarray(jaxmkl.permutations(keys, NUM_EXAMPLES))
-    assert len({tuple(order) for order in orders}) == 3
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, block_size=16, record=everything)
-    assert outputs.prediction.shape == (3, NUM_EXAMPLES)
-    for s, (key, order) in enumerate(zip(keys, orders, strict=True)):
-        start = learner.init(jax.random.fold_in(key, 0), NUM_INPUTS, dtype=np.float32)
-        state, alone = run(name, start, X[order], y[order])
-        row_state, row = jax.tree.map(lambda leaf, s=s: leaf[s], (states, outputs))
-        assert_close(row, alone)
-        assert_close(later_values(learner, row_state), later_values(learner, state))
-
-
-def test_permutations_show_every_example_once():
-    """With a step size of 0 the prediction stays 0 and the loss is the label's square."""
-    learner = small("raker", step_size=0.0)
-    X, _ = stream(learner)
-    y = np.arange(NUM_EXAMPLES, dtype=np.float32)
-    keys = jax.random.split(jax.random.key(2), 4)
-    _, outputs = jaxmkl.run_many(learner, keys, X, y)
-    seen = np.sqrt(np.asarray(outputs.loss))
-    np.testing.assert_array_equal(seen, y[np.asarray(jaxmkl.permutations(keys, NUM_EXAMPLES))])
-    np.testing.assert_array_equal(np.sort(seen, axis=1), np.tile(y, (4, 1)))
-    _, outputs = jaxmkl.run_many(learner, keys, X, y, permute=False)
-    np.testing.assert_array_equal(outputs.loss, np.tile(y**2, (4, 1)))
-
-
-# --- learners are values -------------------------------------------------------------------------
+    assert_equal(jax.tree.map(lambda *parts: np.concatenate(parts), *parts), whole)
+    assert_equal(streamed[-1][0], state)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
 
 
 def test_learner_is_differentiable(name):
@@ -528,41 +256,77 @@ def test_learner_is_differentiable(name):
     assert told == (name not in PIECEWISE_CONSTANT)
 
 
-def test_learner_is_a_tree(name):
-    learner = learner_of(name)
-    leaves, structure = jax.tree.flatten(learner)
-    again = jax.tree.unflatten(structure, leaves)
-    assert repr(again) == repr(learner)
-    assert hash(structure) == hash(jax.tree.structure(LEARNERS[name]()))
-    assert structure == jax.tree.structure(LEARNERS[name]())
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        learner.task = "ranking"
-
-
-def fields_of(value):
-    """Names and values of all fields, those of parts included."""
+def parts_of(value):
+    """All dataclasses that a value is made of, itself among them."""
     if isinstance(value, tuple):
         for item in value:
-            yield from fields_of(item)
+            yield from parts_of(item)
     if dataclasses.is_dataclass(value):
+        yield value
         for field in dataclasses.fields(value):
-            yield field.name, getattr(value, field.name)
-            yield from fields_of(getattr(value, field.name))
+            yield from parts_of(getattr(value, field.name))
 
 
 def test_repr_says_all_there_is(name):
     """It names every field, and read as Python it gives the same learner."""
     learner = learner_of(name)
     text = repr(learner)
-    for field, _ in fields_of(learner):
-        assert f"{field}=" in text
-    names = {n: getattr(jaxmkl, n) for n in dir(jaxmkl)}
-    names |= {type(learner).__name__: type(learner)}
-    for _, value in fields_of(learner):
-        if dataclasses.is_dataclass(value):
-            names[type(value).__name__] = type(value)
+    names = {type(part).__name__: type(part) for part in parts_of(learner)}
+    for part in parts_of(learner):
+        for field in dataclasses.fields(part):
+            assert f"{field.name}=" in text
     names |= {"array": np.array, "inf": np.inf, "nan": np.nan, "Array": jnp.array}
-    again = eval(text, names)
+    # two parts have a class of this name
+    names |= {"All": jaxmkl.select.All, "AskAll": query.All}
+    again = eval(text.replace("query=All()", "query=AskAll()"), names)
     assert jax.tree.structure(again) == jax.tree.structure(learner)
     for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(learner), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_another_key_is_another_run():
+    learner = learner_of("raker")
+    X, y = stream(learner)
+    runs = [
+        jaxmkl.run(learner, learner.init(jax.random.key(seed), NUM_INPUTS), X, y)[1].prediction
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert not np.allclose(runs[0][5:], runs[2][5:])
+
+
+# --- every pair of parts -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", crossings.CROSSINGS.values(), ids=crossings.CROSSINGS)
+def test_every_pair_of_parts_keeps_the_contract(chosen):
+    check_learner(crossings.made(chosen), checkpoint=False)
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize(
+    "task", ["classification", pytest.param("regression", marks=pytest.mark.slow)]
+)
+def test_some_crossings_keep_the_contract(task):
+    """One of each kind of bank, side by side in one learner, with a query."""
+    loss = "squared" if task == "regression" else "hinge"
+    banks = [
+        make(crossings.RULES["gradient"](loss)) for make in list(crossings.MODELS.values())[:4]
+    ]
+    learner = jaxmkl.MKL(
+        banks,
+        crossings.AGGREGATES["Hedge by loss"](task),
+        jaxmkl.select.AdaptiveKernelSelection(0.6),
+        query.Disagreement(0.05, 2),
+    )
+    check_learner(learner, checkpoint=False)
+
+
+def test_pairs_are_covered():
+    """The greedy choice leaves out no pair that is possible."""
+    found = set().union(*(crossings.pairs_of(row) for row in crossings.CROSSINGS.values()))
+    for (i, first), (j, second) in itertools.combinations(enumerate(crossings.PARTS), 2):
+        for a, b in itertools.product(first, second):
+            pair = tuple(a if k == i else b if k == j else None for k in range(6))
+            assert (((i, a), (j, b)) in found) == crossings.possible(pair)

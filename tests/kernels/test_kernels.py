@@ -15,6 +15,8 @@ import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import DotProduct, Stationary
 
+SMALL_PROGRAMS = True
+
 BANDWIDTHS = np.array([0.3, 1.0, 4.0])
 
 # name: (the stacked kernel, the same matrices one by one)

@@ -24,6 +24,8 @@ from selection_streams import (
 
 import jaxmkl
 
+SMALL_PROGRAMS = True
+
 NUM_INPUTS = 3
 
 

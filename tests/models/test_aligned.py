@@ -18,8 +18,8 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import proj_ka
 from jaxmkl.models import Aligned, SupportModels
-from jaxmkl.recipes.kernel_selection import proj_ka
 from jaxmkl.updates import OGD
 
 SMALL_PROGRAMS = True
@@ -49,7 +49,7 @@ def check(X, y, widths, budget, num_aligned):
     """The learner's rounds are the oracles'; return which kernel predicted in each (T,)."""
     kernels = [gaussian(width) for width in widths]
     learner = proj_ka(jaxmkl.Gaussian(widths), budget=budget, num_aligned=num_aligned)
-    end, outputs = run(learner, begin(learner, X.shape[1]), X, y)
+    end, outputs = in_blocks(learner, begin(learner, X.shape[1]), X, y, 16)
 
     aligned = alignments(kernels, X, y, num_aligned)
     aligned = aligned[np.minimum(np.arange(len(X)), num_aligned)]
@@ -82,7 +82,9 @@ def check(X, y, widths, budget, num_aligned):
     )
     info = learner.info(end)
     assert widths[int(np.argmax(info.weights))] == width
-    library = jaxmkl.kernels.kernel_alignment(jaxmkl.Gaussian(widths), X[:num_aligned], y[:num_aligned])
+    library = jaxmkl.kernels.kernel_alignment(
+        jaxmkl.Gaussian(widths), X[:num_aligned], y[:num_aligned]
+    )
     np.testing.assert_allclose(info.alignment, library, rtol=1e-9)
     return best
 

@@ -14,6 +14,8 @@ from jaxmkl.kernels import lu_hoi
 from jaxmkl.models import supports
 from jaxmkl.models.supports import BudgetSupport, Proposal, eviction
 
+SMALL_PROGRAMS = True
+
 EVICTIONS = {
     "RemoveRandom": supports.RemoveRandom(),
     "RemoveOldest": supports.RemoveOldest(),

@@ -18,13 +18,13 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import okl_gd, oks_sil
 from jaxmkl.query import Margin, Uncertainty
-from jaxmkl.recipes.kernel_selection import okl_gd, oks_sil
 
 SMALL_PROGRAMS = True
 
-SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.InverseTime(3.0)}
-OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.InverseTime(0.3)}
+SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.kernels.InverseTime(3.0)}
+OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.kernels.InverseTime(0.3)}
 LEARNERS = {
     "sketch": oks_sil(widths(), **SKETCH),
     "sketch, a width for each input": oks_sil(widths(per_input=True), **SKETCH),
@@ -61,10 +61,10 @@ def test_single_precision_stays_near_double(name):
             assert outputs.prediction.dtype == dtype
             assert_finite((keyless(end), outputs))
             wrong[dtype] = mistakes(y, outputs)
+            assert int(learner.info(end).support) == learner.budget
             # as many numbers as at the start, of the same kind
             for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(end), strict=True):
                 assert (before.shape, before.dtype) == (after.shape, after.dtype)
-    assert int(learner.info(end).support) == learner.budget
     numbers = sum(leaf.size for leaf in jax.tree.leaves(keyless(end)))
     assert numbers <= learner.budget * (X.shape[1] + 3) + 40
     assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 3
@@ -72,14 +72,14 @@ def test_single_precision_stays_near_double(name):
 
 
 FAR = {
-    "sketch": oks_sil(jaxmkl.GaussianWidths(start=1.0), budget=10, step_size=1.0),
+    "sketch": oks_sil(jaxmkl.kernels.GaussianWidths(start=1.0), budget=10, step_size=1.0),
     "sketch, a width for each input": oks_sil(
-        jaxmkl.GaussianWidths(start=1.0, per_input=True), budget=10, step_size=1.0
+        jaxmkl.kernels.GaussianWidths(start=1.0, per_input=True), budget=10, step_size=1.0
     ),
     "own kernels": okl_gd(
-        jaxmkl.GaussianWidths(start=1.0, coordinate="bandwidth"),
+        jaxmkl.kernels.GaussianWidths(start=1.0, coordinate="bandwidth"),
         budget=20,
-        optimizer=jaxmkl.Optax("adam", 0.01),
+        optimizer=jaxmkl.kernels.Optax("adam", 0.01),
     ),
 }
 
@@ -152,7 +152,7 @@ def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
     ("arguments", "wanted"),
     [
         ({"space": jaxmkl.Gaussian(1.0)}, "space"),
-        ({"space": jaxmkl.GaussianWidths}, "space"),
+        ({"space": jaxmkl.kernels.GaussianWidths}, "space"),
         ({"space": 1.0}, "space"),
         ({"budget": 0}, "budget"),
         ({"budget": 2.0}, "budget"),
@@ -164,7 +164,7 @@ def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
         ({"step_size": [0.1, 0.2]}, "step_size"),
         ({"optimizer": 0.1}, "optimizer"),
         ({"optimizer": "adam"}, "optimizer"),
-        ({"optimizer": jaxmkl.InverseTime}, "optimizer"),
+        ({"optimizer": jaxmkl.kernels.InverseTime}, "optimizer"),
         ({"loss": "cubic"}, "loss"),
         ({"query": 0.1}, "query"),
     ],

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.optimize import minimize
 from task_streams import (
     NUM_INPUTS,
@@ -19,16 +20,18 @@ from task_streams import (
     one_round,
     predicted,
     rounds,
-    run,
     scanned,
     scanned_rounds,
     updated,
-    with_tasks,
 )
 
 import jaxmkl
-from jaxmkl.query import Margin, Random, Uncertainty
-from jaxmkl.recipes.multitask import multitask
+from jaxmkl import multitask, raker
+from jaxmkl.checkpoint import load, save
+from jaxmkl.query import Margin, Uncertainty
+from jaxmkl.streaming import SparseRows, run, run_many
+from jaxmkl.tables import with_tasks
+from jaxmkl.wrappers import RunningMoments, label_budget, scaled
 
 SMALL_PROGRAMS = True
 
@@ -36,9 +39,10 @@ SMALL_PROGRAMS = True
 # --- one round by definition ---------------------------------------------------------------------
 
 
-def amid(learner, num_rounds=40, seed=0):
-    """A state amid a stream, and the Gaussians' means and covariances."""
-    X, y, present = rounds(num_rounds, learner.num_tasks, seed=seed)
+def amid():
+    """A state amid a stream, that any learner may go on from, its means and covariances."""
+    learner = make()
+    X, y, present = rounds(40, 3)
     state, _ = scanned_rounds(learner, begin(learner), X, y, present)
     # a full dictionary does not change any more
     assert int(state.dictionary.number) == SIZE
@@ -55,7 +59,7 @@ def coordinates(learner, state, X):
 def test_a_covariance_is_the_inverse_of_the_sum(x64):
     """Equation (2)."""
     learner = make(covariance="queried", noise=0.4)
-    state, _, sigma = amid(learner)
+    state, _, sigma = amid()
     x = np.array([0.3, -0.5, 0.8])
     after = updated(learner, state, np.append(1.0, x), 1.0)
     (phi,) = coordinates(learner, state, x[None])
@@ -68,7 +72,7 @@ def test_a_covariance_is_the_inverse_of_the_sum(x64):
 def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x64):
     """Equation (4), by Woodbury, and by rank-one updates in another order."""
     learner = make(covariance="queried", noise=0.4)
-    state, _, sigma = amid(learner)
+    state, _, sigma = amid()
     X, y, _ = rounds(1, 3, seed=8)
     after, _ = one_round(learner, state, (X[0], y[0], np.ones(3, bool)))
     F = coordinates(learner, state, X[0]).T
@@ -87,7 +91,7 @@ def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x6
 def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
     """Equation (3): |μ - old|² by the new covariance's inverse + loss/ε, as others were."""
     learner = make(loss=loss, inertia=inertia, update_on="margin")
-    state, means, _ = amid(learner)
+    state, means, _ = amid()
     for i, x in enumerate(np.random.default_rng(3).normal(size=(4, NUM_INPUTS))):
         (phi,) = coordinates(learner, state, x[None])
         y = -np.sign(phi @ (means[0] + means[1]))
@@ -117,7 +121,7 @@ def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
 def test_the_mean_of_all_in_a_round(loss, x64):
     """Equation (5); for squared hinges the minimizer by the new covariance."""
     learner = make(loss=loss, inertia=0.7, update_on="margin")
-    state, means, _ = amid(learner)
+    state, means, _ = amid()
     X, _, _ = rounds(1, 3, seed=8)
     F = coordinates(learner, state, X[0])
     value = np.sum(F * (means[0] + means[1:]), axis=1)
@@ -132,136 +136,19 @@ def test_the_mean_of_all_in_a_round(loss, x64):
 
 def test_predictions_are_those_of_the_definition(x64):
     learner = make(h=0.05)
-    state, means, sigma = amid(learner)
+    state, means, sigma = amid()
     X = np.random.default_rng(5).normal(size=(30, NUM_INPUTS))
     F = coordinates(learner, state, X)
     for k in range(3):
-        prediction = predicted(learner, state, with_tasks(np.full(30, k), X))
+        rows = with_tasks(np.full(30, k), X)
+        prediction = predicted(learner, state, rows)
         value = F @ (means[0] + means[1 + k])
         np.testing.assert_allclose(prediction.value, value, atol=1e-9)
         theta = np.abs(value) - np.einsum("nd,de,ne->n", F, sigma[0] + sigma[1 + k], F) / 4
-        u = float(draws(state, state.round, k)[1])
+        u = np.asarray(all_draws(state, np.full(30, state.round), rows))[:, 1]
         chance = np.where(theta <= 0, 1.0, 0.05 / (0.05 + np.maximum(theta, 0)))
         np.testing.assert_array_equal(prediction.query, u < chance)
         assert 0 < (theta <= 0).sum() < 30
-
-
-# --- questions -----------------------------------------------------------------------------------
-
-
-def played(learner, num_examples=400, dtype=np.float32, seed=0, **arguments):
-    task, X, y = examples(num_examples, learner.num_tasks or 1, seed)
-    X = X if learner.num_tasks is None else with_tasks(task, X)
-    state = begin(learner, dtype)
-    return jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype), **arguments)
-
-
-def test_the_first_question_is_certain():
-    """Of each seed, whether the first example comes into the dictionary or not."""
-    learner = make(h=0.0)
-    task, X, y = examples(5, 3)
-    X = with_tasks(task, X).astype(np.float32)
-    keys = jax.random.split(jax.random.key(0), 64)
-    states, outputs = jaxmkl.run_many(learner, keys, X[:1], y[:1])
-    assert outputs.queried.all()
-    assert 0 < int(states.dictionary.number.sum()) < 64
-
-
-@pytest.mark.parametrize("rule", [jaxmkl.Unsure, jaxmkl.Margin])
-def test_more_is_asked_for_with_a_larger_h(rule):
-    shares = [
-        float(played(make(labelling=rule(h), update_on="unsure"))[1].queried.mean())
-        for h in (0.0, 0.1, 1.0, 1e9, np.inf)
-    ]
-    assert shares == sorted(shares)
-    assert shares[0] < shares[1] < shares[2] < 0.95
-    assert shares[3:] == [1, 1]
-    full = played(make(update_on="unsure"))[1].prediction
-    everything = played(make(labelling=rule(np.inf), update_on="unsure"))[1].prediction
-    np.testing.assert_array_equal(full, everything)
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
-def test_chance_asks_at_its_rate(rate):
-    share = float(played(make(labelling=jaxmkl.Chance(rate)), 2000)[1].queried.mean())
-    assert abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / 2000)
-
-
-@pytest.mark.parametrize("margin", [0.2, 2.0])
-@pytest.mark.parametrize("rule", [jaxmkl.Unsure(0.5), jaxmkl.Margin(0.5), jaxmkl.Chance(0.5)])
-def test_rules_ask_with_their_probability(rule, margin):
-    """Of 10000 draws, within four standard errors."""
-    from jaxmkl.labelling import Sureness
-
-    uniform = jax.random.uniform(jax.random.key(0), (10_000,))
-    surety = margin - 0.1
-    asked = jax.vmap(lambda u: rule.ask(Sureness(jnp.array(margin), jnp.array(surety), u)))(
-        uniform
-    )
-    seen = {"Unsure": surety, "Margin": margin, "Chance": 0.5}[type(rule).__name__]
-    p = 0.5 / (0.5 + seen)
-    assert abs(float(asked.mean()) - p) < 4 * np.sqrt(p * (1 - p) / 10_000)
-
-
-@pytest.mark.parametrize("budget", [0, 1, 60])
-def test_a_budget_is_hard(budget):
-    learner = jaxmkl.label_budget(make(h=0.3), budget)
-    task, X, y = examples(400, 3)
-    state = learner.init(jax.random.key(0), 1 + NUM_INPUTS)
-    state, outputs = jaxmkl.run(learner, state, with_tasks(task, X), y)
-    assert int(outputs.queried.sum()) == budget
-    assert int(state.remaining) == 0
-    assert np.isfinite(outputs.prediction).all()
-
-
-@pytest.mark.parametrize("budget", [0, 1, 25])
-def test_a_budget_is_hard_in_rounds(budget):
-    """The same until it is spent; where more is wanted than is left, the first tasks get it."""
-    bare, learner = make(h=0.3), jaxmkl.label_budget(make(h=0.3), budget)
-    X, y, present = (np.asarray(v, np.float32) for v in rounds(60, 3))
-    _, free = scanned_rounds(bare, begin(bare, np.float32), X, y, present)
-    start = learner.init(jax.random.key(1), 1 + NUM_INPUTS)
-    state, outputs = scanned_rounds(learner, start, X, y, present)
-    assert int(state.remaining) == 0
-    wanted = np.flatnonzero(free.queried)
-    assert len(wanted) > budget
-    last = wanted[budget - 1] if budget else -1
-    asked = np.flatnonzero(outputs.queried)
-    np.testing.assert_array_equal(asked, wanted[:budget])
-    upto = last // 3 + 1  # its round's predictions come before its labels
-    np.testing.assert_array_equal(outputs.prediction[:upto], free.prediction[:upto])
-    assert np.isfinite(np.asarray(outputs.prediction)[present > 0]).all()
-
-
-def test_the_smallest_of_budgets_counts():
-    within = jaxmkl.label_budget(jaxmkl.label_budget(make(), 4), 9)
-    X, y, present = (np.asarray(v, np.float32) for v in rounds(10, 3, share=2.0))
-    state, outputs = scanned_rounds(within, within.init(jax.random.key(0), 4), X, y, present)
-    asked = np.asarray(outputs.queried)
-    np.testing.assert_array_equal(np.flatnonzero(asked), np.arange(4))
-    assert (int(state.remaining), int(state.inner.remaining)) == (5, 0)
-
-
-def test_a_learner_without_rounds_says_so():
-    for inner in (jaxmkl.raker(num_features=2), jaxmkl.scaled(make(), jaxmkl.RunningMoments())):
-        learner = jaxmkl.label_budget(inner, 5)
-        state = learner.init(jax.random.key(0), 1 + NUM_INPUTS)
-        with pytest.raises(ValueError, match="LabelBudget: learner must be a learner with rounds"):
-            learner.round(state, (np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)))
-
-
-def test_only_seen_labels_count():
-    """Other labels where none was asked for change nothing, bit for bit."""
-    learner = make(h=0.1)
-    task, X, y = examples(400, 3)
-    X = with_tasks(task, X).astype(np.float32)
-    y = y.astype(np.float32)
-    state, outputs = jaxmkl.run(learner, begin(learner, np.float32), X, y)
-    asked = np.asarray(outputs.queried)
-    assert 20 < asked.sum() < 380
-    again, others = jaxmkl.run(learner, begin(learner, np.float32), X, np.where(asked, y, -y))
-    np.testing.assert_array_equal(outputs.prediction, others.prediction)
-    np.testing.assert_array_equal(state.roots, again.roots)
 
 
 # --- tasks ---------------------------------------------------------------------------------------
@@ -275,7 +162,7 @@ def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
     start = begin(learner)
     _, outputs, states = jax.tree.map(np.asarray, scanned_values(learner, start, X, y))
     mean, precision = np.zeros(SIZE), np.eye(SIZE)
-    uniform = np.asarray(all_draws(start, np.arange(250), np.zeros(250, np.int32)))
+    uniform = np.asarray(all_draws(start, np.arange(250), X))
     for t in range(250):
         phi = states[t]
         f, v = mean @ phi, phi @ np.linalg.solve(precision, phi)
@@ -290,10 +177,10 @@ def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
             v = phi @ s
             g = loss_value / (1 + v) if loss == "squared_hinge" else min(0.5, loss_value / v)
             mean = mean + g * y[t] * s
+    if h is not None:
+        return  # of an example with a task, the question's number is another one
     with_a_column = make(1, components="local", loss=loss, h=h)
-    _, same = jaxmkl.run(
-        with_a_column, begin(with_a_column), with_tasks(np.zeros(250, int), X), y
-    )
+    _, same = run(with_a_column, begin(with_a_column), with_tasks(np.zeros(250, int), X), y)
     np.testing.assert_allclose(same.prediction, outputs.prediction, atol=1e-12)
 
 
@@ -303,11 +190,10 @@ def scanned_values(learner, start, X, y):
 
     @jax.jit
     def phi(learner, state, x):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
-        _, offer = learner.dictionary.offer(
-            state.dictionary, code.dictionary, code.uniform[0], True
-        )
-        return offer.coordinates
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None])).own
+        return learner.dictionary.offer(
+            state.dictionary, code.dictionary, code.uniform
+        ).coordinates
 
     return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
 
@@ -320,46 +206,46 @@ def test_the_column_of_the_task_is_not_scaled():
     @jax.jit
     def codes(learner, X):
         state = learner.init(jax.random.key(0), X.shape[1])
-        return learner.encode(state, X).inner
+        return learner.encode_block(state, X).inner
 
-    bare = jaxmkl.scaled(make(None), jaxmkl.RunningMoments())
-    learner = jaxmkl.scaled(make(3), jaxmkl.RunningMoments())
+    bare = scaled(make(None), RunningMoments())
+    learner = scaled(make(3), RunningMoments())
     of_tasks, of_inputs = codes(learner, with_tasks(task, X)), codes(bare, X)
-    np.testing.assert_array_equal(of_tasks.task, task)
+    np.testing.assert_array_equal(of_tasks.own.task, task)
     assert of_tasks.usable.all()
-    np.testing.assert_array_equal(of_tasks.dictionary.x, of_inputs.dictionary.x)
-    assert np.abs(of_inputs.dictionary.x).max() < 10
-    wrapped = jaxmkl.label_budget(learner, 5)
+    scaled_inputs = of_inputs.own.dictionary.x
+    np.testing.assert_array_equal(of_tasks.own.dictionary.x, scaled_inputs)
+    assert np.abs(scaled_inputs).max() < 10
+    wrapped = label_budget(learner, 5)
     assert [one.leading_columns for one in (make(3), learner, wrapped)] == [1, 1, 1]
-    assert [one.leading_columns for one in (make(None), bare, jaxmkl.raker())] == [0, 0, 0]
+    assert [one.leading_columns for one in (make(None), bare, raker())] == [0, 0, 0]
+
+
+def predictions(components, stream, y):
+    learner = make(5, components=components, size=40)
+    return np.asarray(run(learner, begin(learner, np.float32), stream, y)[1].prediction)
 
 
 def test_tasks_alone_do_not_hear_of_each_other():
     """Local only: another task's labels change nothing; with both they do."""
-    task, X, y = examples(300, 2)
+    task, X, y = examples(1200, 5)
     X = with_tasks(task, X).astype(np.float32)
     flipped = np.where(task == 1, -y, y)
     for components, same in (("local", True), ("both", False)):
-        learner = make(2, components=components)
-        predictions = [
-            np.asarray(jaxmkl.run(learner, begin(learner, np.float32), X, labels)[1].prediction)
-            for labels in (y, flipped)
-        ]
-        assert np.array_equal(*(p[task == 0] for p in predictions)) == same
+        one, other = (predictions(components, X, labels) for labels in (y, flipped))
+        assert np.array_equal(one[task == 0], other[task == 0]) == same
 
 
 def test_what_all_tasks_share_and_what_they_do_not():
     """Tasks that agree are learned faster together; tasks that contradict, apart."""
     rng = np.random.default_rng(0)
-    task, X = rng.integers(5, size=1500), rng.normal(size=(1500, NUM_INPUTS))
+    task, X = rng.integers(5, size=1200), rng.normal(size=(1200, NUM_INPUTS))
     agree = np.sign(np.sin(2 * X[:, 0]) + X[:, 1])
     contradict = np.where(task % 2 == 0, agree, -agree)
     stream = with_tasks(task, X).astype(np.float32)
 
     def mistakes(components, y):
-        learner = make(5, components=components, size=60)
-        _, outputs = jaxmkl.run(learner, begin(learner, np.float32), stream, y)
-        return float((y * np.asarray(outputs.prediction) <= 0).mean())
+        return float((y * predictions(components, stream, y) <= 0).mean())
 
     assert mistakes("global", agree) < mistakes("local", agree) - 0.02
     assert mistakes("both", agree) < mistakes("local", agree) - 0.02
@@ -386,17 +272,38 @@ def test_a_task_that_is_none_is_refused(bad, x64):
 
 def test_an_example_without_a_usable_label_teaches_nothing(x64):
     """Its input may come into the dictionary, which knows no labels."""
-    learner, (task, X, y) = make(3, size=100), examples(40, 3)
-    y[10:20] = np.nan
+    learner, (task, X, y) = make(3, h=np.inf), examples(60, 3)
+    y[4:20] = np.nan
     state, (outputs, states) = scanned(learner, begin(learner), with_tasks(task, X), y)
-    assert int(state.invalid) == 10
-    assert np.isnan(outputs.loss[10:20]).all()
-    np.testing.assert_array_equal(states.means[20], states.means[10])
-    np.testing.assert_array_equal(states.roots[20], states.roots[10])
-    X, y, present = rounds(4, 3, share=2.0)
+    assert int(state.invalid) == 16
+    assert np.isnan(outputs.loss[4:20]).all()
+    np.testing.assert_array_equal(states.means[20], states.means[4])
+    np.testing.assert_array_equal(states.roots[20], states.roots[4])
+    assert states.dictionary.number[20] > states.dictionary.number[4]
+    X, y, present = rounds(40, 3, share=2.0)
     y[2, 1] = np.inf
+    learner = make()
     state, _ = scanned_rounds(learner, begin(learner), X, y, present)
     assert int(state.invalid) == 1
+
+
+def test_a_column_without_tasks_is_refused_where_values_are_known():
+    """By the drivers, of dense and of sparse rows; what is left out of the latter is task 0."""
+    X = with_tasks([0, 1, 2], np.ones((3, 2)))
+    sparse = SparseRows.from_csr(scipy.sparse.csr_array(X))
+    for rows in (X, jnp.asarray(X), sparse):
+        make(3).check_inputs(rows)
+        make(None).check_inputs(rows)
+        label_budget(make(3), 5).check_inputs(rows)
+        with pytest.raises(ValueError, match=r"column 0 of X must be a task in every row, a whole "
+                           r"number from 0 to 1 .*; got \[2.0\]"):  # fmt: skip
+            make(2).check_inputs(rows)
+    for bad in (-1.0, 0.5, np.nan, np.inf):
+        X[1, 0] = bad
+        with pytest.raises(ValueError, match="column 0 of X must be a task"):
+            make(3).check_inputs(X)
+    with pytest.raises(ValueError, match="column 0 of X must be a task"):
+        run(make(3), begin(make(3), np.float32), np.full((9, 1 + NUM_INPUTS), 0.3), np.ones(9))
 
 
 # --- precision, memory, growth -------------------------------------------------------------------
@@ -411,7 +318,7 @@ def long_run(noise, num_rounds):
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     X = with_tasks(rng.integers(2, size=num_rounds), X)
     state = begin(learner, np.float32)
-    return learner, jaxmkl.run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
+    return learner, run(learner, state, X.astype(np.float32), y.astype(np.float32))[0]
 
 
 LONG = [pytest.param(noise, 100_000, marks=pytest.mark.slow) for noise in (1.0, 0.01)]
@@ -448,7 +355,7 @@ def test_covariances_are_changed_where_they_are():
     keys = jax.random.split(jax.random.key(0), 2)
 
     def play(keys, X, y):
-        return jaxmkl.run_many(learner, keys, X, y)
+        return run_many(learner, keys, X, y)
 
     program = jax.jit(play).lower(keys, X, y.astype(np.float32)).compile()
     covariances = 2 * 30 * 100**2 * 4  # bytes, of two runs
@@ -477,29 +384,26 @@ def test_growth(growth, x64):
 def test_resumed_is_uninterrupted(tmp_path):
     """Through a file, cut amid a block, after a restart that no task has met yet."""
     learner = make(5, growth="restart", h=0.2, size=60)
-    task, X, y = examples(200, 5)
+    task, X, y = examples(250, 5)
     X, y = with_tasks(task, X).astype(np.float32), y.astype(np.float32)
-    end, whole = jaxmkl.run(learner, begin(learner, np.float32), X, y)
-    state, first = jaxmkl.run(learner, begin(learner, np.float32), X[:100], y[:100])
-    jaxmkl.save(tmp_path / "state.npz", learner, state)
-    learner, state = jaxmkl.load(tmp_path / "state.npz")
-    after, second = jaxmkl.run(learner, state, X[100:], y[100:])
+    end, whole = run(learner, begin(learner, np.float32), X, y)
+    state, first = run(learner, begin(learner, np.float32), X[:150], y[:150])
+    save(tmp_path / "state.npz", learner, state)
+    learner, state = load(tmp_path / "state.npz")
+    after, second = run(learner, state, X[150:], y[150:])
     both = np.concatenate([first.prediction, second.prediction])
     np.testing.assert_array_equal(both, whole.prediction)
     assert_same(after, end)
 
 
 def test_sparse_rows_are_the_dense_ones(x64):
-    import scipy.sparse
-
     learner = make(2)
     task, X, y = examples(80, 2)
     X = np.where(np.abs(X) < 0.5, 0.0, X)
     dense = with_tasks(task, X)
-    sparse = with_tasks(task, jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X)))
-    np.testing.assert_array_equal(sparse[np.arange(80)], dense)
-    _, one = jaxmkl.run(learner, begin(learner), dense, y)
-    _, other = jaxmkl.run(learner, begin(learner), sparse, y)
+    sparse = SparseRows.from_csr(scipy.sparse.csr_array(dense))
+    _, one = run(learner, begin(learner), dense, y)
+    _, other = run(learner, begin(learner), sparse, y)
     np.testing.assert_allclose(one.prediction, other.prediction, atol=1e-12)
 
 
@@ -509,15 +413,14 @@ def test_sparse_rows_are_the_dense_ones(x64):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, or None; got 0"),
+        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1; got 0"),
         ({"num_tasks": 2.0}, "num_tasks must be an integer"),
         ({"kernel": jaxmkl.Gaussian((1.0, 2.0))}, "kernel must be one kernel"),
         ({"noise": 0.0}, "noise must be a positive finite number"),
         ({"inertia": -1.0}, "inertia must be a positive finite number"),
-        ({"h": -0.1}, "Unsure: h must be a number of at least 0"),
-        ({"h": 0.1, "labelling": jaxmkl.Margin()}, "labelling must be None where h is given"),
-        ({"labelling": jaxmkl.Confidence()}, "labelling must be a rule that looks at margins"),
-        ({"labelling": jaxmkl.Unsure}, "labelling must be a rule that looks at margins"),
+        ({"h": -0.1}, "Uncertainty: h must be a number of at least 0"),
+        ({"h": 0.1, "query": Margin()}, "query must be None where h is given"),
+        ({"query": Uncertainty}, "query must be a query"),
         ({"loss": "logistic"}, "loss must be one of 'hinge', 'squared_hinge'"),
         ({"components": "all"}, "components must be one of 'both', 'local', 'global'"),
         ({"update_on": "always"}, "update_on must be one of"),
@@ -528,7 +431,7 @@ def test_sparse_rows_are_the_dense_ones(x64):
 )
 def test_what_is_no_parameter_is_refused(arguments, said):
     with pytest.raises(ValueError, match=said):
-        jaxmkl.multitask(**arguments)
+        multitask(**arguments)
 
 
 def test_an_input_is_wanted_beside_the_task():
@@ -555,9 +458,9 @@ def test_tasks_are_checked(task, X, said):
 def test_the_median_distance():
     X = np.random.default_rng(0).normal(size=(200, 4))
     apart = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(200, 1)]
-    np.testing.assert_allclose(jaxmkl.median_distance(X), np.median(apart), rtol=1e-5)
-    some = jaxmkl.median_distance(np.repeat(X, 10, axis=0), most=100)
+    np.testing.assert_allclose(jaxmkl.kernels.median_distance(X), np.median(apart), rtol=1e-5)
+    some = jaxmkl.kernels.median_distance(np.repeat(X, 10, axis=0), most=100)
     assert abs(some - np.median(apart)) < 0.2
     for bad in (np.zeros((5, 2)), np.zeros(3), np.zeros((1, 2)), np.full((3, 2), np.nan)):
         with pytest.raises(ValueError, match="median_distance: X must"):
-            jaxmkl.median_distance(bad)
+            jaxmkl.kernels.median_distance(bad)

@@ -14,14 +14,11 @@ from selection_streams import (
     TWO,
     WIDTH,
     Case,
-    assert_finite,
     begin,
     box,
     check_zero_rate,
-    mistakes,
     paper_stream,
     parameters_of_two,
-    raw,
     stream,
     theta_of_rounds,
     trajectory,
@@ -30,7 +27,7 @@ from selection_streams import (
 )
 
 import jaxmkl
-from jaxmkl.recipes.kernel_selection import okl_gd
+from jaxmkl import okl_gd
 
 SMALL_PROGRAMS = True
 
@@ -64,7 +61,7 @@ def both_of(case, budget, **changes):
         case.space,
         budget=budget,
         step_size=arguments["eta"],
-        optimizer=jaxmkl.InverseTime(arguments["rate"]),
+        optimizer=jaxmkl.kernels.InverseTime(arguments["rate"]),
         loss=arguments.get("loss", "hinge"),
     )
     return learner, lambda theta: oracle.OwnKernels(
@@ -137,7 +134,7 @@ def test_by_hand(x64):
         widths(sigma, coordinate="bandwidth"),
         budget=2,
         step_size=0.5,
-        optimizer=jaxmkl.InverseTime(0.25),
+        optimizer=jaxmkl.kernels.InverseTime(0.25),
     )
     X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     end, outputs, states = trajectory(learner, begin(learner, 1), X, y)
@@ -157,8 +154,8 @@ def test_by_hand(x64):
 def test_widths_stay_in_their_space(x64):
     X, y = stream()
     for rate, lower, upper in ((1e4, 0.4, 0.6), (100.0, 0.3, 3.0), (1e8, 0.5, 0.5)):
-        space = jaxmkl.GaussianWidths(lower, upper, 0.5, coordinate="bandwidth")
-        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.InverseTime(rate))
+        space = jaxmkl.kernels.GaussianWidths(lower, upper, 0.5, coordinate="bandwidth")
+        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.kernels.InverseTime(rate))
         end, _, states = trajectory(learner, begin(learner, X.shape[1]), X, y)
         width = np.append(states.coordinates, end.own)
         assert lower == width.min() or rate < 1e4

@@ -1,6 +1,5 @@
 """OKS-SIL: against the NumPy oracle, and what it promises besides."""
 
-import functools
 from typing import NamedTuple
 
 import hypothesis
@@ -39,8 +38,9 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import oks_sil
+from jaxmkl.kernels.scaled import of_codes
 from jaxmkl.models.sketch import draw_places
-from jaxmkl.recipes.kernel_selection import oks_sil
 
 SMALL_PROGRAMS = True
 
@@ -76,7 +76,7 @@ def both_of(case, **changes):
     arguments = {"budget": BUDGET, "eta": 0.5, "nu": 0.9, "rate": 1.0, "samples": 3}
     arguments |= case.arguments | changes
     named = {NAMES.get(key, key): value for key, value in arguments.items() if key != "rate"}
-    optimizer = jaxmkl.InverseTime(arguments["rate"])
+    optimizer = jaxmkl.kernels.InverseTime(arguments["rate"])
     learner = oks_sil(case.space, optimizer=optimizer, **named)
     return learner, lambda theta: oracle.HypothesisSketch(theta, **case.plain, **arguments)
 
@@ -210,9 +210,7 @@ def test_one_update_by_hand(x64):
         return output.prediction, state
 
     def update(threshold, x, y, u=(0.0,)):
-        learner = oks_sil(
-            space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1
-        )
+        learner = oks_sil(space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1)
         state = begin(learner, 1).replace(
             rows=jnp.array([[0.0], [2.0]]),
             weights=jnp.array([-0.125, 0.5]),
@@ -251,15 +249,15 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     values = np.array(values)
     codes = -np.log(np.where(values > 0, values, np.exp(-800.0) + 5e-324)) if exponents else values
     codes = np.where(values > 0, codes, 800.0 if exponents else 0.0)
-    space = widths() if exponents else CASES["Cauchy"].space
-    draw = jax.jit(jax.vmap(functools.partial(draw_places, space), in_axes=(None, None, 0)))
+    draw = jax.jit(jax.vmap(draw_places, in_axes=(None, None, 0)))
+    given = of_codes(jnp.asarray(codes), exponents)
     u = np.random.default_rng(0).random((200, 3))
     taken = np.ones(4, bool)
-    drawn = draw(jnp.asarray(codes), taken, u)
+    drawn = draw(given, taken, u)
     np.testing.assert_array_equal(drawn, [oracle.draw(values, one) for one in u])
     # places that are not taken are not drawn
     taken[1] = False
-    drawn = draw(jnp.asarray(codes), taken, u)
+    drawn = draw(given, taken, u)
     left = np.flatnonzero(taken)
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
 
@@ -268,9 +266,9 @@ def test_widths_of_inputs_move_apart(x64):
     """The sign of a wave along the first input; the second says nothing."""
     X = np.random.default_rng(0).random((600, 2))
     y = np.sign(np.sin(9 * X[:, 0]))
-    space = jaxmkl.GaussianWidths(0.05, 5.0, 0.2, per_input=True)
+    space = jaxmkl.kernels.GaussianWidths(0.05, 5.0, 0.2, per_input=True)
     learner = oks_sil(
-        space, step_size=0.5, budget=40, threshold=0.3, optimizer=jaxmkl.InverseTime(300.0)
+        space, step_size=0.5, budget=40, threshold=0.3, optimizer=jaxmkl.kernels.InverseTime(300.0)
     )
     state, outputs, _ = trajectory(learner, begin(learner, 2), X, y)
     relevant, irrelevant = np.asarray(learner.info(state).parameters)
@@ -290,7 +288,7 @@ def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
         widths(1.0) if space == "GaussianWidths" else CASES["Cauchy"].space,
         budget=40,
         step_size=1.0,
-        optimizer=jaxmkl.Optax("adam", 0.01),
+        optimizer=jaxmkl.kernels.Optax("adam", 0.01),
     )
     start = begin(learner, 8, np.float32)
     state, outputs, states = trajectory(learner, start, X, y)
@@ -314,9 +312,9 @@ def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
 def test_widths_stay_in_their_space(rate, spread, eta, sign):
     """Whatever pushes them: all labels equal, or alternating on what is near."""
     with jax.enable_x64(True):
-        space = jaxmkl.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
+        space = jaxmkl.kernels.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
         learner = oks_sil(
-            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.InverseTime(rate)
+            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.kernels.InverseTime(rate)
         )
         X, y = stream()
         start = begin(learner, X.shape[1])

@@ -15,14 +15,14 @@ from task_streams import (
     make,
     oracle_of,
     rounds,
-    run,
     scanned,
     scanned_rounds,
     used,
-    with_tasks,
 )
 
 from jaxmkl.query import Margin, Random
+from jaxmkl.streaming import run
+from jaxmkl.tables import with_tasks
 
 SMALL_PROGRAMS = True
 

@@ -378,6 +378,8 @@ class SampledKernel:
       eta: step size of the functions.
       rate: of the weights.
       delta: the share of p that is spread over all kernels.
+      regularization: lambda: the coefficients of the kernel drawn, and of no other one, shrink by
+        1 - eta lambda.
 
     A score of 0 is a mistake, whatever the label. ``mistakes`` counts those of the kernels drawn;
     ``drawn`` is the kernel of the last round, ``chances`` (N,) what it was drawn by.
@@ -387,6 +389,7 @@ class SampledKernel:
     eta: float = 1.0
     rate: float = 0.1
     delta: float = 0.2
+    regularization: float = 0.0
 
     def __post_init__(self) -> None:
         N = len(self.kernels)
@@ -416,6 +419,9 @@ class SampledKernel:
         i = int(beyond[0]) if len(beyond) else N - 1
         self.drawn = i
         f = self.value(i, x)
+        self.coefficients[i] = [
+            a * (1.0 - self.eta * self.regularization) for a in self.coefficients[i]
+        ]
         if y * f < 1:
             self.rows[i].append(x)
             self.coefficients[i].append(self.eta * y)

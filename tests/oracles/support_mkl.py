@@ -120,7 +120,8 @@ class SupportMKL:
 
     Of each round: all kernels predict; the combination predicts with the weights so far; weights
     are discounted; kernels learn, by their predictions and by chances from the weights before the
-    discount; weights are normalised.
+    discount; weights are normalised. A round whose label is not asked for ends with the
+    prediction.
 
     Args:
       kernels: the P kernel functions.
@@ -130,8 +131,9 @@ class SupportMKL:
       rate: eta of "spa" and "ogd".
       alpha: of "spa".
       beta: of "spa".
-      regularization: lambda of "ogd", whose coefficients shrink in every round, also in one in
-        which the kernel does not learn.
+      regularization: lambda of "ogd", whose coefficients shrink in every round in which the
+        kernel takes part, also in one in which its loss is 0: only a kernel that was sampled
+        does, and none where the label is not asked for.
       normalized_step: False puts 1 for k(x, x) in the steps (and in the objective of "replace";
         the projection is not a step).
       budget: the most entries of a kernel; None for no limit, only without a policy.
@@ -147,6 +149,11 @@ class SupportMKL:
         its rule's rho; otherwise p = 1 (the rho of "spa" stays).
       delta: the smallest p.
       discount_sampled: whether the weight of a kernel with u >= p is left as it is.
+      h: the label is asked for with probability h / (h + |prediction|).
+      threshold_of_weights: None for all kernels speaking; else adaptive kernel selection (Hong
+        and Chae): after each label some are drawn who speak until the next one, with weights
+        renormalised, one by its weight and each other one with probability K / P, K the number of
+        weights above this share of the largest.
     """
 
     kernels: Sequence[KernelFunction]
@@ -169,6 +176,8 @@ class SupportMKL:
     sampled: bool = False
     delta: float = 0.001
     discount_sampled: bool = False
+    h: float = math.inf
+    threshold_of_weights: float | None = None
 
     def __post_init__(self) -> None:
         assert self.rule in RULES
@@ -184,7 +193,8 @@ class SupportMKL:
         self.expansions = [Expansion(kernel) for kernel in self.kernels]
         self.weights = np.full(len(self.kernels), 1.0 / len(self.kernels))
         self.f = np.zeros(len(self.kernels))
-        self.mistakes = 0
+        self.speaking = np.ones(len(self.kernels), bool)
+        self.mistakes = self.labels = 0
         self.t = 0
 
     @property
@@ -197,11 +207,22 @@ class SupportMKL:
         """How many entries each kernel has."""
         return [len(one.entries) for one in self.expansions]
 
-    def step(self, x: Array, y: float, u: Array, v: Array) -> float:
-        """One round; u (P,) decides who is sampled, v (P,) which place is emptied at random."""
+    def step(
+        self, x: Array, y: float, u: Array, v: Array, q: float = 0.0, s: Array | None = None
+    ) -> float:
+        """One round.
+
+        The numbers u (P,) decide who is sampled, v (P,) which place is emptied at random, q
+        whether the label is asked for, s (2, P) who speaks after it: the first row, by the
+        Gumbel trick, which one is drawn by its weight, the second which others.
+        """
         x, y = np.asarray(x, np.float64), float(y)
         self.f = np.array([one.value(x) for one in self.expansions])
         prediction = self.combine()
+        if math.isfinite(self.h) and q * (self.h + abs(prediction)) >= self.h:
+            self.t += 1
+            return prediction
+        self.labels += 1
         if not (self.rule == "ogd" and self.loss == "squared"):
             self.mistakes += y * prediction <= 0  # a score of 0 too
         chance = self.chances()
@@ -210,19 +231,26 @@ class SupportMKL:
             if self.weighting == "hedge" and (u[i] < chance[i] or not self.discount_sampled):
                 self.weights[i] *= self.discount_factor(f, y)
             wish = self.wish(one, x, y, f)
-            if self.rule == "ogd":
+            if self.rule == "ogd" and u[i] < chance[i]:
                 one.shrink(1.0 - self.rate * self.regularization)
             if wish is not None and u[i] < chance[i] * wish.rho:
                 self.add(one, Entry(self.t, x, y, wish.coefficient), f, v[i])
         total = float(np.sum(self.weights))
         assert total > 0, "all weights are 0 in float64"
         self.weights = self.weights / total
+        if self.threshold_of_weights is not None:
+            assert s is not None
+            self.speaking = s[1] < np.mean(
+                self.weights / self.weights.max() > self.threshold_of_weights
+            )
+            self.speaking[np.argmax(np.log(self.weights) - np.log(-np.log(s[0])))] = True
         self.t += 1
         return prediction
 
     def combine(self) -> float:
         total = 0.0
-        for w, f in zip(self.weights, self.f, strict=True):
+        weights = np.where(self.speaking, self.weights, 0.0)
+        for w, f in zip(weights / np.sum(weights), self.f, strict=True):
             if self.combination == "value":
                 total += w * f
             else:

@@ -205,6 +205,61 @@ def test_one_draw_decides_on_the_kernel_and_its_rule():
     assert learner.support == [1, 1]
 
 
+def test_a_kernel_that_is_not_sampled_neither_shrinks_nor_learns():
+    rule = {"rule": "ogd", "rate": 0.5, "regularization": 0.2}
+    learner = SupportMKL([polynomial(1), polynomial(2)], **rule, sampled=True, delta=0.2)
+    run(learner, [(2, 0)], [1])
+    learner.weights = np.array([3 / 4, 1 / 4])  # chances 1 and .8 / 3 + .2
+    learner.step((0.5, 0), 1, [0.9, 0.5], [0, 0])  # y f = 1/2 and 1/2
+    np.testing.assert_allclose(learner.places[0], [(0, 0.45), (1, 0.5)], rtol=1e-15)
+    assert learner.places[1] == [(0, 0.5)]
+    learner.step((2, 0), 1, [0.9, 0.4], [0, 0])  # no loss: only the shrinking
+    np.testing.assert_allclose(learner.places[0], [(0, 0.405), (1, 0.45)], rtol=1e-15)
+    np.testing.assert_allclose(learner.places[1], [(0, 0.45)], rtol=1e-15)
+
+
+# --- questions and adaptive selection ------------------------------------------------------------
+
+
+def test_a_label_is_asked_for_the_oftener_the_smaller_the_margin():
+    rule = {"rule": "ogd", "rate": 0.5, "regularization": 0.2, "combination": "value"}
+    learner = SupportMKL([polynomial(1)], **rule, h=0.5)
+    learner.step((2, 0), 1, [0], [0], 0.999)  # f = 0: always
+    learner.step((0.5, 0), 1, [0], [0], 0.5001)  # f = 1/2: with probability 1/2
+    assert (learner.places[0], learner.labels, learner.t) == ([(0, 0.5)], 1, 2)
+    learner.step((0.5, 0), 1, [0], [0], 0.4999)
+    np.testing.assert_allclose(learner.places[0], [(0, 0.45), (2, 0.5)], rtol=1e-15)
+    assert learner.labels == 2
+
+
+def test_those_who_speak_are_drawn_after_a_label():
+    learner = SupportMKL(
+        [polynomial(1), polynomial(2), polynomial(1)],
+        combination="value",
+        gamma=0.5,
+        h=0.5,
+        threshold_of_weights=0.6,
+    )
+    even, nothing = np.full(3, 0.5), np.ones(3)
+    # all learn, and are discounted alike
+    learner.step((1, 0), -1, np.zeros(3), np.zeros(3), 0.0, np.array([even, nothing]))
+    learner.weights = np.array([2 / 4, 1 / 4, 1 / 4])
+    # K = 1 of 3 is above .6 of the largest: the others with probability 1/3. Without noise the
+    # first is drawn; of much noise the second.
+    learner.speaking[:] = True
+    learner.step((-2, 0), 1, np.zeros(3), np.zeros(3), 0.0, np.array([even, [0.9, 0.4, 0.3]]))
+    assert learner.speaking.tolist() == [True, False, True]
+    noisy = np.array([0.5, 0.99, 0.5])
+    learner.weights = np.array([2 / 4, 1 / 4, 1 / 4])
+    learner.step((-2, 0), 1, np.zeros(3), np.zeros(3), 0.0, np.array([noisy, [0.34, 0.4, 0.9]]))
+    assert learner.speaking.tolist() == [False, True, False]
+    # the second alone predicts: -1 (1·x)²; without a label all stays
+    before = learner.weights.copy()
+    assert learner.step((0.5, 0), 1, np.zeros(3), np.zeros(3), 1.0) == learner.f[1]
+    assert learner.speaking.tolist() == [False, True, False]
+    np.testing.assert_array_equal(learner.weights, before)
+
+
 # --- budgets -------------------------------------------------------------------------------------
 
 
@@ -323,7 +378,7 @@ def test_replaced_place_has_the_smallest_objective(kernel, normalized):
                 return objective(new)
 
             low, high = -40.0, 40.0
-            for _ in range(200):
+            for _ in range(90):
                 left, right = (high - low) * 0.381966 + low, (high - low) * 0.618034 + low
                 low, high = (low, right) if cost(left) < cost(right) else (left, high)
             costs.append(cost((low + high) / 2))

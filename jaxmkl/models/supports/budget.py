@@ -16,8 +16,6 @@ from jaxmkl.models.supports.protocol import (
     period_field,
 )
 
-__all__ = ["BudgetCodes", "BudgetState", "BudgetSupport"]
-
 
 class BudgetCodes(NamedTuple):
     """What a block's examples are to the slots; leading axis B of examples.
@@ -84,7 +82,6 @@ class BudgetSupport(Store):
         object.__setattr__(self, "period", min(self.period, largest))
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> BudgetState:
-        """No support at all."""
         P, C, R = kernels.num_kernels, self.budget, self.period
         return BudgetState(
             rows=jnp.zeros((P, C, num_inputs), dtype),
@@ -106,7 +103,6 @@ class BudgetSupport(Store):
     def encode(
         self, state: BudgetState, kernels: Kernel, X: jax.Array, round: jax.Array
     ) -> BudgetCodes:
-        """What the examples X (B, D) are to the slots."""
         codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
         P, C, D = state.rows.shape
         # each kernel has rows of its own: one matrix of products, a kernel a column

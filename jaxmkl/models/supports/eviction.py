@@ -26,18 +26,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel, pairwise_products
 from jaxmkl.models.supports.tiles import column_values
 
-__all__ = [
-    "EMPTY",
-    "Choice",
-    "Eviction",
-    "Project",
-    "RemoveOldest",
-    "RemoveRandom",
-    "Replace",
-    "SelfTuned",
-    "View",
-]
-
 # The order of a slot that holds no support.
 EMPTY = 2**30
 
@@ -125,7 +113,6 @@ class RemoveRandom(Eviction):
     random = True
 
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
-        """A place drawn uniformly."""
         assert view.draw is not None
         place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
         return Choice(view.learned, view.coefficient, place, view.coefficients), state
@@ -138,7 +125,6 @@ class RemoveOldest(Eviction):
     by_age = True
 
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
-        """The oldest."""
         return Choice(view.learned, view.coefficient, view.oldest, view.coefficients), state
 
 
@@ -174,7 +160,6 @@ class SelfTuned(Eviction):
     by_age = True
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> SelfTunedState:
-        """Nothing removed yet."""
         P, R = num_kernels, period
         return SelfTunedState(
             jnp.zeros((P,), dtype),
@@ -184,7 +169,6 @@ class SelfTuned(Eviction):
         )
 
     def choose(self, state: SelfTunedState, view: View) -> tuple[Choice, SelfTunedState]:
-        """Shrink where one has to go."""
         R = state.victims.shape[1]
         mistakes = state.mistakes + view.learned.astype(state.mistakes.dtype)
         coefficient = jnp.where(view.learned, view.coefficient, 0.0)
@@ -214,7 +198,6 @@ class SelfTuned(Eviction):
     def settle(
         self, state: SelfTunedState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
     ) -> SelfTunedState:
-        """Values and kernel values of the R oldest."""
         R = state.victims.shape[1]
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -247,7 +230,6 @@ class Replace(Eviction):
     """
 
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
-        """Compare all."""
         a, k = view.coefficients, view.kernel
         itself = jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
         lost = a**2 * (view.own - k * (k / itself))
@@ -290,7 +272,6 @@ class Project(Eviction):
     threshold: Any = pytree.nonnegative(0.0)
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> ProjectState:
-        """No support."""
         slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
         return ProjectState(
             jnp.zeros((num_kernels, budget, budget), dtype),
@@ -298,7 +279,6 @@ class Project(Eviction):
         )
 
     def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
-        """Insert, or project."""
         number, full = view.number, view.full
         taken = jnp.arange(view.budget)[None, :] < number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
@@ -328,6 +308,5 @@ class Project(Eviction):
     def settle(
         self, state: ProjectState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
     ) -> ProjectState:
-        """Slots are places again."""
         places = jnp.arange(state.slot.shape[1], dtype=jnp.int32)
         return state._replace(slot=jnp.broadcast_to(places, state.slot.shape))

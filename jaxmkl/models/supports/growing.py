@@ -16,8 +16,6 @@ from jaxmkl.models.supports.protocol import (
 )
 from jaxmkl.models.supports.tiles import dense_sums
 
-__all__ = ["BlockCodes", "DenseSupport", "GrowingState", "GrowingStore"]
-
 
 class BlockCodes(NamedTuple):
     """What a block's examples are to the support; leading axis B.
@@ -86,7 +84,6 @@ class GrowingStore(Store):
         return -(-(capacity + self.period) // self.tile) * self.tile
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> GrowingState:
-        """No support at all."""
         P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
         return GrowingState(
             rows=jnp.zeros((L, num_inputs), dtype),
@@ -104,7 +101,6 @@ class GrowingStore(Store):
         return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)
 
     def capacity_of(self, state: GrowingState) -> int:
-        """Supports that the state has room for."""
         return state.rows.shape[-2] - self.period
 
     def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
@@ -125,7 +121,6 @@ class GrowingStore(Store):
     def encode(
         self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
     ) -> BlockCodes:
-        """What the examples X (B, D) are to the supports."""
         codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
         sums = jax.tree.map(jnp.transpose, self._settled_sums(state, kernels, rows))
         return BlockCodes(sums, codes, own, rows, rounds)
@@ -138,7 +133,6 @@ class GrowingStore(Store):
         worked: Any,
         proposal: Proposal,
     ) -> GrowingState:
-        """Take the example in where it is proposed."""
         room = self.used(state) < self.capacity_of(state)
         learned = proposal.learned & room
         recent, scale = state.recent, state.scale
@@ -209,7 +203,6 @@ class DenseSupport(GrowingStore):
     def values(
         self, state: GrowingState, kernels: Kernel, code: BlockCodes
     ) -> tuple[jax.Array, tuple]:
-        """Values f (P,) of an example."""
         settled = Scaled(state.scale * code.settled.mantissa, code.settled.exponent)
         recent = scaled.unpacked(code.recent, kernels.exponential)
         return recent.weighted_sum(state.recent, settled).value(), ()

@@ -19,8 +19,6 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
-__all__ = ["Proposal", "Store", "encode_recent", "keep_rows", "period_field"]
-
 
 class Proposal(NamedTuple):
     """What a round's example is to do to the models.

@@ -11,8 +11,6 @@ from jaxmkl.models.supports.growing import BlockCodes, GrowingState, GrowingStor
 from jaxmkl.models.supports.protocol import period_field
 from jaxmkl.models.supports.tiles import Entries, entry_sums
 
-__all__ = ["SparseSupport"]
-
 
 @pytree.dataclass
 class SparseSupport(GrowingStore):
@@ -55,7 +53,6 @@ class SparseSupport(GrowingStore):
     def values(
         self, state: GrowingState, kernels: Kernel, code: BlockCodes
     ) -> tuple[jax.Array, tuple]:
-        """Values f (P,) of an example."""
         recent = jnp.sum(state.recent * code.recent, axis=1)
         return state.scale * code.settled.mantissa + recent, ()
 

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 
 from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
 
-__all__ = ["Entries", "column_values", "dense_sums", "entry_sums"]
-
 
 def _tile(array: jax.Array, i: jax.Array, size: int, axis: int) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(array, i * size, size, axis)

@@ -26,7 +26,7 @@ def small_learner(optimizer=None, **arguments):
 
 def test_a_rate_of_zero_holds_the_kernel():
     X, y = stream()
-    learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=jaxmkl.InverseTime(0.0))
+    learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=jaxmkl.kernels.InverseTime(0.0))
     state, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
     np.testing.assert_array_equal(states.coordinates, 2.0)
     assert float(learner.info(state).parameters) == 0.5
@@ -41,7 +41,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
         _, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
         return np.asarray(states.coordinates)
 
-    by_name = run(jaxmkl.Optax("sgd", 0.1))
+    by_name = run(jaxmkl.kernels.Optax("sgd", 0.1))
     np.testing.assert_allclose(run(optax.sgd(0.1)), by_name, rtol=1e-6)
     assert np.abs(by_name - by_name[0]).max() > 0.01
     for make in (jaxmkl.oks_sil, jaxmkl.okl_gd):
@@ -53,7 +53,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
 def test_the_round_is_not_an_optimizers_count():
     """Adam counts the rounds in which the kernel moved."""
     X, y = stream()
-    learner = small_learner(jaxmkl.Optax("adam", 0.01))
+    learner = small_learner(jaxmkl.kernels.Optax("adam", 0.01))
     start = begin(learner, X.shape[1], np.float32)
     state, _, states = trajectory(learner, start, X, y)
     since = np.asarray(states.since)
@@ -77,13 +77,13 @@ def test_another_learning_rate_is_not_another_compilation():
 
     made = []
     for rate in (0.001, 0.01, 0.1):
-        learner = small_learner(jaxmkl.Optax("adam", rate))
+        learner = small_learner(jaxmkl.kernels.Optax("adam", rate))
         made.append(float(last(learner, begin(learner, X.shape[1], np.float32))))
     assert len(set(made)) == 3
 
     # and many rates are one run
     def of_rate(rate):
-        learner = small_learner(jaxmkl.Optax("adam", rate))
+        learner = small_learner(jaxmkl.kernels.Optax("adam", rate))
         state = begin(learner, X.shape[1], np.float32)
         state, _ = jax.lax.scan(learner.step, state, (X, y))
         return learner.info(state).parameters
@@ -96,15 +96,15 @@ def test_another_learning_rate_is_not_another_compilation():
 
 
 def test_a_checkpoint_with_an_optimizer_by_name(tmp_path):
-    learner = small_learner(jaxmkl.Optax("adam", 0.01))
+    learner = small_learner(jaxmkl.kernels.Optax("adam", 0.01))
     state = begin(learner, NUM_INPUTS, np.float32)
     adam, *rest = state.optimizer
     adam = adam._replace(mu=jnp.asarray(0.3, jnp.float32), count=jnp.asarray(7, jnp.int32))
-    state = state._replace(optimizer=(adam, *rest))
+    state = state.replace(optimizer=(adam, *rest))
     jaxmkl.save(tmp_path / "state.npz", learner, state)
     loaded, again = jaxmkl.load(tmp_path / "state.npz")
     assert repr(loaded) == repr(learner)
-    chex.assert_trees_all_equal(again._replace(key=0), state._replace(key=0))
+    chex.assert_trees_all_equal(again.replace(key=0), state.replace(key=0))
     assert jax.tree.structure(again) == jax.tree.structure(state)
 
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-import jaxmkl
-from jaxmkl.learner import input_bound
+from jaxmkl import wrappers
+from jaxmkl._learner import input_bound
+
+SMALL_PROGRAMS = True
 
 SMALL_PROGRAMS = True
 
@@ -22,7 +24,7 @@ columns = hnp.arrays(
     (NUM_EXAMPLES, NUM_INPUTS),
     elements=st.one_of(st.sampled_from([0.0, 1.0, -2.5, 64.0]), st.floats(-100, 100, width=16)),
 )
-SCALERS = {"moments": jaxmkl.RunningMoments(), "ranks": jaxmkl.RunningRanks(capacity=5)}
+SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=5)}
 
 
 @jax.jit
@@ -130,7 +132,7 @@ def test_columns_do_not_mix(name):
 
 @given(columns)
 def test_moments_are_those_of_the_prefix(X):
-    Z = scaled_by(jaxmkl.RunningMoments(), X)
+    Z = scaled_by(wrappers.RunningMoments(), X)
     np.testing.assert_allclose(Z, standardized_by_prefix(X), rtol=1e-9, atol=1e-9)
     # the bound is attained by a first deviation, so rounding may pass it
     assert (np.abs(Z) <= np.sqrt(np.arange(NUM_EXAMPLES))[:, None] * (1 + 1e-12)).all()
@@ -138,15 +140,15 @@ def test_moments_are_those_of_the_prefix(X):
 
 @given(columns, st.sampled_from([-3.0, 0.25, 1e5]), st.sampled_from([0.0, 7.0]))
 def test_moments_do_not_depend_on_origin_and_unit(X, unit, origin):
-    Z = scaled_by(jaxmkl.RunningMoments(), X)
-    other = scaled_by(jaxmkl.RunningMoments(), unit * X + origin)
+    Z = scaled_by(wrappers.RunningMoments(), X)
+    other = scaled_by(wrappers.RunningMoments(), unit * X + origin)
     np.testing.assert_allclose(other, np.sign(unit) * Z, rtol=1e-6, atol=1e-6)
 
 
 def test_moments_of_a_far_column_in_single_precision():
     """The mean is 10⁴ deviations from zero: a difference of sums of squares would be noise."""
     X = (1e4 + np.random.default_rng(0).normal(size=(2000, 1))).astype(np.float32)
-    _, Z = run(jaxmkl.RunningMoments(), X, jax.random.key(0))
+    _, Z = run(wrappers.RunningMoments(), X, jax.random.key(0))
     expected = standardized_by_prefix(X.astype(np.float64))
     np.testing.assert_allclose(Z, expected, atol=0.02)
 
@@ -156,7 +158,7 @@ def test_moments_survive_the_largest_inputs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 1)).astype(np.float32)
     X[10::10, 0] = input_bound(np.float32) * np.array([1, -1, 0.5, 1, -1])
-    _, Z = run(jaxmkl.RunningMoments(), X, jax.random.key(0))
+    _, Z = run(wrappers.RunningMoments(), X, jax.random.key(0))
     expected = standardized_by_prefix(X.astype(np.float64))
     assert (np.abs(expected[10::10]) > 0.5).all()
     np.testing.assert_allclose(Z, expected, atol=1e-5)
@@ -168,14 +170,14 @@ def test_moments_survive_the_largest_inputs():
 @given(columns)
 def test_ranks_are_those_of_the_prefix_while_the_sample_holds_it(X):
     """The last rank is taken before its value would push another out."""
-    Z = scaled_by(jaxmkl.RunningRanks(capacity=NUM_EXAMPLES - 1), X)
+    Z = scaled_by(wrappers.RunningRanks(capacity=NUM_EXAMPLES - 1), X)
     np.testing.assert_allclose(Z, ranks_by_prefix(X), rtol=1e-9, atol=1e-12)
 
 
 def test_ranks_in_single_precision():
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
-    _, Z = run(jaxmkl.RunningRanks(), X, jax.random.key(0))
-    assert jaxmkl.RunningRanks().capacity >= 400
+    _, Z = run(wrappers.RunningRanks(), X, jax.random.key(0))
+    assert wrappers.RunningRanks().capacity >= 400
     np.testing.assert_allclose(Z, ranks_by_prefix(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
 
 
@@ -187,7 +189,7 @@ def test_ranks_in_single_precision():
 def test_ranks_do_not_change_under_monotone_transformations(transform):
     """Also when the sample is full, and with ties."""
     X = np.random.default_rng(2).integers(-30, 30, size=(200, 2)).astype(np.float64)
-    scaler = jaxmkl.RunningRanks(capacity=16)
+    scaler = wrappers.RunningRanks(capacity=16)
     np.testing.assert_array_equal(scaled_by(scaler, transform(X)), scaled_by(scaler, X))
     np.testing.assert_allclose(scaled_by(scaler, -X), -scaled_by(scaler, X), atol=1e-9)
 
@@ -195,7 +197,7 @@ def test_ranks_do_not_change_under_monotone_transformations(transform):
 @given(columns)
 def test_ranks_against_one_sampled_value(X):
     """Capacity 1: below, equal or above; nothing to compare the first with."""
-    Z = scaled_by(jaxmkl.RunningRanks(capacity=1), X)
+    Z = scaled_by(wrappers.RunningRanks(capacity=1), X)
     np.testing.assert_array_equal(Z[0], 0)
     np.testing.assert_array_equal(Z[1] > 0, X[1] > X[0])
     np.testing.assert_array_equal(Z[1] == 0, X[1] == X[0])
@@ -204,9 +206,9 @@ def test_ranks_against_one_sampled_value(X):
     np.testing.assert_allclose(distance, 0, atol=1e-9)
 
 
-@given(columns, st.integers(1, 15))
+@given(columns, st.sampled_from([1, 4, 15]))
 def test_ranks_are_bounded(X, capacity):
-    Z = scaled_by(jaxmkl.RunningRanks(capacity=capacity), 1e6 * X**3)
+    Z = scaled_by(wrappers.RunningRanks(capacity=capacity), 1e6 * X**3)
     assert (np.abs(Z) <= stats.norm.ppf((capacity + 0.5) / (capacity + 1)) + 1e-9).all()
 
 
@@ -221,7 +223,7 @@ def samples():
     t = np.arange(LENGTH, dtype=np.float32)
     X = np.stack([t, -t], axis=1)
     keys = jax.random.split(jax.random.key(0), SEEDS)
-    scaler = jaxmkl.RunningRanks(capacity=CAPACITY)
+    scaler = wrappers.RunningRanks(capacity=CAPACITY)
     states, _ = jax.jit(jax.vmap(lambda key: run(scaler, X, key)))(keys)
     return np.asarray(states.sample)
 
@@ -249,7 +251,7 @@ def test_error_of_ranks_is_within_its_bound():
     capacity, share = 32, 0.05
     X = np.random.default_rng(3).permutation(300).astype(np.float32)[:, None]
     keys = jax.random.split(jax.random.key(1), 400)
-    scaler = jaxmkl.RunningRanks(capacity=capacity)
+    scaler = wrappers.RunningRanks(capacity=capacity)
     _, Z = jax.jit(jax.vmap(lambda key: run(scaler, X, key)))(keys)
     found = stats.norm.cdf(np.asarray(Z)[:, -1, 0])
     rank = (stats.rankdata(X)[-1] - 0.5) / len(X)
@@ -262,4 +264,4 @@ def test_error_of_ranks_is_within_its_bound():
 def test_capacity_is_checked(capacity):
     wanted = f"RunningRanks: capacity must be an integer of at least 1; got {capacity!r}"
     with pytest.raises(ValueError, match=wanted):
-        jaxmkl.RunningRanks(capacity)
+        wrappers.RunningRanks(capacity)

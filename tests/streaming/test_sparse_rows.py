@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import re
 import subprocess
 import sys
 import textwrap
@@ -13,23 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from trees import assert_equal, everything
 
 import jaxmkl
-from jaxmkl.tables import _entries, read
+from jaxmkl import streaming, wrappers
+from jaxmkl.recipes.random_features import amkl_aks, raker
 
 SMALL_PROGRAMS = True
-
 NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 LEARNERS = {
-    "raker": jaxmkl.raker(KERNELS, num_features=4),
-    "amkl_aks": jaxmkl.amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2),
-    "scaled": jaxmkl.scaled(
-        jaxmkl.expert_mkl(KERNELS, num_features=4), jaxmkl.RunningRanks(capacity=5)
-    ),
+    "raker": raker(KERNELS, num_features=4),
+    "amkl_aks": amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2),
+    "scaled": wrappers.scaled(raker(KERNELS, num_features=4), wrappers.RunningRanks(capacity=5)),
 }
 LEARNER = LEARNERS["raker"]
 
@@ -51,28 +49,10 @@ def begin(learner=LEARNER, dtype=None):
     return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
 
-def everything(output):
-    return output
-
-
 def run(X, y=None, learner=LEARNER, dtype=None):
     y = data()[1] if y is None else y
     state = begin(learner, dtype)
-    return jaxmkl.run(learner, state, X, y, block_size=BLOCK, record=everything)
-
-
-def assert_equal(one, other):
-    """Bit for bit."""
-
-    def plain(leaf):
-        is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-    left, right = (jax.tree.leaves(jax.tree.map(plain, tree)) for tree in (one, other))
-    assert len(left) == len(right) > 0
-    for a, b in zip(left, right, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
+    return streaming.run(learner, state, X, y, block_size=BLOCK, record=everything)
 
 
 def blocks(rows):
@@ -83,15 +63,16 @@ def blocks(rows):
 # --- rows ----------------------------------------------------------------------------------------
 
 
+@settings(max_examples=8)
 @given(
     hnp.arrays(
         np.float32,
-        st.sampled_from([(1, 1), (1, 4), (5, 3)]),
+        st.sampled_from([(1, 1), (5, 3)]),
         elements=st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.0, 1e-3]),
     )
 )
 def test_rows_are_the_matrix(X):
-    rows = jaxmkl.SparseRows.from_csr(scipy.sparse.csr_array(X))
+    rows = streaming.SparseRows.from_csr(scipy.sparse.csr_array(X))
     assert (rows.shape, rows.ndim, len(rows), rows.dtype) == (X.shape, 2, len(X), X.dtype)
     assert rows.values.shape == (len(X), (X != 0).sum(axis=1).max())
     assert rows.indices.dtype == np.int32
@@ -100,7 +81,7 @@ def test_rows_are_the_matrix(X):
 
 def test_rows_in_any_order_and_inside_jit():
     X = data()[0]
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    rows = streaming.SparseRows.from_csr(csr())
     order = np.array([4, 0, 4, 22, -1])
     np.testing.assert_array_equal(rows[order], X[order])
     np.testing.assert_array_equal(jax.jit(lambda rows, r: rows[r])(rows, order), X[order])
@@ -110,19 +91,19 @@ def test_rows_in_any_order_and_inside_jit():
 
 
 def test_values_at_filled_up_places_are_not_looked_at():
-    rows = jaxmkl.SparseRows([[0, 2], [2, 2]], [[1.0, np.nan], [np.inf, np.nan]], 2)
+    rows = streaming.SparseRows([[0, 2], [2, 2]], [[1.0, np.nan], [np.inf, np.nan]], 2)
     np.testing.assert_array_equal(blocks(rows), [[1, 0], [0, 0]])
-    learner = jaxmkl.raker(KERNELS, num_features=4)
+    learner = raker(KERNELS, num_features=4)
     state = learner.init(jax.random.key(0), 2)
-    _, outputs = jaxmkl.run(learner, state, rows, [1.0, 2.0])
-    _, expected = jaxmkl.run(learner, state, [[1.0, 0.0], [0.0, 0.0]], [1.0, 2.0])
+    _, outputs = streaming.run(learner, state, rows, [1.0, 2.0])
+    _, expected = streaming.run(learner, state, [[1.0, 0.0], [0.0, 0.0]], [1.0, 2.0])
     assert_equal(outputs, expected)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
 def test_whole_numbers_become_floating(dtype):
     X = (4 * data()[0]).astype(dtype)
-    rows = jaxmkl.SparseRows.from_csr(csr(X))
+    rows = streaming.SparseRows.from_csr(csr(X))
     assert rows.dtype == X.dtype
     assert jnp.issubdtype(rows[np.arange(3)].dtype, jnp.floating)
     np.testing.assert_array_equal(blocks(rows), X.astype(np.float32))
@@ -132,7 +113,7 @@ def test_columns_far_out():
     """The last column that int32 can tell from the filling is kept, and no dense row is made."""
     D = 2**31 - 1
     X = scipy.sparse.coo_array(([1.0, 2.0], ([0, 1], [D - 1, 0])), shape=(3, D))
-    rows = jaxmkl.SparseRows.from_csr(X)
+    rows = streaming.SparseRows.from_csr(X)
     assert rows.indices.tolist() == [[D - 1], [0], [D]]
     assert rows.shape == (3, D)
 
@@ -140,22 +121,23 @@ def test_columns_far_out():
 # --- the drivers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "name", ["raker", "scaled", pytest.param("amkl_aks", marks=pytest.mark.slow)]
+)
 def test_run(name):
     learner = LEARNERS[name]
     expected = run(data()[0], learner=learner)
     assert_equal(run(csr(), learner=learner), expected)
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    rows = streaming.SparseRows.from_csr(csr())
     assert_equal(run(rows, learner=learner), expected)
     assert_equal(run(jax.device_put(rows), learner=learner), expected)
 
 
-@pytest.mark.parametrize("permute", [True, False])
-def test_run_many(permute):
+def test_run_many():
     keys = jax.random.split(jax.random.key(3), 3)
     runs = [
-        jaxmkl.run_many(LEARNER, keys, X, data()[1], permute=permute, block_size=BLOCK)
-        for X in (csr(), jaxmkl.SparseRows.from_csr(csr()), data()[0])
+        streaming.run_many(LEARNER, keys, X, data()[1], block_size=BLOCK)
+        for X in (csr(), streaming.SparseRows.from_csr(csr()), data()[0])
     ]
     assert_equal(runs[0], runs[2])
     assert_equal(runs[1], runs[2])
@@ -170,9 +152,10 @@ def test_double_precision(x64):
     _, rounded = run(csr(X.astype(np.float32)), dtype=np.float64)
     assert np.any(outputs.prediction != rounded.prediction)
     keys = jax.random.split(jax.random.key(3), 2)
-    many = [jaxmkl.run_many(LEARNER, keys, X, data()[1]) for X in (csr(X), X)]
-    assert many[0][1].prediction.dtype == np.float64
-    assert_equal(*many)
+    _, many = jax.eval_shape(
+        lambda keys: streaming.run_many(LEARNER, keys, csr(X), data()[1]), keys
+    )
+    assert many.prediction.dtype == np.float64
 
 
 def odd_matrices():
@@ -232,42 +215,42 @@ def test_the_callers_matrix_stays_as_it_is():
 
 
 def test_classifiers_take_sparse_inputs_and_labels_in_words():
-    learner = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
+    learner = raker(KERNELS, num_features=4, loss="hinge")
     names = np.where(data()[1] > 0, "spam", "ham")
     assert_equal(run(csr(), names, learner), run(data()[0], names, learner))
 
 
 def test_inside_jit():
     """Values are not seen there: a bad row is passed over and counted."""
-    inside = jax.jit(functools.partial(jaxmkl.run, block_size=BLOCK, record=everything))
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    inside = jax.jit(functools.partial(streaming.run, block_size=BLOCK, record=everything))
+    rows = streaming.SparseRows.from_csr(csr())
     assert_equal(inside(LEARNER, begin(), rows, data()[1]), run(data()[0]))
     bad = csr()
     row = int(np.flatnonzero(np.diff(bad.indptr))[3])
     bad.data[bad.indptr[row]] = np.nan
-    rows = jaxmkl.SparseRows.from_csr(bad)
+    rows = streaming.SparseRows.from_csr(bad)
     state, outputs = inside(LEARNER, begin(), rows, data()[1])
     assert np.flatnonzero(np.isnan(outputs.loss)).tolist() == [row]
     assert int(state.invalid) == 1
 
     def built(indices, values, y):
-        rows = jaxmkl.SparseRows(indices, values, NUM_INPUTS)
-        return jaxmkl.run(LEARNER, begin(), rows, y, block_size=BLOCK, record=everything)
+        rows = streaming.SparseRows(indices, values, NUM_INPUTS)
+        return streaming.run(LEARNER, begin(), rows, y, block_size=BLOCK, record=everything)
 
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    rows = streaming.SparseRows.from_csr(csr())
     assert_equal(jax.jit(built)(rows.indices, rows.values, data()[1]), run(data()[0]))
 
 
 def test_inside_grad():
     """The derivative by an entry is that of the dense run; filled-up places have none."""
-    learner = jaxmkl.raker(KERNELS, num_features=4)
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    learner = raker(KERNELS, num_features=4)
+    rows = streaming.SparseRows.from_csr(csr())
 
     def total(X, y):
-        return jaxmkl.run(learner, begin(learner), X, y, block_size=BLOCK)[1].loss.sum()
+        return streaming.run(learner, begin(learner), X, y, block_size=BLOCK)[1].loss.sum()
 
     def by_values(values):
-        return total(jaxmkl.SparseRows(rows.indices, values, NUM_INPUTS), data()[1])
+        return total(streaming.SparseRows(rows.indices, values, NUM_INPUTS), data()[1])
 
     by_entry = np.asarray(jax.grad(by_values)(jnp.asarray(rows.values)))
     dense = np.asarray(jax.grad(total)(jnp.asarray(data()[0]), data()[1]))
@@ -281,10 +264,10 @@ def test_inside_grad():
 
 
 def streamed(chunks, record=everything):
-    return list(jaxmkl.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record))
+    return list(streaming.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record))
 
 
-@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("mixed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_uneven_chunks(mixed):
     """Of other lengths, with other numbers of entries, an empty one, and dense ones between."""
     X, y = data()
@@ -316,14 +299,14 @@ def test_few_numbers_of_entries_are_compiled():
     y = data()[1][:8]
     X = [csr(np.tile(np.arange(NUM_INPUTS) < K, (8, 1)).astype(np.float32)) for K in entries]
     chunks = ((part, y) for part in X)
-    for _ in jaxmkl.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record):
+    for _ in streaming.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record):
         seen.append(len(calls))
     grown = [b > a for a, b in itertools.pairwise([0, *seen])]
     assert [K for K, more in zip(entries, grown, strict=True) if more] == [0, 2, 3, 5]
 
 
 def test_rows_are_chunks_too():
-    rows = jax.device_put(jaxmkl.SparseRows.from_csr(csr()))
+    rows = jax.device_put(streaming.SparseRows.from_csr(csr()))
     ((state, outputs),) = streamed([(rows, data()[1])])
     assert_equal((state, outputs), run(data()[0]))
 
@@ -362,7 +345,7 @@ def test_what_is_refused(X, message):
         streamed([(csr(), y), (X, y)])
     if "7 columns" not in message:  # without a state, X itself says how wide it is
         with pytest.raises(ValueError, match=message):
-            jaxmkl.run_many(LEARNER, jax.random.split(jax.random.key(0), 2), X, y)
+            streaming.run_many(LEARNER, jax.random.split(jax.random.key(0), 2), X, y)
 
 
 def test_no_example_is_refused():
@@ -393,17 +376,17 @@ INDICES, VALUES = np.array([[0, 2], [1, 3]]), np.array([[1.0, 2.0], [3.0, 0.0]])
 )
 def test_rows_that_are_none(arguments, message):
     with pytest.raises(ValueError, match=f"SparseRows: {message}"):
-        jaxmkl.SparseRows(*arguments)
+        streaming.SparseRows(*arguments)
 
 
 def test_what_is_not_sparse():
     with pytest.raises(ValueError, match=r"from_csr: X must be sparse.*got <class 'numpy\.nd"):
-        jaxmkl.SparseRows.from_csr(data()[0])
+        streaming.SparseRows.from_csr(data()[0])
 
 
 @pytest.mark.parametrize("r", [0, slice(2), np.array(3), np.ones(23, bool), np.ones((2, 2), int)])
 def test_rows_are_taken_by_integers(r):
-    rows = jaxmkl.SparseRows.from_csr(csr())
+    rows = streaming.SparseRows.from_csr(csr())
     with pytest.raises(ValueError, match=r"rows\[r\] must be an array \(B,\) of integers"):
         rows[r]
 
@@ -413,10 +396,13 @@ def test_scipy_is_not_needed():
     program = """
         import sys
         sys.modules["scipy.sparse"] = None
-        import jax, jaxmkl
-        rows = jaxmkl.SparseRows([[0], [1], [2]], [[1.0], [2.0], [0.0]], 2)
-        learner = jaxmkl.raker(num_features=2)
-        state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), rows, [1.0, 2.0, 3.0])
+        import jax
+        from jaxmkl import streaming
+        from jaxmkl.recipes.random_features import raker
+        rows = streaming.SparseRows([[0], [1], [2]], [[1.0], [2.0], [0.0]], 2)
+        learner = raker(num_features=2)
+        state = learner.init(jax.random.key(0), 2)
+        state, _ = streaming.run(learner, state, rows, [1.0, 2.0, 3.0])
         print(int(state.round))
     """
     done = subprocess.run(
@@ -427,132 +413,3 @@ def test_scipy_is_not_needed():
         check=False,
     )
     assert done.stdout == "3\n", done.stderr
-
-
-# --- files ---------------------------------------------------------------------------------------
-
-
-def save(path, X, **others):
-    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
-    np.savez(path, **parts | others)
-    return path
-
-
-def assert_same_set(path, **options):
-    """Read sparse and read dense."""
-    sparse, dense = read(path, sparse=True, **options), read(path, **options)
-    assert isinstance(sparse.X, jaxmkl.SparseRows)
-    assert sparse.X.dtype == dense.X.dtype
-    assert sparse.X.shape == dense.X.shape
-    np.testing.assert_array_equal(sparse.y, dense.y)
-    assert sparse.y.dtype == dense.y.dtype
-    for field in ("task", "feature_names", "classes", "notes", "target"):
-        assert getattr(sparse, field) == getattr(dense, field)
-    return sparse, dense
-
-
-def constants():
-    """Columns of zeros, of ones, of ones and a zero, of an entry; constant ones are noted."""
-    X = data()[0].copy()
-    X[:, 0], X[:, 1], X[:, 2] = 0, 1, 1
-    X[3, 2] = 0
-    X[:, 3] = np.where(np.arange(NUM_EXAMPLES) == 4, -2, 0)
-    return X
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
-def test_npz_kept_sparse(tmp_path, dtype):
-    X = csr(constants().astype(dtype))
-    path = save(tmp_path / "t.npz", X, y=data()[1])
-    sparse, dense = assert_same_set(path)
-    if dtype != np.int8:
-        assert sparse.notes == ("constant, and kept: 'x0', 'x1'",)
-        np.testing.assert_array_equal(blocks(sparse.X), dense.X.astype(np.float32))
-    assert_equal(run(sparse.X, sparse.y), run(dense.X, dense.y))
-
-
-def test_npz_unsorted_without_some_targets_and_of_nothing(tmp_path):
-    X = csr(constants())
-    part = slice(*X.indptr[:2])
-    X.indices[part], X.data[part] = X.indices[part][::-1].copy(), X.data[part][::-1].copy()
-    y = data()[1].copy()
-    y[[2, 9]] = np.nan
-    sparse, dense = assert_same_set(save(tmp_path / "t.npz", X, y=y))
-    assert len(sparse.X) == NUM_EXAMPLES - 2
-    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
-    empty = scipy.sparse.csr_array((NUM_EXAMPLES, 3))
-    sparse, _ = assert_same_set(save(tmp_path / "e.npz", empty, y=data()[1]))
-    assert sparse.X.values.shape == (NUM_EXAMPLES, 0)
-
-
-def test_libsvm_kept_sparse(tmp_path):
-    path = tmp_path / "t.svm"
-    path.write_text("1 1:0.5 3:-2 6:1\n-1\n-1 6:1 # no more\n1 2:0 3:4\n")
-    sparse, dense = assert_same_set(path)
-    assert sparse.X.indices.tolist() == [[0, 2, 5], [6, 6, 6], [5, 6, 6], [1, 2, 6]]
-    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
-
-
-def test_files_too_large_to_be_dense(tmp_path):
-    path = tmp_path / "t.svm"
-    lines = [f"{row % 2} {row % 9 + 1}:1 {10**6 - row % 7}:2\n" for row in range(700)]
-    path.write_text("".join(lines))
-    with pytest.raises(ValueError, match=r"700 x 1000000 features would take 5\.2 GiB"):
-        read(path)
-    rows = read(path, sparse=True).X
-    assert rows.shape == (700, 10**6)
-    assert rows.values.shape == (700, 2)
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_sparse_files_are_complete(tmp_path, value):
-    path = save(tmp_path / "t.npz", with_entry(value), y=data()[1])
-    message = re.escape(f"{path}: X[6, 5] = {value} is not finite")
-    with pytest.raises(ValueError, match=message):
-        read(path, sparse=True)
-
-
-def test_files_that_are_not_sparse(tmp_path):
-    table, archive = tmp_path / "t.csv", tmp_path / "t.npz"
-    table.write_text("a,y\n1,2\n2,3\n")
-    np.savez(archive, X=np.eye(2), y=[0, 1])
-    for path, what in ((table, "a CSV file"), (archive, "an npz file with a dense X")):
-        with pytest.raises(ValueError, match=rf"{path.name}: sparse must be False.*got {what}"):
-            read(path, sparse=True)
-
-
-def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(_entries, "MAX_DENSE_BYTES", 2**16)
-    X = np.zeros((1000, 50), np.float32)
-    X[:, 0] = 1
-    read(save(tmp_path / "thin.npz", csr(X), y=np.arange(1000.0)), sparse=True)
-    X[7] = 1
-    path = save(tmp_path / "full.npz", csr(X), y=np.arange(1000.0))
-    with pytest.raises(ValueError, match=r"1000 x 50 features.*with 50 entries a row"):
-        read(path, sparse=True)
-
-
-@pytest.mark.data
-def test_a9a_sparse_is_a9a(data_dir):
-    sparse, dense = assert_same_set(data_dir / "a9a.npz")
-    assert sparse.X.values.shape == (48842, 14)
-    np.testing.assert_array_equal(blocks(sparse.X), dense.X)
-    learner = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
-    state = learner.init(jax.random.key(0), dense.X.shape[1])
-    first = jax.tree.map(lambda leaf: leaf[:2000], sparse.X)
-    one = jaxmkl.run(learner, state, first, sparse.y[:2000])
-    assert_equal(one, jaxmkl.run(learner, state, dense.X[:2000], dense.y[:2000]))
-
-
-@pytest.mark.data
-def test_reuters_sparse_is_reuters(data_dir):
-    path = data_dir / "reuters_4class.npz"
-    table = read(path, sparse=True)
-    assert table.X.shape == (2919, 18933)
-    with np.load(path) as parts:
-        names = ("data", "indices", "indptr")
-        X = scipy.sparse.csr_array(tuple(parts[name] for name in names), shape=parts["shape"])
-        np.testing.assert_array_equal(table.y, parts["y"])
-    for start in (0, 1500, 2919 - 64):
-        r = np.arange(start, start + 64)
-        np.testing.assert_array_equal(table.X[r], X[r].toarray())

@@ -1,0 +1,28 @@
+"""Multiple kernel learning on a budget: against the NumPy oracle."""
+
+import numpy as np
+import pytest
+from support_cases import (
+    ALL,
+    BUDGET_CROSSINGS,
+    BUDGETS,
+    check_on_the_papers_data,
+    check_run,
+    learner_of,
+)
+
+SMALL_PROGRAMS = True
+
+
+# every round of the Forgetrons is compared with the other learners'
+@pytest.mark.parametrize("name", [n for n in BUDGETS | BUDGET_CROSSINGS if n != "forgetron"])
+def test_agrees_with_the_oracle(name, x64):
+    state = check_run(name, learner_of(name))
+    assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("name", BUDGETS)
+def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
+    check_on_the_papers_data(name, data_dir)

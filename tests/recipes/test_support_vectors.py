@@ -1,0 +1,255 @@
+"""The recipes with support vectors and no budget: against the NumPy oracle, and their room."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse
+from support_cases import (
+    ALL,
+    GROWING,
+    GROWING_CROSSINGS,
+    NUM_EXAMPLES,
+    begin,
+    check_end,
+    check_on_the_papers_data,
+    check_outputs,
+    check_run,
+    draws,
+    everything,
+    expected_of,
+    held,
+    kernels_for,
+    learner_of,
+    replaced_store,
+    rounds,
+    run_oracle,
+    stream,
+    with_store,
+)
+
+from jaxmkl import checkpoint
+from jaxmkl.kernels import Gaussian
+from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
+from jaxmkl.query import Margin
+from jaxmkl.recipes import support_vectors
+from jaxmkl.streaming.run import run as driver
+from jaxmkl.streaming.run import stream as driver_stream
+from tests.oracles import support_mkl as oracle
+
+SMALL_PROGRAMS = True
+
+# learners whose every round is compared below, kernel by kernel
+BY_STEPS = ("omkc_dd", "spa", "forgetron")
+
+
+# kernel_ogd: below, where its inputs are sparse
+OTHERS = [n for n in GROWING | GROWING_CROSSINGS if n not in (*BY_STEPS, "kernel_ogd")]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_agrees_with_the_oracle(name, x64):
+    check_run(name, learner_of(name))
+
+
+@pytest.mark.parametrize("name", BY_STEPS)
+def test_steps_and_the_values_of_kernels_agree_with_the_oracle(name, x64):
+    learner, X, expected = learner_of(name), stream().X, expected_of(name)
+    start = learner.enlarged(begin(learner, X.shape[1]), NUM_EXAMPLES)
+    state, outputs, f = rounds(learner, start, X, stream().y)
+    np.testing.assert_allclose(f, expected.f, rtol=1e-9, atol=1e-9)
+    check_outputs(outputs, expected)
+    check_end(learner, state, expected, X)
+
+
+def test_examples_that_are_not_finite_are_left_out_and_counted(x64):
+    X, y, _ = (array.copy() for array in stream())
+    X[50, 3], y[120] = np.nan, np.nan
+    learner = learner_of("omkc_dd")
+    start = learner.enlarged(begin(learner, X.shape[1]), NUM_EXAMPLES)
+    state, outputs, _ = rounds(learner, start, X, y)
+    assert int(state.invalid) == 2
+    assert int(state.round) == NUM_EXAMPLES
+    refused = np.array([50, 120])
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), refused)
+    np.testing.assert_array_equal(np.flatnonzero(~np.asarray(outputs.queried)), [50])
+    kept = np.delete(np.arange(NUM_EXAMPLES), refused)
+    plain = kernels_for(ALL["omkc_dd"])[1]
+    # its draws are not looked at: nothing here is random
+    expected = run_oracle(ALL["omkc_dd"], plain, state, X[kept], y[kept])
+    np.testing.assert_allclose(outputs.prediction[kept], expected.prediction, atol=1e-9)
+    assert [[t for t, _ in one] for one in held(state, X)] == [
+        [kept[t] for t, _ in one] for one in expected.held
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("name", [name for name in GROWING if name != "spa, normalized"])
+def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
+    check_on_the_papers_data(name, data_dir)
+
+
+def test_banks_are_numbered_through(x64):
+    """Two banks, each with a store and a period of its own, are one bank of all kernels."""
+    (bank,) = learner_of("spa").models
+    of_gaussians, of_polynomials = bank.kernels.kernels
+    stores = (DenseSupport(tile=64, period=32), SparseSupport(period=16))
+    banks = [
+        SupportModels(kernels, bank.update, store)
+        for kernels, store in zip((of_gaussians, of_polynomials), stores, strict=True)
+    ]
+    learner = dataclasses.replace(learner_of("spa"), models=tuple(banks))
+    assert (learner.num_models, learner.fit_block_size(100)) == (6, 16)
+    X, y, _ = stream()
+    start = begin(learner, X.shape[1])
+    state, outputs = driver(learner, start, X, y, record=everything)
+    check_outputs(outputs, expected_of("spa"))
+    found = [pair for own in state.models for pair in held(state.replace(models=(own,)), X)]
+    assert [[t for t, _ in one] for one in found] == [
+        [t for t, _ in one] for one in expected_of("spa").held
+    ]
+
+
+def test_a_question_has_a_number_of_its_own():
+    """Whether a label is asked for says nothing of who learns, on an example of zeros neither."""
+    learner = support_vectors.spa(Gaussian((0.5, 1.0)), query=Margin(0.1))
+    X = np.zeros((4, 3), np.float32)
+    codes = jax.jit(learner.encode_block)(begin(learner, 3, np.float32), X)
+    assert not np.isin(codes.noise, codes.own.chance).any()
+
+
+def test_a_step_size_that_is_too_large_is_noticed():
+    learner = support_vectors.kernel_ogd(Gaussian(3.0), step_size=3.0)
+    X = stream().X[:100, :2]
+    with pytest.warns(RuntimeWarning, match="run: .* the learner diverges"):
+        state, outputs = driver(learner, begin(learner, 2, np.float32), X, X[:, 0])
+    assert np.isfinite(outputs.prediction).all()
+    assert int(state.nonfinite) == np.isinf(outputs.loss).sum() > 20
+
+
+# --- blocks, tiles, periods ----------------------------------------------------------------------
+
+SMALL = {"capacity": 8, "tile": 16, "period": 16}
+LARGE = {"capacity": 500, "tile": 64, "period": 32}
+
+
+@pytest.mark.parametrize(
+    ("name", "store", "block_size"),
+    [
+        ("omkc_dd", SparseSupport(**LARGE), 8),
+        ("spa", DenseSupport(**LARGE), 1),
+        ("forgetron", BudgetSupport(10, supports.SelfTuned(), period=4), 2),
+    ],
+    ids=str,
+)
+def test_store_tile_period_and_block_size_change_nothing(name, store, block_size, x64):
+    check_run(name, with_store(name, store), block_size=block_size)
+
+
+def test_sparse_inputs_change_nothing(x64):
+    def run(learner, state, X, y, **arguments):
+        return driver(learner, state, scipy.sparse.csr_array(X), y, **arguments)
+
+    check_run("kernel_ogd", learner_of("kernel_ogd"), run)
+
+
+# --- capacity ------------------------------------------------------------------------------------
+
+
+class Limited(oracle.SupportMKL):
+    """Nothing is added while the kernels together hold ``capacity`` examples."""
+
+    capacity = 8
+    overflow = 0
+
+    def step(self, *example):
+        held = {entry.t for one in self.expansions for entry in one.entries}
+        self.room, self.wanted = len(held) < self.capacity, False
+        prediction = super().step(*example)
+        self.overflow += self.wanted and not self.room
+        return prediction
+
+    def add(self, *arguments):
+        self.wanted = True
+        if self.room:
+            super().add(*arguments)
+
+
+@pytest.mark.parametrize("store", [DenseSupport, SparseSupport])
+def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
+    name = "omkc_dd" if store is DenseSupport else "spa"
+    learner = with_store(name, store(capacity=8, tile=8, period=8))
+    X, y, _ = stream()
+    start = begin(learner, X.shape[1])
+    assert learner.capacity(start) == 8
+    state, outputs, f = rounds(learner, start, X, y)  # inside jit: not enlarged
+    full = Limited(kernels_for(ALL[name])[1], **ALL[name].arguments)
+    predictions = [full.step(*example) for example in zip(X, y, *draws(start, X, 6), strict=True)]
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(f[-1], full.f, rtol=1e-9, atol=1e-9)
+    assert int(learner.info(state).overflow) == full.overflow > 20
+    assert int(learner.num_supports(state)) == learner.capacity(state) == 8
+    places = [[(t, pytest.approx(a, rel=1e-9)) for t, a in one] for one in full.places]
+    assert held(state, X) == places
+
+
+def test_a_run_makes_room_and_goes_on_from_a_file(x64, tmp_path):
+    learner = with_store("omkc_dd", DenseSupport(**SMALL))
+    made = []
+
+    def run(learner, state, X, y, **arguments):
+        made.append(learner.capacity(state))
+        state, first = driver(learner, state, X[:60], y[:60], **arguments)
+        made.append(learner.capacity(state))
+        path = tmp_path / "state.npz"
+        checkpoint.save(path, learner, state)
+        learner, state = checkpoint.load(path)
+        assert learner.capacity(state) == made[-1]
+        state, second = driver(learner, state, X[60:], y[60:], **arguments)
+        made.append(learner.capacity(state))
+        return state, jax.tree.map(lambda *parts: np.concatenate(parts), first, second)
+
+    state = check_run("omkc_dd", learner, run)
+    assert int(learner.info(state).overflow) == 0
+    assert made[0] < 60 <= made[1] < int(learner.num_supports(state)) <= made[2]
+
+
+def test_a_stream_makes_room(x64):
+    learner = with_store("spa", SparseSupport(**SMALL))
+
+    def run(learner, state, X, y, **arguments):
+        chunks = [(X[:160], y[:160]), (X[160:], y[160:])]
+        states, outputs = zip(*driver_stream(learner, state, chunks, **arguments), strict=True)
+        return states[-1], jax.tree.map(lambda *parts: np.concatenate(parts), *outputs)
+
+    state = check_run("spa", learner, run)
+    assert int(learner.info(state).overflow) == 0
+    assert learner.capacity(state) >= int(learner.num_supports(state)) > 8
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+# one kernel is the same sums
+@pytest.mark.parametrize("name", [pytest.param("kernel_ogd", marks=pytest.mark.slow), "omkl"])
+def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
+    X, y = stream().X[:48, :4], stream().target[:48]
+    bandwidths = np.array([0.7] if name == "kernel_ogd" else [0.4, 1.5])
+    start = np.append(bandwidths, 0.2)
+
+    def loss(parameters):
+        bandwidth, step_size = parameters[:-1], parameters[-1]
+        recipe = getattr(support_vectors, name)
+        learner = recipe(Gaussian(bandwidth), step_size=step_size)
+        learner = replaced_store(learner, DenseSupport(64, tile=16, period=16))
+        _, outputs = driver(learner, begin(learner, 4), X, y)
+        return outputs.loss.sum()
+
+    steps = 1e-5 * np.eye(len(start))
+    points = np.concatenate([start[None], start + steps, start - steps])
+    losses, gradients = jax.jit(lambda p: jax.lax.map(jax.value_and_grad(loss), p))(points)
+    above, below = np.split(np.asarray(losses[1:]), 2)
+    np.testing.assert_allclose(gradients[0], (above - below) / 2e-5, rtol=1e-6)
+    assert (np.abs(gradients[0]) > 1e-3).all()

@@ -1,0 +1,347 @@
+"""run_many and stream: the same runs, however spread or cut."""
+
+import collections
+import functools
+import itertools
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from played import (
+    BLOCK,
+    CLASSIFICATION,
+    NUM_EXAMPLES,
+    REGRESSION,
+    Counting,
+    begin,
+    data,
+    run,
+    spoiled,
+)
+from trees import assert_equal, everything, plain, row_of
+
+from jaxmkl import streaming
+
+SMALL_PROGRAMS = True
+X0, y0 = data()
+
+# --- run_many ------------------------------------------------------------------------------------
+
+
+@functools.cache
+def many(permute=True):
+    X, y = data()
+    keys = jax.random.split(jax.random.key(5), 3)
+    return streaming.run_many(
+        REGRESSION, keys, X, y, permute=permute, block_size=BLOCK, record=everything
+    )
+
+
+def frequencies(state):
+    return state.models[0].features
+
+
+def start_of(state):
+    """The state that a run began with: its key and frequencies never change."""
+    (bank,) = begin().models
+    bank = bank._replace(features=frequencies(state))
+    return begin().replace(key=state.key, models=(bank,))
+
+
+@pytest.mark.parametrize("permute", [True, False])
+def test_each_seed_is_a_run_of_its_own(permute):
+    """From its own start, in the order that ``permutations`` tells."""
+    X, y = data()
+    states, outputs = many(permute)
+    orders = np.asarray(
+        streaming.permutations(jax.random.split(jax.random.key(5), 3), NUM_EXAMPLES)
+    )
+    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(NUM_EXAMPLES)] * 3)
+    assert len({tuple(order) for order in orders}) == 3
+    for row, order in enumerate(orders):
+        order = order if permute else np.arange(NUM_EXAMPLES)
+        state = row_of(states, row)
+        end, alone = run(X=X[order], y=y[order], state=start_of(state), record=everything)
+        np.testing.assert_allclose(outputs.loss[row], alone.loss, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(outputs.queried[row], alone.queried)
+        np.testing.assert_allclose(
+            state.aggregate.log_weights, end.aggregate.log_weights, rtol=1e-4, atol=1e-5
+        )
+        assert int(state.round) == NUM_EXAMPLES
+
+
+def test_starts_differ_by_seed_alone():
+    """Neither the order nor the company changes a start; each seed has another."""
+    one, other = many(True)[0], many(False)[0]
+    assert_equal([one.key, frequencies(one)], [other.key, frequencies(other)])
+    for a, b in itertools.combinations(range(3), 2):
+        assert not np.array_equal(frequencies(one)[a], frequencies(one)[b])
+        assert not np.array_equal(*plain([one.key[a], one.key[b]]))
+    keys = jax.random.split(jax.random.key(5), 3)[1:2]
+    alone, _ = streaming.run_many(REGRESSION, keys, *data(), block_size=BLOCK, record=everything)
+    assert_equal([alone.key, frequencies(alone)], [one.key[1:2], frequencies(one)[1:2]])
+    # the key that orders the examples draws neither frequencies nor subsets
+    used = {plain(key).tobytes() for key in (*keys, *one.key)}
+    assert len(used) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "x64", "made"),
+    [
+        ("float64", True, "float64"),
+        ("float32", True, "float32"),
+        ("int64", True, "float32"),
+        ("float64", False, "float32"),
+        ("bool", False, "float32"),
+    ],
+)
+def test_states_are_made_in_the_dtype_of_the_data(given, x64, made):
+    X, y = data()
+    with jax.enable_x64(x64):
+        keys = jax.random.split(jax.random.key(0), 2)
+        states, outputs = jax.eval_shape(
+            functools.partial(streaming.run_many, CLASSIFICATION, keys, X.astype(given)), y > 0
+        )
+        assert frequencies(states).dtype == outputs.loss.dtype == made
+
+
+def test_run_many_takes_lists():
+    X, y = data()
+    keys = jax.random.split(jax.random.key(5), 3)
+    listed = streaming.run_many(
+        REGRESSION, keys, X.tolist(), y.tolist(), block_size=BLOCK, record=everything
+    )
+    assert_equal(listed, many())
+
+
+SHARDED = """
+    import functools, sys
+    import jax, jaxmkl, numpy as np
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec
+    from jaxmkl import streaming
+    from jaxmkl.recipes.random_features import omkl_aks
+
+    assert jax.device_count() == 8
+    X = np.random.default_rng(0).normal(size=(25, 2)).astype(np.float32)
+    learner = omkl_aks(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
+    keys = jax.random.split(jax.random.key(1), 16)
+    drive = functools.partial(streaming.run_many, learner, block_size=8)
+    expected_states, expected = drive(keys=keys, X=X, y=X[:, 0])
+    assert len(expected.loss.sharding.device_set) == 1
+    meshes = {
+        "auto": jax.make_mesh((8,), ("seed",), axis_types=(AxisType.Auto,)),
+        "explicit": jax.make_mesh((8,), ("seed",), axis_types=(AxisType.Explicit,)),
+        "default": jax.make_mesh((8,), ("seed",)),
+    }
+    for name, mesh in meshes.items():
+        spread = NamedSharding(mesh, PartitionSpec("seed"))
+        shared = jax.device_put(keys, spread)
+        everywhere = jax.device_put(X, NamedSharding(mesh, PartitionSpec()))
+        states, outputs = drive(keys=shared, X=everywhere, y=everywhere[:, 0])
+        for array in (outputs.loss, states.aggregate.log_weights):
+            assert len(array.sharding.device_set) == 8, (name, array.sharding)
+            assert not array.sharding.is_fully_replicated
+        np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-5, atol=1e-6)
+    with jax.set_mesh(meshes["explicit"]):
+        states, outputs = drive(keys=jax.device_put(keys, PartitionSpec("seed")), X=X, y=X[:, 0])
+        np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-5, atol=1e-6)
+    try:
+        jax.device_put(keys[:12], spread)
+    except ValueError as error:
+        assert "12" in str(error) and "divisible" in str(error)
+    text = sys.modules["jaxmkl.streaming.run"]._run_many.lower(
+        learner, jax.device_put(keys, NamedSharding(meshes["auto"], PartitionSpec("seed"))),
+        X, X[:, 0], permute=True, block_size=8, record=streaming.without_info,
+    ).compile().as_text()
+    for collective in ("all-reduce", "all-gather", "all-to-all", "collective-permute"):
+        assert collective not in text, collective
+    print("shared out")
+"""
+
+
+def test_keys_on_many_devices():
+    """Of any axis type, and without a collective; in another process, where JAX starts so."""
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SHARDED)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.stdout == "shared out\n", process.stderr
+
+
+# --- stream --------------------------------------------------------------------------------------
+
+
+def chunked(cuts, learner=REGRESSION, X=None, y=None):
+    """What a stream yields when it is cut at these places."""
+    X, y = data()[0] if X is None else X, data()[1] if y is None else y
+    edges = [0, *cuts, len(X)]
+    chunks = ((X[a:b], y[a:b]) for a, b in itertools.pairwise(edges))
+    return list(
+        streaming.stream(learner, begin(learner), chunks, block_size=BLOCK, record=everything)
+    )
+
+
+@functools.cache
+def whole():
+    return run(record=everything)
+
+
+@settings(max_examples=10)
+@given(st.lists(st.sampled_from([0, 1, 5, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
+def test_cutting_changes_no_bit(cuts):
+    """Chunks of any lengths, empty ones among them."""
+    streamed = chunked(cuts)
+    lengths = [b - a for a, b in itertools.pairwise([0, *cuts, NUM_EXAMPLES])]
+    assert [len(outputs.loss) for _, outputs in streamed] == [n for n in lengths if n]
+    assert_equal(jax.tree.map(lambda *v: np.concatenate(v), *[o for _, o in streamed]), whole()[1])
+    assert_equal(streamed[-1][0], whole()[0])
+    rounds = [int(state.round) for state, _ in streamed]
+    assert rounds == np.cumsum([n for n in lengths if n]).tolist()
+
+
+def test_states_stay_small():
+    """A state after a thousand chunks is as large as the first."""
+    X, y = (array[:2] for array in data())
+    chunks = itertools.repeat((X, y), 1000)
+    before = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(begin())]
+    chunks = streaming.stream(REGRESSION, begin(), chunks, block_size=2)
+    state, outputs = collections.deque(chunks, maxlen=1)[0]
+    assert outputs.loss.shape == (2,)
+    assert int(state.round) == 2000
+    assert [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)] == before
+
+
+def test_chunks_are_taken_one_by_one():
+    """A stream without end can be left at any time; nothing is read ahead."""
+    taken = []
+
+    def chunks():
+        for number in itertools.count():
+            taken.append(number)
+            yield data()
+
+    stream = streaming.stream(REGRESSION, begin(), chunks(), block_size=BLOCK)
+    assert taken == []
+    for expected in range(1, 4):
+        state, _ = next(stream)
+        assert taken == list(range(expected))
+        assert int(state.round) == expected * NUM_EXAMPLES
+    stream.close()
+
+
+def test_few_lengths_are_compiled():
+    X, y = np.tile(data()[0], (10, 1)), np.tile(data()[1], 10)
+    count = Counting()
+    lengths = [10, 7, 64, 65, 80, 12, 81, 90]
+    seen = []
+    chunks = ((X[:n], y[:n]) for n in lengths)
+    for _, losses in streaming.stream(REGRESSION, begin(), chunks, block_size=BLOCK, record=count):
+        seen.append((len(losses), count.calls))
+    assert [n for n, _ in seen] == lengths
+    calls = [0, *[calls for _, calls in seen]]
+    compiled = [n for n, (a, b) in zip(lengths, itertools.pairwise(calls), strict=True) if b > a]
+    assert compiled == [10, 65, 81]
+
+
+def test_a_shorter_chunk_compiles_nothing(caplog):
+    """Not even to pad it and to cut its records."""
+    X, y = data()
+
+    def chunks():
+        yield X, y
+        with jax.log_compiles(), caplog.at_level(logging.WARNING):
+            yield X[:17], y[:17]
+
+    streamed = list(streaming.stream(REGRESSION, begin(), chunks(), block_size=BLOCK))
+    assert [len(outputs.loss) for _, outputs in streamed] == [NUM_EXAMPLES, 17]
+    compiled = [r.getMessage() for r in caplog.records if "XLA compilation" in r.getMessage()]
+    assert compiled == []
+
+
+def test_streams_take_what_run_takes():
+    X, y = data()
+    positive = y > 0
+    expected = run(CLASSIFICATION, y=positive)
+    chunks = [(X[:9], positive[:9]), (jnp.asarray(X[9:15]), positive[9:15, None].astype(int))]
+    chunks.append((X[15:], np.where(positive[15:], 1.0, -1.0)))
+    *_, (state, _) = streaming.stream(
+        CLASSIFICATION, begin(CLASSIFICATION), chunks, block_size=BLOCK
+    )
+    assert_equal(state, expected[0])
+
+
+def test_streams_take_lists():
+    X, y = data()
+    ((state, _),) = streaming.stream(
+        REGRESSION, begin(), [(X.tolist(), y.tolist())], block_size=BLOCK
+    )
+    assert_equal(state, whole()[0])
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ((X0[:, :1], y0), "chunk 2: X must have 2 columns"),
+        ((X0, y0[1:]), "chunk 2: y must have one entry for each of the 21 rows of X; got 20"),
+        ((X0, spoiled(y0, np.inf, 4)), r"chunk 2: y must be finite.*got y\[4\] = inf"),
+        ((X0[:0], y0), "chunk 2: y must have one entry for each of the 0 rows of X; got 21"),
+        ((np.ones((0, 5)), y0[:0]), "chunk 2: X must have 2 columns"),
+    ],
+    ids=["columns", "lengths", "infinite", "labels without inputs", "empty and too wide"],
+)
+def test_a_bad_chunk_is_named(bad, message):
+    """Empty chunks count; those before the bad one have been learned from."""
+    rounds = []
+    chunks = [(X0[:8], y0[:8]), (X0[:0], y0[:0]), bad, (X0, y0)]
+    stream = streaming.stream(REGRESSION, begin(), chunks, block_size=BLOCK)
+    with pytest.raises(ValueError, match=message):
+        rounds.extend(int(state.round) for state, _ in stream)
+    assert rounds == [8]
+
+
+def test_classes_do_not_change_their_sign_between_chunks():
+    X, _ = data()
+    chunks = [(X[:2], ["a", "b"]), (X[2:4], ["b", "c"])]
+    with pytest.raises(ValueError, match="chunk 1"):
+        list(streaming.stream(CLASSIFICATION, begin(CLASSIFICATION), chunks))
+
+
+def test_a_chunk_may_have_one_class():
+    X, y = data()
+    names = np.where(y > 0, "spam", "ham")
+    order = np.argsort(names, kind="stable")
+    order = np.concatenate([order[-1:], order[:-1]])
+    _, expected = run(CLASSIFICATION, X[order], names[order])
+    chunks = [(X[order[:5]], names[order[:5]]), (X[order[-5:]], names[order[-5:]])]
+    first, (_, last) = chunks[0], chunks[1]
+    assert len(set(last)) == 1
+    assert len(set(first[1])) == 2
+    streamed = list(
+        streaming.stream(CLASSIFICATION, begin(CLASSIFICATION), chunks, block_size=BLOCK)
+    )
+    assert len(streamed) == 2
+    np.testing.assert_array_equal(streamed[0][1].loss, expected.loss[:5])
+
+
+def test_block_sizes_are_checked_before_the_first_chunk():
+    with pytest.raises(ValueError, match="block_size must be an integer of at least 1; got 0"):
+        next(streaming.stream(REGRESSION, begin(), iter([]), block_size=0))
+    assert list(streaming.stream(REGRESSION, begin(), iter([]))) == []

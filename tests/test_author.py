@@ -1,0 +1,122 @@
+"""Parts and learners written outside of the package, as an author would."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl import features, models, pytree, updates
+from jaxmkl.testing import check_kernel, check_learner
+
+SMALL_PROGRAMS = True
+
+# --- a kernel, at most 10 lines ------------------------------------------------------------------
+
+
+@pytree.dataclass
+class Matern32(jaxmkl.kernels.Stationary):
+    def profile(self, u):
+        s = jnp.sqrt(3 * u)
+        return (1 + s) * jnp.exp(-s)
+
+
+# --- an update rule for features and supports, at most 12 ----------------------------------------
+
+
+@pytree.dataclass
+class NormalizedSteps(updates.Update):
+    rate: Any = pytree.positive(0.5)
+    loss = "squared"
+
+    def step(self, f, y, norm):
+        rate = jnp.asarray(self.rate, f.dtype)
+        return updates.Step(rate * (y - f) / (1 + norm))
+
+
+# --- a learner of one's own, at most 40: kernel-weighted mean of the last labels -----------------
+
+
+@pytree.dataclass
+class NeighboursState(jaxmkl.State):
+    X: jax.Array
+    y: jax.Array
+    known: jax.Array
+
+
+@pytree.dataclass
+class Neighbours(jaxmkl.Algorithm):
+    """Predicts the mean of the last labels, weighted by how near their inputs are."""
+
+    bandwidth: Any = pytree.positive(1.0)
+    size: int = pytree.count(8)
+    query: Any = pytree.part(jaxmkl.query.Query, "a query", jaxmkl.query.All())
+    loss = "squared"
+
+    def begin(self, frame, key, num_inputs, dtype):
+        X = jnp.zeros((self.size, num_inputs), dtype)
+        known = jnp.zeros(self.size, dtype)
+        return NeighboursState(**frame, X=X, y=jnp.zeros_like(known), known=known)
+
+    def encode(self, state, X, keys):
+        return X
+
+    def forecast(self, state, x):
+        b = jnp.asarray(self.bandwidth, x.dtype)
+        near = state.known * jnp.exp(-jnp.sum((state.X - x[None]) ** 2, axis=1) / (2 * b**2))
+        weights = (near + 1e-9) / jnp.sum(near + 1e-9)
+        return jaxmkl.query.Forecast(jnp.sum(weights * state.y), state.y, weights)
+
+    def learn(self, state, x, forecast, round):
+        place = jnp.where(round.learns, state.round % self.size, self.size)
+        return state.replace(
+            X=state.X.at[place].set(x, mode="drop"),
+            y=state.y.at[place].set(round.y, mode="drop"),
+            known=state.known.at[place].set(1.0, mode="drop"),
+        )
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [Matern32(0.7), Matern32([0.3, 1.0, 3.0])])
+def test_a_kernel(kernel):
+    check_kernel(kernel)
+
+
+def test_a_kernel_is_used_everywhere():
+    kernel = Matern32([0.3, 1.0])
+    assert kernel.gram(jnp.zeros((3, 2))).shape == (2, 3, 3)
+    with pytest.raises(ValueError, match="Matern32"):  # it says no spectrum
+        models.FeatureModels(kernel, updates.OGD(0.1))
+
+
+RULE = NormalizedSteps(0.5)
+BANKS = {
+    "features": lambda: models.FeatureModels(
+        jaxmkl.Gaussian([0.5, 2.0]), RULE, features.FourierFeatures(4)
+    ),
+    "supports": lambda: models.SupportModels(Matern32([0.5, 2.0]), RULE),
+    "a budget of supports": lambda: models.SupportModels(
+        Matern32([0.5, 2.0]), RULE, models.BudgetSupport(6, models.supports.RemoveOldest())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BANKS)
+def test_an_update_rule(name):
+    check_learner(jaxmkl.MKL(BANKS[name]()))
+
+
+def test_a_learner():
+    check_learner(Neighbours(0.5, query=jaxmkl.query.Disagreement(0.3, 2)))
+
+
+def test_a_learner_learns():
+    X = np.random.default_rng(0).uniform(size=(400, 1)).astype(np.float32)
+    learner = Neighbours(0.1, size=32)
+    state = learner.init(jax.random.key(0), num_inputs=1)
+    state, outputs = jaxmkl.run(learner, state, X, np.sin(6 * X[:, 0]))
+    assert outputs.loss[-100:].mean() < 0.05

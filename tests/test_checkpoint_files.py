@@ -1,0 +1,313 @@
+"""Files of checkpoints: whole or not there, and nothing else is taken for one."""
+
+import dataclasses
+import json
+import os
+import re
+import zipfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from saved_learners import NUM_INPUTS, after_a_while, assert_same, small
+
+import jaxmkl
+
+SMALL_PROGRAMS = True
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "checkpoint.npz"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A small checkpoint: the bytes of its file, its learner and its state."""
+    learner = small("amkl", tolerance=0.1)
+    state = after_a_while(learner)
+    path = tmp_path_factory.mktemp("saved") / "checkpoint.npz"
+    jaxmkl.save(path, learner, state)
+    return path.read_bytes(), learner, state
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "state.ckpt", "a.npz", "ünïcode und Leerzeichen"])
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["string", "path"])
+def test_the_file_is_where_it_was_asked_for(name, kind, tmp_path):
+    learner = small()
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    jaxmkl.save(kind(tmp_path / name), learner, state)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert_same(jaxmkl.load(kind(tmp_path / name))[1], state)
+
+
+def test_a_bare_name_is_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learner = small()
+    jaxmkl.save("checkpoint", learner, learner.init(jax.random.key(0), NUM_INPUTS))
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_saving_again_replaces(path):
+    learner = small()
+    jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
+    other = small(step_size=0.5)
+    state = after_a_while(other)
+    jaxmkl.save(path, other, state)
+    assert_same(jaxmkl.load(path), (other, state))
+
+
+def test_the_file_is_an_ordinary_one(path):
+    """Plain arrays in an npz, no pickles; and readable by whom the user's settings say."""
+    learner = small()
+    state = after_a_while(learner)
+    jaxmkl.save(path, learner, state)
+    with np.load(path, allow_pickle=False) as archive:
+        frequencies = archive["state.models[0].features"]
+        header = json.loads(bytes(archive["header"]))
+    np.testing.assert_array_equal(frequencies, state.models[0].frequencies)
+    assert header["version"] == 2
+    ordinary = path.with_name("ordinary")
+    ordinary.write_text("")
+    assert oct(path.stat().st_mode) == oct(ordinary.stat().st_mode)
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["disk", "interrupt"])
+@pytest.mark.parametrize("where", ["np.savez", "os.fsync", "os.replace", "amid np.savez"])
+@pytest.mark.parametrize("before", [True, False], ids=["old file", "no file"])
+def test_a_save_that_fails_leaves_what_was_there(where, before, error, path, monkeypatch):
+    learner = small()
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    if before:
+        jaxmkl.save(path, learner, state)
+    found = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    assert len(found) == before
+
+    def fail(*arguments, **named):
+        raise error("no more space")
+
+    def fail_amid(file, **arrays):
+        file.write(b"half of a file")
+        file.flush()
+        fail()
+
+    if where == "amid np.savez":
+        monkeypatch.setattr(np, "savez", fail_amid)
+    else:
+        monkeypatch.setattr(np if where == "np.savez" else os, where.split(".")[1], fail)
+    with pytest.raises(error, match="no more space"):
+        jaxmkl.save(path, small("amkl"), after_a_while(small("amkl")))
+    monkeypatch.undo()
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == found
+    if before:
+        assert_same(jaxmkl.load(path), (learner, state))
+
+
+def test_the_file_is_written_beside_its_place(path, monkeypatch):
+    """From another file system it would be copied, and an interruption leave half of it."""
+    moves = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *move: (moves.append(move), replace(*move)))
+    learner = small()
+    jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
+    ((source, target),) = moves
+    assert os.path.dirname(source) == os.path.dirname(target) == str(path.parent)
+    assert source != target
+
+
+def test_missing_files_and_folders(path):
+    with pytest.raises(FileNotFoundError, match=re.escape(path.name)):
+        jaxmkl.load(path)
+    learner = small()
+    with pytest.raises(FileNotFoundError):
+        jaxmkl.save(path.parent / "none" / "x", learner, learner.init(jax.random.key(0), 2))
+
+
+# Each writes a file that is no checkpoint.
+OTHER_FILES = {
+    "empty": lambda file: None,
+    "text": lambda file: file.write(b"0.1,0.2\n" * 50),
+    "archive of text": lambda file: zipfile.ZipFile(file, "w").writestr("a.txt", "a"),
+    "npz": lambda file: np.savez(file, X=np.zeros(3)),
+    "objects": lambda file: np.savez(file, header=np.array([None])),
+    "header of numbers": lambda file: np.savez(file, header=np.arange(3)),
+    "header of bytes": lambda file: np.savez(file, header=np.full(4, 255, np.uint8)),
+    "header of a list": lambda file: np.savez(file, header=np.frombuffer(b"[1]", np.uint8)),
+    "header of another": lambda file: np.savez(file, header=np.frombuffer(b"{}", np.uint8)),
+    "npy": lambda file: np.save(file, np.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_other_files_are_refused(name, path):
+    with path.open("wb") as file:
+        OTHER_FILES[name](file)
+    with pytest.raises(ValueError, match=rf"load: {re.escape(str(path))}.*checkpoint"):
+        jaxmkl.load(path)
+
+
+def test_truncated_files_are_refused(saved, path):
+    content, _, _ = saved
+    for length in [*range(0, len(content), 61), len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=rf"load: {re.escape(str(path))} is no"):
+            jaxmkl.load(path)
+
+
+def test_damaged_files_are_refused_or_not_damaged_where_it_matters(saved, path):
+    """One bit is wrong, anywhere in the file."""
+    content, learner, state = saved
+    errors = {}
+    refused = 0
+    start = content.rindex(b"PK\x05\x06")
+    directory = content.index(b"PK\x01\x02")
+    places = [*range(0, directory, 23), *range(directory, start, 3), *range(start, len(content))]
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            loaded = jaxmkl.load(path)
+        except ValueError:
+            refused += 1
+        except Exception as error:
+            errors.setdefault(f"{type(error).__name__}: {error}", place)
+        else:
+            assert_same(loaded, (learner, state))
+    assert refused > len(places) / 2
+    assert errors == {}
+
+
+def rewritten(content, path, change):
+    """The checkpoint with its header and arrays changed."""
+    path.write_bytes(content)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(bytes(arrays["header"]))
+    change(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def set_item(key, value):
+    return lambda header, arrays: header.__setitem__(key, value)
+
+
+CHANGES = {
+    "newer version": (
+        set_item("version", 3),
+        "version up to 2; got 'jaxmkl checkpoint' of ver.* 3",
+    ),
+    "older version": (
+        set_item("version", 1),
+        r"was written by an older version of jaxmkl.*\(format 1, read is 2\)",
+    ),
+    "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
+    "array missing": (
+        lambda header, arrays: arrays.pop("state.aggregate.log_weights"),
+        r"the state must be one of the learner's; it lacks \['state\.aggregate\.log_weights'\]",
+    ),
+    "array too many": (
+        lambda header, arrays: arrays.update({"state.more": np.zeros(2, np.float32)}),
+        r"and has \['state\.more'\] besides",
+    ),
+    "array of another shape": (
+        lambda header, arrays: arrays.update(
+            {"state.aggregate.log_weights": np.zeros(5, np.float32)}
+        ),
+        r"load: state\.aggregate\.log_weights must have shape \(2,\); got \(5,\)",
+    ),
+    "array of another type": (
+        lambda header, arrays: arrays.update({"state.round": np.zeros((), np.float32)}),
+        r"load: state\.round must be int32; got float32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_contents_are_checked(name, saved, path):
+    change, message = CHANGES[name]
+    rewritten(saved[0], path, change)
+    with pytest.raises(ValueError, match=message):
+        jaxmkl.load(path)
+
+
+def test_rewriting_alone_is_no_damage(saved, path):
+    """So the refusals above are due to the changes."""
+    rewritten(saved[0], path, lambda header, arrays: None)
+    assert_same(jaxmkl.load(path), saved[1:])
+
+
+# --- like ----------------------------------------------------------------------------------------
+
+
+def test_like_a_learner_with_other_numbers(saved, path):
+    """The checkpoint's numbers are loaded, not those of ``like``."""
+    path.write_bytes(saved[0])
+    like = small("amkl", tolerance=0.7, step_size=np.float32(0.3), max_skips=jnp.asarray(4.0))
+    loaded, state = jaxmkl.load(path, like=like)
+    assert_same((loaded, state), saved[1:])
+    assert loaded.query.tolerance == 0.1
+
+
+UNLIKE = {
+    "class of a part": (
+        lambda: small("raker"),
+        [r"learner\.query is Disagreement\(.*in the checkpoint and All\(\) in like"],
+    ),
+    "class": (
+        lambda: jaxmkl.label_budget(small("amkl"), 3),
+        [r"learner is MKL\(.*in the checkpoint and LabelBudget\("],
+    ),
+    "static field": (
+        lambda: small("amkl", num_features=7),
+        [r"learner\.models\[0\]\.features\.num_features is 3 in the checkpoint and 7 in like"],
+    ),
+    "shape": (
+        lambda: jaxmkl.amkl(jaxmkl.Gaussian((1.0, 2.0, 3.0)), num_features=3),
+        [
+            r"learner\.models\[0\]\.kernels\.bandwidth has shape \(2,\) in the checkpoint "
+            r"and \(3,\) in like"
+        ],
+    ),
+    "number of parts": (
+        lambda: dataclasses.replace(small("amkl"), models=2 * small("amkl").models),
+        [r"learner\.models has 1 parts in the checkpoint and 2 in like"],
+    ),
+    "number where there was none": (
+        lambda: dataclasses.replace(
+            small("amkl"), aggregate=jaxmkl.aggregate.Hedge(1.0, bound=1.0)
+        ),
+        [r"learner\.aggregate\.bound is None in the checkpoint and 1\.0 in like"],
+    ),
+    "all at once": (
+        lambda: small("omkl_aks", loss="hinge"),
+        [
+            r"learner\.select is All\(\) in the checkpoint and AdaptiveKernelSelection",
+            r"learner\.query is Disagreement",
+            r"learner\.loss is 'squared' in the checkpoint and 'hinge' in like",
+            r"learner\.task is 'regression' in the checkpoint and 'classification' in like",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_unlike_learners_are_told_apart(name, saved, path):
+    make, messages = UNLIKE[name]
+    path.write_bytes(saved[0])
+    with pytest.raises(ValueError, match="the checkpoint is not like the learner given") as error:
+        jaxmkl.load(path, like=make())
+    for message in messages:
+        assert re.search(message, str(error.value)), str(error.value)
+    # the difference is told the other way round too
+    other = make()
+    jaxmkl.save(path, other, other.init(jax.random.key(0), NUM_INPUTS))
+    assert_same(jaxmkl.load(path, like=make())[0], other)
+    with pytest.raises(ValueError, match="the checkpoint is not like the learner given"):
+        jaxmkl.load(path, like=saved[1])

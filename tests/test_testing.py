@@ -1,0 +1,333 @@
+"""The checks for authors: what each of them catches, and with which sentence."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxmkl
+from jaxmkl import pytree
+from jaxmkl.testing import check_kernel, check_learner
+
+SMALL_PROGRAMS = True
+
+
+@pytree.dataclass
+class MeanState(jaxmkl.State):
+    total: jax.Array
+    count: jax.Array
+
+
+class Mean(jaxmkl.Algorithm):
+    """Predicts the mean of the labels, each halved in weight by the next."""
+
+    query = jaxmkl.query.All()
+    loss = "squared"
+
+    def begin(self, frame, key, num_inputs, dtype):
+        return MeanState(**frame, total=jnp.zeros((), dtype), count=jnp.zeros((), dtype))
+
+    def encode(self, state, X, keys):
+        return X
+
+    def forecast(self, state, code):
+        value = state.total / (1.0 + state.count)
+        return jaxmkl.query.Forecast(value, value[None], jnp.ones((1,), value.dtype))
+
+    def learn(self, state, code, forecast, round):
+        learns = round.learns.astype(state.total.dtype)
+        return state.replace(total=state.total + learns * round.y, count=state.count + learns)
+
+
+@pytree.dataclass
+class Good(Mean):
+    pass
+
+
+def test_a_good_one_passes():
+    check_learner(Good())
+
+
+def refused(learner, sentence, check=check_learner):
+    with pytest.raises(AssertionError, match=sentence) as error:
+        check(learner)
+    assert "\n" not in str(error.value)
+
+
+class NoTree(Mean):
+    pass
+
+
+def test_no_pytree():
+    refused(NoTree(), r"must be a pytree: decorate its class with jaxmkl\.pytree\.dataclass")
+
+
+@jax.tree_util.register_pytree_node_class
+class NotFrozen(Mean):
+    def tree_flatten(self):
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        return cls()
+
+    def __repr__(self):
+        return "NotFrozen()"
+
+
+def test_not_frozen():
+    refused(NotFrozen(), "NotFrozen: a learner must be frozen")
+
+
+@pytest.mark.parametrize("given", [Mean, "raker", jaxmkl.raker])
+def test_no_learner(given):
+    refused(given, r"learner must be a learner, as jaxmkl\.raker\(\)")
+
+
+@pytree.dataclass
+class NoForecast(jaxmkl.Algorithm):
+    query, loss = Mean.query, Mean.loss
+    begin, encode, learn = Mean.begin, Mean.encode, Mean.learn
+
+
+@pytree.dataclass
+class NoDecide(jaxmkl.Learner):
+    task = "regression"
+    init = Good.init
+    begin, query, loss, has_variance = Mean.begin, Mean.query, Mean.loss, False
+
+    def encode_block(self, state, X):
+        return X
+
+
+@pytest.mark.parametrize(
+    ("learner", "sentence"),
+    [
+        (NoForecast(), "NoForecast must define the method forecast, which Algorithm asks for"),
+        (NoDecide(), "NoDecide must define the method decide, which Learner asks for"),
+    ],
+)
+def test_a_missing_method(learner, sentence):
+    refused(learner, sentence)
+
+
+def test_text_that_would_be_traced():
+    @pytree.dataclass
+    class Texts(Mean):
+        title: str = "mean"
+
+    with pytest.raises(
+        ValueError, match=r"Texts: title must be declared as static\(\).*got 'mean'"
+    ):
+        Texts()
+
+
+@pytree.dataclass
+class Signature(Mean):
+    def predict(self, x, state):
+        return super().predict(state, x)
+
+
+def test_another_signature():
+    refused(Signature(), r"predict must take \('state', 'x'\) first.*got \('x', 'state'\)")
+
+
+@pytree.dataclass
+class Poisoned(Mean):
+    """It counts and looks at inputs that are refused."""
+
+    def usable(self, X):
+        return jnp.ones(len(X), bool)
+
+    def learn(self, state, code, forecast, round):
+        state = super().learn(state, code, forecast, round)
+        return state.replace(total=state.total + jnp.where(round.present, jnp.sum(code), 0.0))
+
+
+@pytree.dataclass
+class PoisonedByLabels(Good):
+    def teach(self, state, code, forecast, y, asked, present):
+        after = super().teach(state, code, forecast, y, asked, present)
+        return after.replace(total=jnp.where(asked & present, after.total + 0 * y, after.total))
+
+
+@pytest.mark.parametrize("learner", [Poisoned(), PoisonedByLabels()])
+def test_poisoned_by_nan(learner):
+    refused(learner, "an example of NaN or infinity must not poison later predictions")
+
+
+@pytree.dataclass
+class Uncounted(Good):
+    def teach(self, state, code, forecast, y, asked, present):
+        after = super().teach(state, code, forecast, y, asked, present)
+        return after.replace(round=state.round + (asked & present & (y > 0)).astype(jnp.int32))
+
+
+def test_rounds_are_not_counted():
+    refused(Uncounted(), "Uncounted: round must count the examples, 1; got 0")
+
+
+@pytree.dataclass
+class NoCountOfRefusals(Good):
+    def teach(self, state, code, forecast, y, asked, present):
+        after = super().teach(state, code, forecast, y, asked, present)
+        return after.replace(invalid=state.invalid)
+
+
+def test_refusals_are_not_counted():
+    refused(NoCountOfRefusals(), "invalid must count the examples refused, 6; got 0")
+
+
+@pytree.dataclass
+class Padded(Good):
+    def teach(self, state, code, forecast, y, asked, present):
+        after = super().teach(state, code, forecast, y, asked, present)
+        return after.replace(total=after.total * 0.9)
+
+
+def test_padding_leaves_a_trace():
+    refused(Padded(), r"padding must leave the state as it was; \.total")
+
+
+@pytree.dataclass
+class LooksAhead(Good):
+    def advance(self, state, code, y, present=True):
+        state, output = super().advance(state, code, y, present)
+        return state, output._replace(prediction=output.prediction + 1e-9 * y)
+
+
+def test_a_prediction_that_knows_the_label():
+    refused(LooksAhead(), "a prediction must not depend on the label")
+
+
+@pytree.dataclass
+class Retyped(Good):
+    def learn(self, state, code, forecast, round):
+        state = super().learn(state, code, forecast, round)
+        return state.replace(count=state.count.astype(jnp.float32))
+
+
+@pytree.dataclass
+class Single(Good):
+    def begin(self, frame, key, num_inputs, dtype):
+        return super().begin(frame, key, num_inputs, jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("learner", "sentence"),
+    [
+        (Retyped(), r"the state's \.count must keep its type .*float64.*got .*float32"),
+        (Single(), r"the state's \.total must (keep|be of).*float64"),
+    ],
+)
+def test_types_that_change(learner, sentence):
+    refused(learner, sentence)
+
+
+@pytree.dataclass
+class ByBlocks(Good):
+    """What it learned in a block it knows at the block's end twice."""
+
+    def close(self, state, codes):
+        return state.replace(count=state.count + 0.01)
+
+
+def test_blocks_that_show():
+    refused(ByBlocks(), "a run in blocks of 16 must be the scan of step")
+
+
+@pytree.dataclass
+class Signs(Good):
+    loss = "hinge"
+
+    def _read(self, y):
+        return y
+
+
+def test_labels_that_are_not_read():
+    refused(Signs(), "labels 0 and 1 must mean -1 and [+]1")
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+@pytree.dataclass
+class TwoParameters(jaxmkl.kernels.Kernel):
+    """Its second parameter goes along the points, where there are as many."""
+
+    bandwidth: Any = pytree.positive(ndim=1)
+    power: Any = pytree.positive(1.0, ndim=1)
+
+    @property
+    def num_kernels(self):
+        return max(jnp.size(self.bandwidth), jnp.size(self.power))
+
+    def codes(self, products):
+        bandwidth = jnp.atleast_1d(jnp.asarray(self.bandwidth))[:, None, None]
+        return (1 + products.squared_distance[None] / bandwidth**2) ** -jnp.asarray(self.power)
+
+
+@pytree.dataclass
+class Rooted(jaxmkl.kernels.Kernel):
+    """A root of a distance of 0 has no derivative."""
+
+    bandwidth: Any = pytree.positive()
+    num_kernels = 1
+
+    def codes(self, products):
+        return jnp.exp(-jnp.sqrt(products.squared_distance) / self.bandwidth)[None]
+
+
+@pytree.dataclass
+class Sigmoid(jaxmkl.kernels.Kernel):
+    num_kernels = 1
+
+    def codes(self, products):
+        return jnp.tanh(products.inner - 1.0)[None]
+
+
+@pytree.dataclass
+class Skewed(jaxmkl.kernels.Kernel):
+    num_kernels = 1
+
+    def codes(self, products):
+        inner = products.inner
+        return (inner + 0.1 * jnp.arange(inner.shape[1], dtype=inner.dtype)[None, :])[None]
+
+
+@pytree.dataclass
+class OtherSpectrum(jaxmkl.kernels.Stationary):
+    def profile(self, u):
+        return jnp.exp(-0.5 * u)
+
+    def spectral_scale(self, key, num_features, dtype):
+        return jnp.full((self.num_kernels, num_features), 2.0, dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoTreeKernel(jaxmkl.kernels.Kernel):
+    num_kernels = 1
+
+
+@pytree.dataclass
+class NoCodes(jaxmkl.kernels.Kernel):
+    num_kernels = 1
+
+
+KERNELS = {
+    "second parameter": (TwoParameters(1.0), "several values of power must be that many kernels"),
+    "root": (Rooted(1.0), "the derivative by .* must be finite where points coincide"),
+    "indefinite": (Sigmoid(), "a Gram matrix must be positive semidefinite"),
+    "not symmetric": (Skewed(), "a Gram matrix must be symmetric|gram\\(X, Y\\) must be columns"),
+    "spectrum": (OtherSpectrum(1.0), "Fourier features must approximate the kernel"),
+    "no tree": (NoTreeKernel(), "a kernel must be a pytree"),
+    "no codes": (NoCodes(), "NoCodes must define the method codes, which Kernel asks for"),
+    "class": (jaxmkl.Gaussian, "a kernel must be an instance of"),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_that_are_caught(name):
+    refused(*KERNELS[name], check=check_kernel)

@@ -1,0 +1,344 @@
+"""Learners around learners: each is the learner inside on what the wrapper lets through."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_equal, scan
+
+import jaxmkl
+from jaxmkl import _learner, models, streaming, updates, wrappers
+from jaxmkl.mkl import MKL
+from jaxmkl.query import Disagreement
+from jaxmkl.recipes import random_features
+
+SMALL_PROGRAMS = True
+
+NUM_EXAMPLES, NUM_INPUTS = 40, 3
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+
+
+def small(name="raker", **arguments):
+    if name == "supports":
+        return MKL(models.SupportModels(KERNELS, updates.PassiveAggressive(0.5)))
+    return getattr(random_features, name)(KERNELS, num_features=4, **arguments)
+
+
+@functools.cache
+def data(seed=0):
+    """X (T, D) on very different scales, and y (T,)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS)) * [1e-3, 1, 300] + [0, 5, -1e3]
+    y = np.sin(2 * (X[:, 1] - 5)) + X[:, 0] * 500
+    return X.astype(np.float32), y.astype(np.float32)
+
+
+# --- label_budget --------------------------------------------------------------------------------
+
+LEARNERS = {
+    "raker": {},
+    "amkl_aks": {"tolerance": 0.5, "max_skips": 2},
+    "expert_mkl": {"query": Disagreement(0.5, 1)},
+    "supports": {},
+}
+
+
+def at_round(state, number):
+    """A state, set to a round."""
+
+    def leaf_at(path, leaf):
+        return number if jax.tree_util.keystr(path).endswith(".round") else leaf
+
+    return jax.tree_util.tree_map_with_path(leaf_at, state)
+
+
+@functools.cache
+def bare_run(name):
+    X, y = data()
+    X = (X - [0, 5, -1e3]).astype(np.float32)
+    learner = small(name, **LEARNERS.get(name, {}))
+    if learner.task == "classification":
+        y = np.where(y > np.median(y), 1, -1).astype(np.float32)
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    return learner, state, (X, y), scan(learner, state, X, y)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_label_budget_is_the_learner_until_it_is_spent(name):
+    """And then the learner stands still, and predicts."""
+    bare, state, (X, y), (_, expected) = bare_run(name)
+    budget = 12
+    learner = wrappers.label_budget(bare, budget)
+    start = learner.init(jax.random.key(0), NUM_INPUTS)
+    assert_equal(start.inner, state)
+    end, outputs = scan(learner, start, X, y)
+
+    wanted = np.asarray(expected.queried)
+    assert wanted.sum() > budget
+    last = int(np.flatnonzero(wanted)[budget - 1])
+    np.testing.assert_array_equal(outputs.queried[: last + 1], wanted[: last + 1])
+    assert not np.asarray(outputs.queried[last + 1 :]).any()
+    np.testing.assert_array_equal(outputs.prediction[: last + 1], expected.prediction[: last + 1])
+    assert int(end.remaining) == 0
+
+    # of a learner that draws, a prediction is that of its round
+    rounds = jnp.arange(last + 1, NUM_EXAMPLES, dtype=jnp.int32)
+    later = jax.jit(jax.vmap(lambda r, x: learner.predict(at_round(end, r), x)))(
+        rounds, X[last + 1 :]
+    )
+    np.testing.assert_allclose(outputs.prediction[last + 1 :], later.value, rtol=1e-3, atol=1e-4)
+    assert not np.asarray(later.query).any()
+    assert np.isfinite(outputs.loss).all()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_budget_for_all_changes_nothing(name):
+    bare, _, (X, y), (bare_end, expected) = bare_run(name)
+    learner = wrappers.label_budget(bare, NUM_EXAMPLES)
+    end, outputs = scan(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+    assert_equal(outputs, expected)
+    assert_equal(end.inner, bare_end)
+    assert int(end.remaining) == NUM_EXAMPLES - int(expected.queried.sum())
+
+
+@pytest.mark.parametrize("block_size", [1, 16])
+def test_no_budget_is_no_label(block_size):
+    bare, state, (X, y), _ = bare_run("raker")
+    learner = wrappers.label_budget(bare, 0)
+    end, outputs = streaming.run(
+        learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y, block_size=block_size
+    )
+    assert not np.asarray(outputs.queried).any()
+    np.testing.assert_array_equal(outputs.prediction, 0)
+    assert_equal(end.inner.replace(round=state.round), state)
+
+
+def test_unusable_inputs_cost_no_label():
+    bare, _, (X, y), _ = bare_run("raker")
+    X = X.copy()
+    X[:10] = np.nan
+    learner = wrappers.label_budget(bare, 15)
+    end, outputs = scan(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+    expected = np.isin(np.arange(NUM_EXAMPLES), np.arange(10, 25))
+    np.testing.assert_array_equal(outputs.queried, expected)
+    assert int(end.remaining) == 0
+
+
+def test_budgets_side_by_side():
+    """A budget is a number like others: one compilation, a sweep is a vmap."""
+    bare, _, (X, y), _ = bare_run("amkl")
+    budgets = jnp.array([0.0, 3.0, 7.0])
+    structure = jax.tree.structure(wrappers.label_budget(bare, 1))
+
+    def spent(budget):
+        leaves = jax.tree.leaves(wrappers.label_budget(bare, 1))[:-1]
+        learner = jax.tree.unflatten(structure, [*leaves, budget])
+        state = learner.init(jax.random.key(0), NUM_INPUTS)
+        return scan(learner, state, X, y)[1].queried.sum()
+
+    np.testing.assert_array_equal(jax.vmap(spent)(budgets), [0, 3, 7])
+
+
+def test_the_smaller_budget_counts():
+    bare, _, (X, y), (_, expected) = bare_run("amkl")
+    for budgets in ((5, 9), (9, 5)):
+        learner = wrappers.label_budget(wrappers.label_budget(bare, budgets[0]), budgets[1])
+        end, outputs = scan(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+        wanted = np.asarray(expected.queried)
+        np.testing.assert_array_equal(outputs.queried, wanted & (wanted.cumsum() <= 5))
+        assert sorted([int(end.remaining), int(end.inner.remaining)]) == [0, 4]
+
+
+# --- answers that come late ----------------------------------------------------------------------
+
+
+def played(learner, ask, delay, rounds=NUM_EXAMPLES):
+    """A user's loop in which labels come ``delay`` rounds late; how many were asked for."""
+    X, y = data()
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    update, skip = jax.jit(learner.update), jax.jit(learner.skip)
+    waiting, asked = [], 0
+    for t in range(rounds):
+        prediction, state = ask(state, X[t])
+        if prediction.query:
+            asked += 1
+            waiting.append((t, X[t], y[t]))
+        else:
+            state = skip(state, X[t])
+        while waiting and waiting[0][0] <= t - delay:
+            state = update(state, *waiting.pop(0)[1:])
+    for _, x, label in waiting:
+        state = update(state, x, label)
+    return asked, state
+
+
+@pytest.mark.parametrize("budgeted", ["outside", "inside"])
+def test_late_answers_do_not_overdraw(budgeted):
+    """98 labels of 50 once; what is asked for is counted."""
+    bare = small("amkl", tolerance=0.5)
+    if budgeted == "outside":
+        learner = wrappers.label_budget(wrappers.scaled(bare, wrappers.RunningMoments()), 9)
+    else:
+        learner = wrappers.scaled(wrappers.label_budget(bare, 9), wrappers.RunningMoments())
+    asked, state = played(learner, jax.jit(learner.ask), delay=10)
+    state = state if budgeted == "outside" else state.inner
+    assert asked == 9
+    counts = state.remaining, state.outstanding, state.overdrawn
+    assert [int(count) for count in counts] == [0, 0, 0]
+    assert int(state.round) == NUM_EXAMPLES
+
+
+def test_what_is_asked_for_is_outstanding_until_it_comes():
+    learner = wrappers.label_budget(small(), 3)
+    X, y = data()
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    for t in range(5):
+        prediction, state = learner.ask(state, X[t])
+        assert bool(prediction.query) == (t < 3)
+    assert (int(state.remaining), int(state.outstanding), int(state.round)) == (0, 3, 0)
+    assert not learner.predict(state, X[7]).query
+    state = learner.update(state, X[0], y[0])
+    assert (int(state.remaining), int(state.outstanding), int(state.overdrawn)) == (0, 2, 0)
+    # a pool in one scan, each example at the state that the one before left
+    start = learner.init(jax.random.key(0), NUM_INPUTS)
+    _, queries = jax.lax.scan(
+        lambda state, x: (learner.ask(state, x)[1], learner.ask(state, x)[0].query), start, X[:8]
+    )
+    assert queries.tolist() == [True] * 3 + [False] * 5
+
+
+@pytest.mark.parametrize("delay", [0, 10])
+def test_predict_counts_nothing(delay):
+    """With answers at once a budget is hard all the same; late ones are learned, and told."""
+    learner = wrappers.label_budget(small(), 9)
+    predict = jax.jit(learner.predict)
+    asked, state = played(learner, lambda state, x: (predict(state, x), state), delay)
+    assert asked == 9 + delay
+    assert (int(state.remaining), int(state.overdrawn)) == (0, delay)
+
+
+def test_ask_is_predict_for_learners_that_count_nothing():
+    learner = small()
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    prediction, after = learner.ask(state, data()[0][0])
+    assert_equal(prediction, learner.predict(state, data()[0][0]))
+    assert after is state
+
+
+@pytest.mark.parametrize("budget", [0, 1, 2**24 + 1, 123_456_789, 2**31 - 1])
+def test_a_budget_is_exact(budget):
+    state = wrappers.label_budget(small(), budget).init(jax.random.key(0), NUM_INPUTS)
+    assert int(state.remaining) == budget
+    assert state.remaining.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("budget", [-1, np.nan, np.inf, 2**31, [1, 2], []])
+def test_a_budget_is_checked(budget):
+    with pytest.raises(ValueError, match="LabelBudget: budget must be a number of labels from 0"):
+        wrappers.label_budget(small(), budget)
+
+
+@pytest.mark.parametrize("budget", ["ten", None, 10.7])
+def test_a_budget_is_a_whole_number(budget):
+    with pytest.raises(ValueError, match="LabelBudget: budget must be"):
+        wrappers.label_budget(small(), budget)
+
+
+SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=6)}
+
+
+# --- both, and what wrappers hand through --------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_wrappers_commute(name):
+    X, y = data()
+    bare = small("amkl", tolerance=0.5)
+    outer = wrappers.label_budget(wrappers.scaled(bare, SCALERS[name]), 8)
+    inner = wrappers.scaled(wrappers.label_budget(bare, 8), SCALERS[name])
+    runs = []
+    for learner in (outer, inner):
+        state = learner.init(jax.random.key(0), NUM_INPUTS)
+        runs.append(streaming.run(learner, state, X, y, block_size=16))
+    (outer_end, one), (inner_end, other) = runs
+    assert_equal(one.queried, other.queried)
+    assert int(one.queried.sum()) == 8
+    np.testing.assert_allclose(one.prediction, other.prediction, rtol=1e-4, atol=1e-5)
+    assert_equal(outer_end.inner.scaler, inner_end.scaler)
+    assert int(outer_end.inner.scaler.num_seen) == NUM_EXAMPLES
+    assert int(outer_end.round) == int(inner_end.round) == NUM_EXAMPLES
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_wrappers_hand_through(task, dtype):
+    bare = small("expert_mkl", task=task)
+    learner = wrappers.label_budget(wrappers.scaled(bare, wrappers.RunningMoments()), 8)
+    assert isinstance(learner, _learner.Learner)
+    assert learner.task == task
+    assert learner.preferred_block_size == bare.preferred_block_size
+    assert learner.fit_block_size(27) == bare.fit_block_size(27) == 16
+
+    def both(key, x):
+        state = learner.init(key, NUM_INPUTS, dtype)
+        return state, learner.step(state, (x, 1.0))
+
+    with jax.enable_x64(True):
+        x = np.ones(NUM_INPUTS, dtype)
+        state, (after, output) = jax.eval_shape(both, jax.random.key(0), x)
+        assert learner.num_inputs(state) == NUM_INPUTS
+        assert learner.dtype(state) == dtype
+    assert jax.tree.structure(state) == jax.tree.structure(after)
+    assert jax.tree.leaves(state) == jax.tree.leaves(after)
+    for leaf in jax.tree.leaves((state, output)):
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            assert leaf.dtype == dtype
+    assert output.info.weights.shape == (bare.num_models,)
+
+
+def test_labels_of_classifiers_are_accepted_through_wrappers():
+    X, y = data()
+    bare = small("raker", loss="hinge")
+    learner = wrappers.label_budget(wrappers.scaled(bare, wrappers.RunningMoments()), 30)
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    _, expected = streaming.run(learner, state, X, np.where(y > 0, 1, -1))
+    _, outputs = streaming.run(learner, state, X, np.where(y > 0, "yes", "no"))
+    assert_equal(outputs, expected)
+    with pytest.raises(ValueError, match="labels: y must be"):
+        streaming.run(learner, state, X, y)
+
+
+def test_derivative_through_wrappers():
+    """The scaler has no numbers of its own; the budget's derivative is zero."""
+    X, y = data()
+    learner = wrappers.label_budget(wrappers.scaled(small(), wrappers.RunningMoments()), 30)
+
+    def total(learner):
+        state = learner.init(jax.random.key(0), NUM_INPUTS)
+        return streaming.run(learner, state, X, y)[1].loss.mean()
+
+    gradient = jax.grad(total)(learner)
+    assert float(gradient.budget) == 0
+    rate = gradient.learner.learner.models[0].rules[0].step_sizes
+    assert np.isfinite(rate)
+    assert rate != 0
+    assert dataclasses.fields(gradient.learner.scaler) == ()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wrappers.scaled(wrappers.RunningMoments(), small()),
+        lambda: wrappers.scaled(small(), wrappers.RunningMoments),
+        lambda: wrappers.scaled(small(), "moments"),
+        lambda: wrappers.label_budget(10, small()),
+        lambda: wrappers.label_budget(jaxmkl.raker, 10),
+    ],
+    ids=["swapped", "class", "name", "swapped budget", "factory"],
+)
+def test_parts_are_checked(make):
+    with pytest.raises(ValueError, match="must be"):
+        make()

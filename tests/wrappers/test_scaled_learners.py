@@ -1,0 +1,178 @@
+"""Learners that see their inputs through a scaler, inside the same scan."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from trees import assert_equal, scan
+
+import jaxmkl
+from jaxmkl import streaming, wrappers
+from jaxmkl.recipes import random_features
+
+SMALL_PROGRAMS = True
+
+NUM_EXAMPLES, NUM_INPUTS = 40, 3
+
+
+def small(name="raker", **arguments):
+    kernels = jaxmkl.Gaussian((0.5, 2.0))
+    return getattr(random_features, name)(kernels, num_features=4, **arguments)
+
+
+@functools.cache
+def data(seed=0):
+    """X (T, D) on very different scales, and y (T,)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS)) * [1e-3, 1, 300] + [0, 5, -1e3]
+    y = np.sin(2 * (X[:, 1] - 5)) + X[:, 0] * 500
+    return X.astype(np.float32), y.astype(np.float32)
+
+
+def standardized_by_prefix(X):
+    """The first row is 0; the others by mean and deviation of all rows up to them."""
+    Z = np.zeros_like(X)
+    for t in range(1, len(X)):
+        Z[t] = (X[t] - X[: t + 1].mean(axis=0)) / X[: t + 1].std(axis=0)
+    return Z
+
+
+def scaled_alone(scaler, state, X):
+    """What a scaler does by itself."""
+
+    def body(state, x):
+        change, z = scaler.observe(state, x)
+        return scaler.accept(state, change, True), z
+
+    return jax.jit(lambda state, X: jax.lax.scan(body, state, X))(state, X)
+
+
+# --- scaled --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inner", "block_size"), [("amkl_aks", None), ("amkl_aks", 5), ("expert_mkl", 16)]
+)
+def test_scaled_by_moments_is_the_learner_on_scaled_inputs(inner, block_size):
+    """In double precision, from the same inner state; without a block size by ``step``."""
+    X, y = (array.astype(np.float64) for array in data())
+    bare = small(inner)
+    learner = wrappers.scaled(bare, wrappers.RunningMoments())
+    with jax.enable_x64(True):
+        state = learner.init(jax.random.key(0), NUM_INPUTS, np.float64)
+        _, expected = scan(bare, state.inner, standardized_by_prefix(X), y)
+        if block_size is None:
+            end, outputs = scan(learner, state, X, y)
+        else:
+            end, outputs = streaming.run(learner, state, X, y, block_size=block_size)
+    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(outputs.queried, expected.queried)
+    np.testing.assert_allclose(end.scaler.mean, X.mean(axis=0), rtol=1e-12)
+    assert int(end.round) == NUM_EXAMPLES
+
+
+@pytest.mark.parametrize("block_size", [None, 7])
+def test_scaled_by_ranks_is_the_learner_on_scaled_inputs(block_size):
+    """With a sample that is soon full."""
+    X, y = data()
+    bare, scaler = small("omkl_aks"), wrappers.RunningRanks(capacity=6)
+    learner = wrappers.scaled(bare, scaler)
+    state = learner.init(jax.random.key(1), NUM_INPUTS)
+    scaler_end, Z = scaled_alone(scaler, state.scaler, X)
+    _, expected = scan(bare, state.inner, Z, y)
+    if block_size is None:
+        end, outputs = scan(learner, state, X, y)
+    else:
+        end, outputs = streaming.run(learner, state, X, y, block_size=block_size)
+    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-4, atol=1e-5)
+    assert_equal(end.scaler, scaler_end)
+
+
+SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=6)}
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_predictions_see_the_input_and_leave_no_trace(name):
+    X, y = data()
+    learner = wrappers.scaled(small(), SCALERS[name])
+    state, _ = scan(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+    _, z = SCALERS[name].observe(state.scaler, X[0])
+    expected = jax.jit(learner.learner.predict)(state.inner, z)
+    prediction, after = jax.jit(lambda s, x: (learner.predict(s, x), learner.skip(s, x)))(
+        state, X[0]
+    )
+    np.testing.assert_allclose(prediction.value, expected.value, rtol=1e-5)
+    assert int(after.scaler.num_seen) == int(state.scaler.num_seen) + 1
+    assert_equal(after.inner.aggregate, state.inner.aggregate)
+
+
+@pytest.mark.parametrize("name", SCALERS)
+@pytest.mark.parametrize("block_size", [None, 9])
+def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
+    """Rows of NaN, infinite and huge values, at both ends of blocks and amid."""
+    X, y = data()
+    X = X.copy()
+    bad = np.array([0, 3, 4, 8, 17, 18, 39])
+    X[bad, bad % 3] = np.array([np.nan, np.inf, -np.inf, 1e25, np.nan, -1e30, np.nan])
+    learner = wrappers.scaled(small(), SCALERS[name])
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    if block_size is None:
+        end, outputs = scan(learner, state, X, y)
+    else:
+        run = functools.partial(streaming.run, block_size=block_size)
+        end, outputs = jax.jit(run)(learner, state, X, y)
+    good = np.setdiff1d(np.arange(NUM_EXAMPLES), bad)
+    scaler_end, Z = scaled_alone(SCALERS[name], state.scaler, X[good])
+    assert_equal(end.scaler, scaler_end)
+    assert int(end.scaler.num_seen) == len(good)
+    assert int(end.inner.invalid) == len(bad)
+    assert int(end.round) == NUM_EXAMPLES
+    np.testing.assert_array_equal(np.isnan(outputs.prediction), np.isin(np.arange(40), bad))
+    np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), bad))
+    # no draws are involved in raker: it goes on as if those rows had not been
+    _, expected = scan(learner.learner, state.inner, Z, y[good])
+    np.testing.assert_allclose(outputs.loss[good], expected.loss, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
+    X, y = data()
+    y = y.copy()
+    y[[5, 6]] = np.nan
+    learner = wrappers.scaled(small(), wrappers.RunningMoments())
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    end, outputs = scan(learner, state, X, y)
+    scaler_end, _ = scaled_alone(learner.scaler, state.scaler, X)
+    assert_equal(end.scaler, scaler_end)
+    assert int(end.inner.invalid) == 2
+    assert np.isfinite(outputs.prediction).all()
+    np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), [5, 6]))
+
+
+def test_two_scalers_one_behind_the_other():
+    X, y = data()
+    bare = small()
+    inner = wrappers.scaled(bare, wrappers.RunningMoments())
+    learner = wrappers.scaled(inner, wrappers.RunningRanks())
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    _, Z = scaled_alone(learner.scaler, state.scaler, X)
+    _, Z = scaled_alone(inner.scaler, state.inner.scaler, Z)
+    _, expected = scan(bare, state.inner.inner, Z, y)
+    _, outputs = streaming.run(learner, state, X, y, block_size=8)
+    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("learner", ["bare", "scaled"])
+def test_one_input_is_not_taken_for_three(learner):
+    """It would be spread over all of them."""
+    learner = small() if learner == "bare" else wrappers.scaled(small(), wrappers.RunningMoments())
+    state = learner.init(jax.random.key(0), NUM_INPUTS)
+    for method, arguments in [
+        (learner.update, (1.0,)),
+        (learner.skip, ()),
+        (learner.predict, ()),
+        (learner.ask, ()),
+    ]:
+        with pytest.raises(ValueError, match=r"x must be of shape \(3,\).*got \(1,\)"):
+            method(state, np.ones(1), *arguments)
