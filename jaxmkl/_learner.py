@@ -156,8 +156,12 @@ class Learner:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
-    def encode_block(self, state: Any, X: jax.Array) -> Any:
-        """Codes of the rows of ``X`` (B, D), with leading axis B."""
+    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B.
+
+        Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
+        rounding may differ from block to block; by default that of ``X``.
+        """
         pytree.abstract(self, "encode_block")
 
     def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
@@ -448,14 +452,14 @@ class Algorithm(Learner):
         }
         return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 
-    def encode_block(self, state: Any, X: jax.Array) -> Code:
+    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Code:
         """Codes and random numbers of a block ``X`` (B, D)."""
-        B = X.shape[0]
+        B, given = X.shape[0], X if given is None else given
         usable = self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
-        return Code(self.encode(state, X, keys), self._noise(X, keys), usable)
+        return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""

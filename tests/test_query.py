@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import MKL, run
+from jaxmkl import MKL, run, wrappers
 from jaxmkl._learner import _fingerprints
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels
@@ -303,3 +303,27 @@ def test_a_prediction_carries_its_score(name, pool):
         asks = np.asarray(many.query)
         assert 0 < asks.sum() < 400
         assert np.asarray(many.score)[asks].min() > np.asarray(many.score)[~asks].max()
+
+
+@pytest.mark.parametrize("scaler", [wrappers.RunningMoments(), wrappers.RunningRanks(64)])
+def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
+    """Behind a scaler, whose results round otherwise in other blocks and precisions, too."""
+    learner = jaxmkl.scaled(MKL(BANK, query=Random(0.5)), scaler)
+    X, y = pool * np.float32([100, 0.1]), pool[:, 0]
+    plain = MKL(BANK, query=Random(0.5))
+    key = jax.random.key(0)
+    _, expected = run(plain, start(plain, jax.random.fold_in(key, 0), jnp.float32), X, y)
+    state = start(learner, key, jnp.float32)
+    for block_size in (1, 64):
+        _, outputs = run(learner, state, X, y, block_size=block_size)
+        np.testing.assert_array_equal(outputs.queried, expected.queried)
+    with jax.enable_x64(True):
+        _, outputs = run(learner, start(learner, key, jnp.float64), X, y)
+    np.testing.assert_array_equal(outputs.queried, expected.queried)
+    # and behind two of them
+    both = jaxmkl.scaled(learner, wrappers.RunningMoments())
+    outer = jax.random.key(1)
+    inner = jax.random.fold_in(jax.random.fold_in(outer, 0), 0)
+    _, expected = run(plain, start(plain, inner, jnp.float32), X, y)
+    _, outputs = run(both, start(both, outer, jnp.float32), X, y)
+    np.testing.assert_array_equal(outputs.queried, expected.queried)
