@@ -156,8 +156,12 @@ class Learner:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
-    def encode_block(self, state: Any, X: jax.Array) -> Any:
-        """Codes of the rows of ``X`` (B, D), with leading axis B."""
+    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B.
+
+        Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
+        rounding may differ from block to block; by default that of ``X``.
+        """
         pytree.abstract(self, "encode_block")
 
     def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
@@ -331,6 +335,8 @@ class State:
     def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
         kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name in fields.keys() - kept.keys():
+            raise TypeError(f"{type(self).__name__} has no field {name!r}")
         return pytree.from_fields(type(self), kept | fields)
 
 
@@ -349,7 +355,7 @@ class Round(NamedTuple):
       y: the label; 0 where there is none to learn from.
       learns: whether there is a label to learn from, a boolean. Without it nothing that labels
         decide may change.
-      seen: whether there is an example that can be learned from, label or not.
+      seen: whether there is an example that is not refused, label or not.
       present: whether there is a round at all. Without it no bit may change.
     """
 
@@ -446,14 +452,14 @@ class Algorithm(Learner):
         }
         return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 
-    def encode_block(self, state: Any, X: jax.Array) -> Code:
+    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Code:
         """Codes and random numbers of a block ``X`` (B, D)."""
-        B = X.shape[0]
+        B, given = X.shape[0], X if given is None else given
         usable = self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
-        return Code(self.encode(state, X, keys), self._noise(X, keys), usable)
+        return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
@@ -484,7 +490,7 @@ class Algorithm(Learner):
         known = jnp.isfinite(y)
         learns = seen & asked & known
         counted = seen & (known | ~asked)
-        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
+        round = Round(jnp.where(learns, y, 0.0), learns, counted, present)
         after = self.learn(state, code.own, forecast, round)
         loss = self.loss_value(forecast.value, round.y)
         diverging = learns & ~(jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss))

@@ -205,7 +205,7 @@ class RunningMean(jaxmkl.Learner):
     def dtype(self, state):
         return state.total.dtype
 
-    def encode_block(self, state, X):
+    def encode_block(self, state, X, given=None):
         return X
 
     def decide(self, state, code):

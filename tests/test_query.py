@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import jaxmkl
+from jaxmkl import MKL, run, wrappers
 from jaxmkl._learner import _fingerprints
 from jaxmkl.features import FourierFeatures
-from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import All, Disagreement, Forecast, Margin, Query, Random, Uncertainty
-from jaxmkl.streaming import run
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
@@ -174,6 +173,14 @@ def pool():
     return np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
 
 
+@functools.cache
+def taught():
+    """The state of a learner that has seen 100 labels."""
+    X, learner = np.random.default_rng(1).normal(size=(100, 2)).astype(np.float32), MKL(BANK)
+    state = start(learner, jax.random.key(0), jnp.float32)
+    return run(learner, state, X, np.sin(2 * X[:, 0]))[0]
+
+
 @jaxmkl.pytree.dataclass
 class Unsure(Query):
     """A query whose score is 1, and that asks by a chance of one half."""
@@ -210,8 +217,7 @@ def test_points_of_a_pool_draw_for_themselves(name, pool):
 def test_points_of_a_pool_draw_by_their_margins(pool):
     """At a state that has learned something: each by its own chance."""
     learner = MKL(BANK, query=Margin(0.2))
-    state = start(learner, jax.random.key(0), jnp.float32)
-    state, _ = run(learner, state, pool[:100], np.sin(2 * pool[:100, 0]))
+    state = taught()
     many = pool_at(learner, state, pool)
     p = 0.2 / (0.2 + np.abs(np.asarray(many.value, np.float64)))
     np.testing.assert_allclose(many.score, -np.abs(many.value))
@@ -241,7 +247,7 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
     np.testing.assert_array_equal(_fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
 
 
-@pytest.mark.parametrize("query", [Random(0.5), Margin(0.2)])
+@pytest.mark.parametrize("query", [Random(0.5), pytest.param(Margin(0.2), marks=pytest.mark.slow)])
 def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
     """The same numbers are drawn; only a score's own rounding may tell them apart."""
     learner, y = MKL(BANK, query=query), np.sin(2 * pool[:, 0])
@@ -284,9 +290,8 @@ def test_a_prediction_carries_its_score(name, pool):
         "disagreement": Disagreement(0.01),
         "random": Random(0.25),
     }[name]
-    learner = MKL(BANK, query=query)
-    state = start(learner, jax.random.key(0), jnp.float32)
-    state, _ = run(learner, state, pool[:64], pool[:64, 0])
+    state, learner = taught(), MKL(BANK, query=query)
+    state = state.replace(query=query.init())
     many = pool_at(learner, state, pool)
     assert many.score.shape == many.query.shape == many.value.shape == (400,)
     assert many.score.dtype == jnp.float32
@@ -298,3 +303,27 @@ def test_a_prediction_carries_its_score(name, pool):
         asks = np.asarray(many.query)
         assert 0 < asks.sum() < 400
         assert np.asarray(many.score)[asks].min() > np.asarray(many.score)[~asks].max()
+
+
+@pytest.mark.parametrize("scaler", [wrappers.RunningMoments(), wrappers.RunningRanks(64)])
+def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
+    """Behind a scaler, whose results round otherwise in other blocks and precisions, too."""
+    learner = jaxmkl.scaled(MKL(BANK, query=Random(0.5)), scaler)
+    X, y = pool * np.float32([100, 0.1]), pool[:, 0]
+    plain = MKL(BANK, query=Random(0.5))
+    key = jax.random.key(0)
+    _, expected = run(plain, start(plain, jax.random.fold_in(key, 0), jnp.float32), X, y)
+    state = start(learner, key, jnp.float32)
+    for block_size in (1, 64):
+        _, outputs = run(learner, state, X, y, block_size=block_size)
+        np.testing.assert_array_equal(outputs.queried, expected.queried)
+    with jax.enable_x64(True):
+        _, outputs = run(learner, start(learner, key, jnp.float64), X, y)
+    np.testing.assert_array_equal(outputs.queried, expected.queried)
+    # and behind two of them
+    both = jaxmkl.scaled(learner, wrappers.RunningMoments())
+    outer = jax.random.key(1)
+    inner = jax.random.fold_in(jax.random.fold_in(outer, 0), 0)
+    _, expected = run(plain, start(plain, inner, jnp.float32), X, y)
+    _, outputs = run(both, start(both, outer, jnp.float32), X, y)
+    np.testing.assert_array_equal(outputs.queried, expected.queried)

@@ -194,7 +194,9 @@ class Scaled(Wrapper):
             inner, self.scaler.init(scaler_key, num_inputs, self.learner.dtype(inner))
         )
 
-    def encode_block(self, state: ScaledState, X: jax.Array) -> ScaledCode:
+    def encode_block(
+        self, state: ScaledState, X: jax.Array, given: jax.Array | None = None
+    ) -> ScaledCode:
         """Scale the rows one after the other, then encode them together."""
         B = X.shape[0]
         usable = usable_rows(X)
@@ -211,7 +213,8 @@ class Scaled(Wrapper):
         Z = jnp.concatenate([filled[:, :n], Z[:, n:]], axis=1) if n else Z
         # what the learner gets for an unusable row must be refused there too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
-        return ScaledCode(self.learner.encode_block(state.inner, Z), changes, usable)
+        codes = self.learner.encode_block(state.inner, Z, X if given is None else given)
+        return ScaledCode(codes, changes, usable)
 
     def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, Any]:
         """As the learner inside."""

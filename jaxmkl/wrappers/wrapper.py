@@ -93,9 +93,9 @@ class Wrapper(Learner):
         """As the learner inside."""
         return state.replace(inner=self.learner.enlarged(state.inner, capacity))
 
-    def encode_block(self, state: Any, X: jax.Array) -> Any:
+    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Any:
         """As the learner inside."""
-        return self.learner.encode_block(state.inner, X)
+        return self.learner.encode_block(state.inner, X, given)
 
     def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
         """As the learner inside."""

@@ -1,0 +1,305 @@
+"""Models on features: each rule against NumPy in double precision, on both kinds of maps."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.features import FourierFeatures, SampledDictionary
+from jaxmkl.models import FeatureModels
+from jaxmkl.updates import (
+    OGD,
+    RLS,
+    NormalizedOGD,
+    PassiveAggressive,
+    Perceptron,
+    SparsePassiveAggressive,
+)
+from tests.oracles.feature_mkl import RecursiveLeastSquares
+from tests.oracles.multitask import Dictionary
+from tests.oracles.support_mkl import gaussian
+
+SMALL_PROGRAMS = True
+
+
+@functools.cache
+def data(num_examples=40):
+    """X (T, 2), targets (T,) and classes (T,)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_examples, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1]
+    return X, y, np.where(y > 0.1, 1.0, -1.0)
+
+
+@jax.jit
+def scan(learner, state, X, y):
+    return jax.lax.scan(learner.step, state, (X, y))
+
+
+@functools.partial(jax.jit, static_argnames="dtype")
+def start(learner, key, dtype):
+    return learner.init(key, 2, dtype)
+
+
+def numbers(tree):
+    def plain(leaf):
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return jax.tree.map(plain, tree)
+
+
+def assert_same(one, other):
+    """Bit for bit."""
+    left, right = jax.tree.leaves_with_path(numbers(one)), jax.tree.leaves(numbers(other))
+    for (path, a), b in zip(left, right, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=jax.tree_util.keystr(path))
+
+
+# --- first order, on Fourier features ------------------------------------------------------------
+
+BANDWIDTHS = np.array([0.5, 2.0])
+
+
+def moved_by(rule, f, y, norm, uniform):
+    """decay and coefficient of one model, worked out once more."""
+    hinge = max(0.0, 1 - y * f)
+    if isinstance(rule, Perceptron):
+        return 1.0, y * (y * f <= 0)
+    if isinstance(rule, PassiveAggressive):
+        return 1.0, y * min(rule.aggressiveness, hinge / norm)
+    if isinstance(rule, SparsePassiveAggressive):
+        rho = min(rule.alpha, hinge) / rule.beta
+        if uniform >= rho:
+            return 1.0, 0.0
+        return 1.0, y * min(rule.step_size / rho, hinge / norm)
+    if isinstance(rule, NormalizedOGD):
+        return 1.0, -rule.step_size / (rule.epsilon + norm) * 2 * (f - y)
+    eta = float(rule.step_sizes)
+    return 1 - eta * rule.regularization, -eta * 2 * (f - y)
+
+
+RULES = (
+    Perceptron(),
+    PassiveAggressive(0.3),
+    SparsePassiveAggressive(0.5, 1.0, 1.5),
+    OGD(0.01, 0.5),
+    NormalizedOGD(0.4),
+)
+
+
+@pytest.mark.parametrize("scale", ["sum", "mean"])
+def test_rules_of_first_order_are_loops_in_numpy(scale, x64):
+    """All on the same features; models stand rule by rule, kernel by kernel."""
+    X, _, y = data()
+    bank = FeatureModels(jaxmkl.Gaussian(BANDWIDTHS), RULES, FourierFeatures(6, scale=scale))
+    learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
+    begun = start(learner, jax.random.key(3), jnp.float64)
+    state, outputs = scan(learner, begun, X, y)
+
+    # the numbers of a round: by its key, then by its purpose
+    def drawn(t):
+        key = jax.random.fold_in(jax.random.fold_in(begun.key, t), 0)
+        return jax.random.uniform(key, (2 * len(RULES),), jnp.float32)
+
+    uniform = np.asarray(jax.vmap(drawn)(jnp.arange(len(X))), np.float64).reshape(len(X), -1, 2)
+    W = np.asarray(begun.models[0].frequencies)
+    theta, predictions = np.zeros((len(RULES), 2, 12)), []
+    learned = np.zeros(len(RULES), int)
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        phase = W @ x / BANDWIDTHS[:, None]
+        z = np.concatenate([np.sin(phase), np.cos(phase)], axis=1)
+        z = z if scale == "sum" else z / np.sqrt(6)
+        f = np.sum(theta * z, axis=-1)
+        predictions.append(f.mean())
+        for (i, rule), p in itertools.product(enumerate(RULES), range(2)):
+            drawn_here = uniform[t, i, p]
+            decay, coefficient = moved_by(rule, f[i, p], label, z[p] @ z[p], drawn_here)
+            theta[i, p] = decay * theta[i, p] + coefficient * z[p]
+            learned[i] += coefficient != 0
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
+    for own, expected in zip(state.models[0].rules, theta, strict=True):
+        np.testing.assert_allclose(own.weights[0], expected, rtol=0, atol=1e-12)
+    assert (learned > 10).all()
+    assert (learned[:3] < 2 * len(X)).all(), "some examples are left out"
+    if scale == "sum":
+        _, in_blocks = jaxmkl.run(learner, begun, X, y, block_size=16)
+        np.testing.assert_allclose(in_blocks.prediction, predictions, rtol=0, atol=1e-12)
+
+
+# --- on a sampled dictionary ---------------------------------------------------------------------
+
+SIZE, BANDWIDTH = 12, 0.7
+BANK = FeatureModels(
+    jaxmkl.Gaussian(BANDWIDTH),
+    (OGD(0.2, 0.1), RLS(0.2, 0.95, max_growth=3.0, period=8)),
+    SampledDictionary(SIZE),
+)
+LEARNER = jaxmkl.MKL(BANK, jaxmkl.aggregate.Uniform())
+
+
+def uniform_numbers(state, num_examples):
+    """Those that decide which examples come in: the round's key, the first bank's, uniform."""
+
+    def drawn(t):
+        key = jax.random.fold_in(jax.random.fold_in(state.key, t), 3)
+        return jax.random.uniform(key, (), jnp.float32)
+
+    return np.asarray(jax.vmap(drawn)(jnp.arange(num_examples)), np.float64)
+
+
+def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
+    """In the turn of each example: its coordinates, its value, its label; in any blocks."""
+    X, y, _ = data()
+    begun = start(LEARNER, jax.random.key(5), jnp.float64)
+    points = Dictionary(gaussian(BANDWIDTH), size=SIZE)
+    theta, squares, predictions = np.zeros(SIZE), RecursiveLeastSquares(0.95, 0.2, 3, 8, SIZE), []
+    for t, (x, u) in enumerate(zip(X, uniform_numbers(begun, len(X)), strict=True)):
+        points.offer(x, u)
+        phi = points.embed(x)
+        squares.begin(t)
+        predictions.append((theta @ phi + squares.theta @ phi) / 2)
+        squares.learn(phi, y[t])
+        theta = (1 - 0.2 * 0.1) * theta - 0.2 * 2 * (theta @ phi - y[t]) * phi
+    assert len(points.points) == SIZE
+    assert points.refused > 0
+    assert np.abs(predictions).max() > 0.5
+    state, outputs = scan(LEARNER, begun, X, y)
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-7)
+    ((gradient, least_squares), dictionary) = state.models[0].rules, state.models[0].features
+    np.testing.assert_array_equal(dictionary.rows, points.rows())
+    assert int(dictionary.refused) == points.refused
+    np.testing.assert_allclose(gradient.weights[0, 0], theta, rtol=0, atol=1e-7)
+    # up to date where a period is over; features are divided by the root of the regularization
+    assert len(X) % 8 == 0
+    of_squares = np.asarray(least_squares.weights[0, 0]) / np.sqrt(0.2)
+    np.testing.assert_allclose(of_squares, squares.theta, rtol=0, atol=1e-7)
+    S = np.asarray(least_squares.covariance[0, 0]) / 0.2
+    np.testing.assert_allclose(S, squares.covariance, rtol=1e-6, atol=1e-7)
+    after, in_blocks = jaxmkl.run(LEARNER, begun, X, y, block_size=7)
+    np.testing.assert_allclose(in_blocks.prediction, predictions, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(after.models[0].features.rows, points.rows())
+
+
+def test_gradients_pass_through_a_dictionary(x64):
+    """By the bandwidth, with the same examples coming in; by what the rules have."""
+    X, y, _ = data()
+    X, y = X[:16], y[:16]
+    begun = start(LEARNER, jax.random.key(5), jnp.float64)
+
+    def mean_loss(numbers):
+        bandwidth, eta, penalty, ridge, forgetting = numbers
+        rules = (OGD(eta, penalty), RLS(ridge, forgetting, period=8))
+        bank = FeatureModels(jaxmkl.Gaussian(bandwidth), rules, SampledDictionary(SIZE))
+        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Hedge(0.5))
+        state = begun.replace(aggregate=learner.aggregate.init(2, jnp.float64))
+        state, outputs = jax.lax.scan(learner.step, state, (X, y))
+        return outputs.loss.mean(), state.models[0].features.since
+
+    given = jnp.array([BANDWIDTH, 0.2, 0.1, 0.2, 0.95])
+    value_and_slopes = jax.jit(jax.value_and_grad(mean_loss, has_aux=True))
+    (_, came_in), gradient = value_and_slopes(given)
+    assert (gradient != 0).all()
+    for i in range(5):
+        step = 1e-6 * jnp.eye(5)[i]
+        (above, a), (below, b) = (value_and_slopes(given + side * step)[0] for side in (1, -1))
+        np.testing.assert_array_equal(a, came_in)
+        np.testing.assert_array_equal(b, came_in)
+        np.testing.assert_allclose(gradient[i], (above - below) / 2e-6, rtol=1e-5, atol=1e-9)
+
+
+@functools.cache
+def amid_a_stream():
+    """A state in single precision after five examples."""
+    X, y = (np.asarray(a[:5], np.float32) for a in data()[:2])
+    return scan(LEARNER, start(LEARNER, jax.random.key(7), jnp.float32), X, y)[0]
+
+
+EXAMPLE = np.array([0.3, 2.5], np.float32)
+
+
+@jax.jit
+def updated(state, x, y):
+    return LEARNER.update(state, x, y)
+
+
+def test_padding_leaves_no_trace():
+    """Bit for bit, in a dictionary and in what is learned on it."""
+
+    @jax.jit
+    def absent(state, x, y):
+        codes = LEARNER.encode_block(state, x[None])
+        code = jax.tree.map(lambda leaf: leaf[0], codes)
+        state, output = LEARNER.advance(state, code, y, present=False)
+        return LEARNER.close_block(state, codes), output
+
+    state = amid_a_stream()
+    after, output = absent(state, EXAMPLE, np.float32(1))
+    assert_same(after, state)
+    assert not bool(output.queried)
+    # as an example it would have come in
+    present = updated(state, EXAMPLE, np.float32(1))
+    assert int(present.models[0].features.number) > int(state.models[0].features.number)
+
+
+def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
+    state = amid_a_stream()
+    skipped = jax.jit(LEARNER.skip)(state, EXAMPLE)
+    taught = updated(state, EXAMPLE, np.float32(1))
+    assert_same(taught.models[0].features, skipped.models[0].features)
+    assert int(skipped.models[0].features.number) > int(state.models[0].features.number)
+    of_gradient = [s.models[0].rules[0].weights for s in (skipped, state, taught)]
+    np.testing.assert_array_equal(of_gradient[0], of_gradient[1])
+    assert np.any(of_gradient[1] != of_gradient[2])
+
+
+@pytest.mark.parametrize("bad", ["x", "y"])
+def test_a_refused_example_does_not_come_in(bad):
+    """Nor where its label was asked for and is none: nothing but the counters moves."""
+    state = amid_a_stream()
+    x = np.where(bad == "x", np.nan, EXAMPLE).astype(np.float32)
+    after = updated(state, x, np.float32(np.nan if bad == "y" else 1.0))
+    assert_same(after, state.replace(round=state.round + 1, invalid=state.invalid + 1))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), features=SampledDictionary(4)),
+            "SampledDictionary: kernels must be one kernel",
+        ),
+        (lambda: FeatureModels("gaussian"), "FeatureModels: kernels must be a kernel"),
+        (lambda: FeatureModels(jaxmkl.Gaussian(1.0), ()), "FeatureModels: rules must be"),
+        (lambda: FeatureModels(jaxmkl.Gaussian(1.0), 0.1), "FeatureModels: rules must be"),
+        (lambda: FeatureModels(jaxmkl.Gaussian(1.0), OGD), "FeatureModels: rules must be"),
+        (
+            lambda: FeatureModels(jaxmkl.Gaussian(1.0), jaxmkl.updates.Rule()),
+            "FeatureModels: rules must be of first or second order",
+        ),
+        (
+            lambda: FeatureModels(jaxmkl.Gaussian(1.0), OGD(), "fourier"),
+            "FeatureModels: features must be a feature map",
+        ),
+    ],
+)
+def test_what_makes_no_bank_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_blocks_fit_the_periods():
+    """Those of rules of second order, unless the map grows with the stream."""
+    kernel = jaxmkl.Gaussian(1.0)
+    assert FeatureModels(kernel, (RLS(period=12), RLS(period=8))).period == 4
+    assert FeatureModels(kernel, OGD()).period is None
+    assert FeatureModels(kernel, RLS(period=8), SampledDictionary(4)).period is None
+    learner = jaxmkl.MKL(FeatureModels(kernel, RLS(period=12)))
+    assert [learner.fit_block_size(size) for size in (1, 5, 11, 12, 256)] == [1, 4, 6, 12, 12]
+    assert learner.preferred_block_size == 12
+    free = jaxmkl.MKL(FeatureModels(kernel, OGD()))
+    assert free.fit_block_size(77) == 77
