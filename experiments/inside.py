@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 import jaxmkl
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import input_bound as input_bound
+from jaxmkl._checks import input_bound as input_bound
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import BlockCodes, GrowingState

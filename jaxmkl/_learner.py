@@ -25,14 +25,13 @@ left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, `
 ``learn`` and ``close``.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
 from jaxmkl.labels import signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
@@ -44,11 +43,7 @@ __all__ = [
     "Prediction",
     "Round",
     "State",
-    "abstract_state",
-    "check_state",
-    "input_bound",
     "require_learner",
-    "usable_rows",
 ]
 
 TASKS = ("regression", "classification")
@@ -82,21 +77,6 @@ class Output(NamedTuple):
     loss: jax.Array
     queried: jax.Array
     info: Any
-
-
-def input_bound(dtype: Any) -> float:
-    """The largest magnitude of an input that is learned from, 4.6e18 in float32.
-
-    A quarter of the root of the dtype's largest number: beyond, squares of differences may
-    overflow, so such an input is refused like an infinite one.
-    """
-    return 0.25 * float(np.sqrt(float(jnp.finfo(dtype).max)))
-
-
-def usable_rows(X: jax.Array) -> jax.Array:
-    """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
-    # NaN fails the comparison
-    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
 
 
 class Learner:
@@ -437,7 +417,7 @@ class Algorithm(Learner):
           ValueError: for a number of inputs below 1, or float64 where JAX has it switched off.
         """
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
-        dtype = _floating(self, dtype)
+        dtype = floating_dtype(self, dtype)
         good = self.has_variance or not self.query.needs_variance
         text = "one that needs no variance, which this learner does not have"
         pytree.require(good, self, "query", self.query, text)
@@ -463,7 +443,7 @@ class Algorithm(Learner):
 
     def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
-        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, _fingerprints(X)))
+        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
     def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
         """The query's state after an example."""
@@ -505,36 +485,6 @@ class Algorithm(Learner):
         return self.close(state, codes.own)
 
 
-def _fingerprints(X: jax.Array) -> jax.Array:
-    """A number for each row (B,), so that at one state each example draws for itself.
-
-    In single precision whatever the dtype, so that float32 and float64 runs ask alike. At least
-    2^31: an algorithm's own numbers come from the subkeys below.
-    """
-    bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
-    places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
-    total = jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
-    return total | np.uint32(2**31)
-
-
-def _mixed(bits: Any) -> Any:
-    """Integers in which every bit depends on all: small whole numbers differ in the first few."""
-    bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
-    return bits ^ (bits >> 15)
-
-
-def _floating(owner: Any, dtype: Any) -> np.dtype:
-    """The dtype of a state, one that JAX has switched on."""
-    wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
-    good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
-    text = "a floating dtype; float64 wants jax.config.update('jax_enable_x64', True)"
-    pytree.require(good, owner, "dtype", wanted.name, text)
-    return wanted
-
-
-# --- does this state belong to this learner? -----------------------------------------------------
-
-
 def require_learner(owner: Any, learner: Any) -> None:
     """Raise unless this is a learner, and one that JAX can see through."""
     text = "a learner, as jaxmkl.raker()"
@@ -547,55 +497,3 @@ def require_learner(owner: Any, learner: Any) -> None:
         name, text = type(opaque[0]).__name__, "a pytree: decorate its class with"
         wanted = f"{text} jaxmkl.pytree.dataclass"
         pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
-
-
-class _Shaped(NamedTuple):
-    """A learner's structure with the shapes of its leaves, by which its states are judged."""
-
-    structure: Any
-    leaves: tuple
-
-
-@functools.lru_cache(maxsize=256)
-def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
-    def start(key: Any, leaves: Any) -> Any:
-        made = jax.tree.unflatten(learner.structure, leaves)
-        state = made.init(key, num_inputs, dtype)
-        return state if capacity is None else made.enlarged(state, capacity)
-
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
-
-
-def abstract_state(
-    learner: Learner, num_inputs: int, dtype: str, capacity: int | None = None
-) -> Any:
-    """Shapes and dtypes of a learner's state, in a tree like the state's."""
-    leaves, structure = jax.tree.flatten(learner)
-    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
-    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
-
-
-def check_state(learner: Learner, state: Any) -> None:
-    """Raise unless ``state`` is one that ``learner`` could have made."""
-    try:
-        num_inputs, dtype = learner.num_inputs(state), learner.dtype(state).name
-        capacity = learner.capacity(state)
-    except (AttributeError, IndexError, KeyError, TypeError):
-        pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
-        raise
-    like = abstract_state(learner, num_inputs, dtype, capacity)
-    expected, structure = jax.tree.flatten(like)
-    text = "one that this very learner made (learner.init)"
-    given: Any = jax.tree.structure(state)
-    pytree.require(
-        given == structure, learner, "state", f"{type(state).__name__}, another tree", text
-    )
-    for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
-        name = "state" + jax.tree_util.keystr(path)
-        same = jnp.shape(leaf) == wanted.shape
-        wanted_text = f"of shape {wanted.shape}, as this learner has it"
-        pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
-        if jnp.issubdtype(wanted.dtype, jnp.floating):
-            given = jnp.result_type(leaf)
-            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)

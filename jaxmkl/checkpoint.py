@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, abstract_state, require_learner
+from jaxmkl._checks import abstract_state
+from jaxmkl._learner import Learner, require_learner
 
 __all__ = ["load", "save"]
 

@@ -79,6 +79,10 @@ class Query:
 class All(Query):
     """Ask for every label; all scores are 1."""
 
+    def noise(self, key: jax.Array) -> tuple:
+        """None is needed."""
+        return ()
+
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         return jnp.ones_like(forecast.value)
 
@@ -127,6 +131,10 @@ class Disagreement(Query):
 
     tolerance: Any = pytree.nonnegative(0.0005, finite=False)
     max_skips: Any = pytree.nonnegative(1.0, finite=False)
+
+    def noise(self, key: jax.Array) -> tuple:
+        """None is needed."""
+        return ()
 
     def init(self) -> DisagreementState:
         return DisagreementState(jnp.zeros((), jnp.int32))

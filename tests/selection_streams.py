@@ -10,7 +10,7 @@ from oracles import oks as oracle
 from sklearn.datasets import load_breast_cancer
 
 import jaxmkl
-from jaxmkl._learner import input_bound
+from jaxmkl._checks import input_bound
 from jaxmkl.streaming import run
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5

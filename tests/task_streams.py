@@ -10,7 +10,7 @@ from selection_streams import assert_close, keyless
 
 import jaxmkl
 from jaxmkl import multitask
-from jaxmkl._learner import _fingerprints
+from jaxmkl._checks import fingerprints
 
 BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 
@@ -94,7 +94,7 @@ def all_draws(state, rounds, X):
         keys = [jax.random.fold_in(key, by) for by in (x[0].astype(jnp.int32), fingerprint)]
         return jnp.stack([jax.random.uniform(key, (), jnp.float32) for key in keys])
 
-    return jax.vmap(one)(rounds, X, _fingerprints(X))
+    return jax.vmap(one)(rounds, X, fingerprints(X))
 
 
 def oracle_of(learner, num_tasks):

@@ -9,7 +9,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl import MKL, run, wrappers
-from jaxmkl._learner import _fingerprints
+from jaxmkl._checks import fingerprints
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import All, Disagreement, Forecast, Margin, Query, Random, Uncertainty
@@ -241,10 +241,10 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
         "whole numbers": np.unique(rng.integers(0, 100, size=(2000, 3)), axis=0),
         "one input apart": np.full((2000, 4), 3.0) + np.arange(2000)[:, None] * [0, 0, 0, 1],
     }[kind].astype(np.float32)
-    numbers = np.asarray(jax.jit(_fingerprints)(X))
+    numbers = np.asarray(jax.jit(fingerprints)(X))
     assert len(np.unique(numbers)) >= 0.999 * len(X)
     # -0.0 is 0.0
-    np.testing.assert_array_equal(_fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
+    np.testing.assert_array_equal(fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
 
 
 @pytest.mark.parametrize("query", [Random(0.5), pytest.param(Margin(0.2), marks=pytest.mark.slow)])

@@ -43,7 +43,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Algorithm, Output, Round, State, usable_rows
+from jaxmkl._checks import usable_rows
+from jaxmkl._learner import Algorithm, Output, Round, State
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one

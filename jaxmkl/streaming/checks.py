@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, check_state, input_bound, require_learner
+from jaxmkl._checks import check_state, input_bound
+from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import labels
 from jaxmkl.streaming.sparse import SparseRows
 

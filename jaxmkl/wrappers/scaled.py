@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, Prediction, usable_rows
+from jaxmkl._checks import usable_rows
+from jaxmkl._learner import Learner, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 __all__ = ["RunningMoments", "RunningRanks", "Scaled", "Scaler", "scaled"]

@@ -120,9 +120,7 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 # One of each kind; the others take minutes and are played with the long tests.
 QUICK = {"amkl_aks", "expert_mkl", "spa", "bpas", "oks_sil", "multitask"}
-PLAYED = [
-    pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS
-]
+PLAYED = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS]
 
 
 @pytest.fixture(scope="module", params=PLAYED)

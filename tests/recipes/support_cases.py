@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from jaxmkl import aggregate, query, select, updates
-from jaxmkl._learner import _fingerprints
+from jaxmkl._checks import fingerprints
 from jaxmkl.kernels import Gaussian, KernelDictionary, Polynomial
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
@@ -355,7 +355,7 @@ def draws_of(key, X, num_kernels, dtype):
         u, v = (jax.random.uniform(k, (P,), jnp.float32) for k in (chance, bank))
         return u, v, jax.random.uniform(asked, (), jnp.float32), s.reshape(2, P)
 
-    return jax.vmap(one)(jnp.arange(len(X)), _fingerprints(X))
+    return jax.vmap(one)(jnp.arange(len(X)), fingerprints(X))
 
 
 def draws(state, X, num_kernels):

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from jaxmkl import wrappers
-from jaxmkl._learner import input_bound
+from jaxmkl._checks import input_bound
 
 SMALL_PROGRAMS = True
 

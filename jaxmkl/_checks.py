@@ -1,0 +1,111 @@
+"""What a learner looks at before it works: rows, dtypes, whether a state is one of its own."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+
+__all__ = [
+    "abstract_state",
+    "check_state",
+    "fingerprints",
+    "floating_dtype",
+    "input_bound",
+    "usable_rows",
+]
+
+
+def input_bound(dtype: Any) -> float:
+    """The largest magnitude of an input that is learned from, 4.6e18 in float32.
+
+    A quarter of the root of the dtype's largest number: beyond, squares of differences may
+    overflow, so such an input is refused like an infinite one.
+    """
+    return 0.25 * float(np.sqrt(float(jnp.finfo(dtype).max)))
+
+
+def usable_rows(X: jax.Array) -> jax.Array:
+    """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
+    # NaN fails the comparison
+    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+
+
+def floating_dtype(owner: Any, dtype: Any) -> np.dtype:
+    """The dtype of a state, one that JAX has switched on."""
+    wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
+    text = "a floating dtype; float64 wants jax.config.update('jax_enable_x64', True)"
+    pytree.require(good, owner, "dtype", wanted.name, text)
+    return wanted
+
+
+def fingerprints(X: jax.Array) -> jax.Array:
+    """A number for each row (B,), so that at one state each example draws for itself.
+
+    In single precision whatever the dtype, so that float32 and float64 runs ask alike. At least
+    2^31: an algorithm's own numbers come from the subkeys below.
+    """
+    bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
+    places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
+    total = jnp.sum(_mixed(bits ^ places[None, :]), axis=1, dtype=jnp.uint32)
+    return total | np.uint32(2**31)
+
+
+def _mixed(bits: Any) -> Any:
+    """Integers in which every bit depends on all: small whole numbers differ in the first few."""
+    bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
+    return bits ^ (bits >> 15)
+
+
+class _Shaped(NamedTuple):
+    """A learner's structure with the shapes of its leaves, by which its states are judged."""
+
+    structure: Any
+    leaves: tuple
+
+
+@functools.lru_cache(maxsize=256)
+def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
+    def start(key: Any, leaves: Any) -> Any:
+        made = jax.tree.unflatten(learner.structure, leaves)
+        state = made.init(key, num_inputs, dtype)
+        return state if capacity is None else made.enlarged(state, capacity)
+
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+
+
+def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | None = None) -> Any:
+    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+    leaves, structure = jax.tree.flatten(learner)
+    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
+
+
+def check_state(learner: Any, state: Any) -> None:
+    """Raise unless ``state`` is one that ``learner`` could have made."""
+    try:
+        num_inputs, dtype = learner.num_inputs(state), learner.dtype(state).name
+        capacity = learner.capacity(state)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
+        raise
+    like = abstract_state(learner, num_inputs, dtype, capacity)
+    expected, structure = jax.tree.flatten(like)
+    text = "one that this very learner made (learner.init)"
+    given: Any = jax.tree.structure(state)
+    pytree.require(
+        given == structure, learner, "state", f"{type(state).__name__}, another tree", text
+    )
+    for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
+        name = "state" + jax.tree_util.keystr(path)
+        same = jnp.shape(leaf) == wanted.shape
+        wanted_text = f"of shape {wanted.shape}, as this learner has it"
+        pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        if jnp.issubdtype(wanted.dtype, jnp.floating):
+            given = jnp.result_type(leaf)
+            pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)
