@@ -335,7 +335,7 @@ class Round(NamedTuple):
       y: the label; 0 where there is none to learn from.
       learns: whether there is a label to learn from, a boolean. Without it nothing that labels
         decide may change.
-      seen: whether there is an example that is not refused, label or not.
+      seen: whether there is an example that can be learned from, label or not.
       present: whether there is a round at all. Without it no bit may change.
     """
 
@@ -470,7 +470,7 @@ class Algorithm(Learner):
         known = jnp.isfinite(y)
         learns = seen & asked & known
         counted = seen & (known | ~asked)
-        round = Round(jnp.where(learns, y, 0.0), learns, counted, present)
+        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
         after = self.learn(state, code.own, forecast, round)
         loss = self.loss_value(forecast.value, round.y)
         diverging = learns & ~(jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss))

@@ -257,13 +257,21 @@ def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
     assert np.any(of_gradient[1] != of_gradient[2])
 
 
-@pytest.mark.parametrize("bad", ["x", "y"])
-def test_a_refused_example_does_not_come_in(bad):
-    """Nor where its label was asked for and is none: nothing but the counters moves."""
+def test_a_refused_input_does_not_come_in():
+    """Nothing but the counters moves."""
     state = amid_a_stream()
-    x = np.where(bad == "x", np.nan, EXAMPLE).astype(np.float32)
-    after = updated(state, x, np.float32(np.nan if bad == "y" else 1.0))
+    after = updated(state, np.float32([0.3, np.nan]), np.float32(1.0))
     assert_same(after, state.replace(round=state.round + 1, invalid=state.invalid + 1))
+
+
+def test_an_example_without_a_usable_label_teaches_nothing():
+    """Its input comes into the dictionary, which knows no labels."""
+    state = amid_a_stream()
+    after, skipped = (
+        updated(state, EXAMPLE, np.float32(np.nan)),
+        jax.jit(LEARNER.skip)(state, EXAMPLE),
+    )
+    assert_same(after, skipped.replace(invalid=state.invalid + 1))
 
 
 @pytest.mark.parametrize(
