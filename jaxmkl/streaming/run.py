@@ -110,18 +110,7 @@ def _scan_some(body: Callable, state: Any, xs: Any, number: Any) -> tuple[Any, A
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
-@partial(jax.jit, static_argnames=("block_size", "record"))
-def _run(
-    learner: Learner,
-    state: Any,
-    X: jax.Array | SparseRows,
-    y: jax.Array,
-    length: Any,
-    *,
-    block_size: int,
-    record: Record,
-) -> tuple[Any, Any]:
-    return _scan(learner, state, X, y, None, length, block_size, record)
+_run = jax.jit(_scan, static_argnames=("block_size", "record"))
 
 
 @partial(jax.jit, static_argnames=("permute", "block_size", "record"))
@@ -220,7 +209,7 @@ def _play(
     length, dtype = X.shape[0], learner.dtype(state)
     state = _with_room(learner, state, length)
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
-    state, recorded = _run(learner, state, X, y, length, block_size=size, record=record)
+    state, recorded = _run(learner, state, X, y, None, length, block_size=size, record=record)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded
@@ -309,7 +298,7 @@ def run(
     size = _block_size(learner, block_size)
     if is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
-        return _run(learner, state, X, y, None, block_size=size, record=record)
+        return _run(learner, state, X, y, None, None, block_size=size, record=record)
     before = count_nonfinite(state)
     state, recorded = _play(learner, state, X, y, _room_for(X), size, record)
     warn_of_divergence("run", count_nonfinite(state) - before)
