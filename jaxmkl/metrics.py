@@ -159,8 +159,7 @@ def hindsight_losses(
     >>> bool((losses < 1e-3).all())
     True
     """
-    composed = hasattr(learner, "models") and hasattr(state, "models")
-    bank, drawn = (learner.models[0], state.models[0]) if composed else (learner, state)
+    bank, drawn = (getattr(of, "models", [None])[0] for of in (learner, state))
     if not callable(getattr(bank, "features", None)) or not hasattr(drawn, "frequencies"):
         raise ValueError(
             "hindsight_losses: learner must be one on random features, with a state of its own; "

@@ -164,6 +164,7 @@ def test_faster_and_plain_iterations_reach_the_same(gram: np.ndarray) -> None:
     np.testing.assert_allclose(values[0], values[1], rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "dtype"),
     [
@@ -480,6 +481,7 @@ def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
 # --- as a function of JAX ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

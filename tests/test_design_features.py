@@ -89,6 +89,7 @@ def test_the_form_of_weights_is_that_of_gram_matrices(features: np.ndarray) -> N
     np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "method",
@@ -190,6 +191,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cted", pytest.param("gmkal", marks=slow)])
 def test_sharded_along_the_pool(method: str) -> None:
     """Eight devices, each with an eighth of the points, which it keeps to itself."""

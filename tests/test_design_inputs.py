@@ -147,6 +147,7 @@ def test_random_refuses_by_name() -> None:
         design.random(jnp.zeros(2), 4)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cted", "rrss", "gmkal", "lmkal"])
 def test_a_penalty_at_lambda_max_is_warned_of(method: str) -> None:
     with pytest.warns(UserWarning, match=f"^{method}: regularization .* above lambda_max = "):

@@ -37,6 +37,7 @@ def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
     assert shown.count("naval raker") == 1  # the curves' runs serve the tables
 
 
+@pytest.mark.slow
 def test_half_of_the_labels(data_folder, tmp_path):
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
@@ -84,6 +85,7 @@ def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"amkl_tradeoff.png"}
 
 
+@pytest.mark.slow
 def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(amkl, "LENGTHS", (500, 1000))
@@ -109,6 +111,7 @@ def test_an_exponent_is_not_fitted_through_a_negative_regret():
     assert math.isnan(slopes[1])
 
 
+@pytest.mark.slow
 def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--parts", "support"]
@@ -131,6 +134,7 @@ def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
     assert rows_of(out)[0]["parameters"]["step_size"] == 0.125
 
 
+@pytest.mark.slow
 def test_the_tuned_step_is_the_best_of_the_grid():
     draws = np.random.default_rng(1)
     X = draws.uniform(size=(200, 2)).astype(np.float32)

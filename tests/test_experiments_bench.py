@@ -58,6 +58,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     assert "expert_mkl" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_long_stream_is_never_in_memory(capsys):
     shown = report.Report("python -m experiments bench --long")
     features.long_stream(shown, total=2500, chunk=500)

@@ -19,6 +19,7 @@ from experiments.papers.printed import printed
 SMALL_PROGRAMS = True
 
 
+@pytest.mark.slow
 def test_tables_of_budgets(data_folder, tmp_path, capsys):
     out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
@@ -37,6 +38,7 @@ def test_tables_of_budgets(data_folder, tmp_path, capsys):
     assert "--set budget: no parameter of spa, left out there" in shown
 
 
+@pytest.mark.slow
 def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
     out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "1"]
@@ -117,6 +119,7 @@ def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"bomkl_alpha.png", "bomkl_beta.png"}
 
 
+@pytest.mark.slow
 def test_precision_compares_the_same_orders(data_folder, tmp_path):
     out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]

@@ -62,6 +62,7 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
     out, plots = tmp_path / "design.json", tmp_path / "plots"
     arguments = ["design", "--datasets", "wine", "--algorithms", "random,ted,gmkal"]
@@ -127,6 +128,7 @@ def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
         np.testing.assert_array_equal(at_once.ranking[s], jaxmkl.design.ted(grams[s]).ranking)
 
 
+@pytest.mark.slow
 def test_the_penalty_falls_until_enough_points_are_active(monkeypatch):
     X, _ = few_points()
     with jax.enable_x64(True):
@@ -214,6 +216,7 @@ def test_printed_wins_are_multiples_of_one_over_the_evaluation_points():
             assert min(abs(won - 100 * k / points) for k in range(points + 1)) < 0.6
 
 
+@pytest.mark.slow
 def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(experiment, "LARGE", 28)
     monkeypatch.setattr(experiment, "SLOW", ("rrss", "lmkal", "cted*", "rrss*", "cted", "gmkal"))
@@ -275,6 +278,7 @@ def test_texts_become_rows_of_length_1(tmp_path):
     np.testing.assert_allclose(splits.inner, literal @ literal.T, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_picture(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     out, plots = tmp_path / "design.json", tmp_path / "plots"

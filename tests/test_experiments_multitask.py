@@ -105,6 +105,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     assert "sentiment, unsure: no h asks for 0% of the labels" in shown
 
 
+@pytest.mark.slow
 def test_labels_by_chance(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.5,))
     out = tmp_path / "multitask.json"
@@ -136,6 +137,7 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
         multitask.stream_of(job_of(folder), "sentiment")
 
 
+@pytest.mark.slow
 def test_every_order_is_a_run_of_its_own(folder):
     """All at once are the runs one by one, each scored against the labels it met."""
     job = job_of(folder)

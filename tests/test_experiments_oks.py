@@ -38,6 +38,7 @@ def best_width(X: np.ndarray, y: np.ndarray) -> float:
     return widths[np.argmax((y @ grams @ y) / np.sqrt((grams**2).sum((1, 2))))]
 
 
+@pytest.mark.slow
 def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
     out = tmp_path / "oks.json"
     arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
@@ -140,6 +141,7 @@ def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
 
 
+@pytest.mark.slow
 def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))

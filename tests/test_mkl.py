@@ -194,6 +194,7 @@ def test_a_dictionary_beside_fourier_features():
     assert learner.info(state).support is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts",
     [

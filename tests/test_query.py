@@ -305,6 +305,7 @@ def test_a_prediction_carries_its_score(name, pool):
         assert np.asarray(many.score)[asks].min() > np.asarray(many.score)[~asks].max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaler", [wrappers.RunningMoments(), wrappers.RunningRanks(64)])
 def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
     """Behind a scaler, whose results round otherwise in other blocks and precisions, too."""

@@ -119,7 +119,7 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
 # One of each kind; the others take minutes and are played with the long tests.
-QUICK = {"amkl_aks", "expert_mkl", "spa", "bpas", "oks_sil", "multitask"}
+QUICK = {"amkl_aks", "bpas"}
 PLAYED = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS]
 
 
@@ -303,9 +303,8 @@ def test_every_pair_of_parts_keeps_the_contract(chosen):
     jax.clear_caches()
 
 
-@pytest.mark.parametrize(
-    "task", ["classification", pytest.param("regression", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", crossings.TARGETS)
 def test_some_crossings_keep_the_contract(task):
     """One of each kind of bank, side by side in one learner, with a query."""
     loss = "squared" if task == "regression" else "hinge"

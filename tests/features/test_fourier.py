@@ -148,6 +148,7 @@ def test_features_are_sines_then_cosines_of_the_phase(family, x64):
     np.testing.assert_allclose(np.asarray(embed(bank, W, X)), expected, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_features_are_differentiable_in_the_bandwidth(family, x64):
     X, Y, _ = points()

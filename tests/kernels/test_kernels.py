@@ -445,7 +445,7 @@ def test_bad_combinations_are_named():
 
 
 def test_features_of_a_bandwidth_for_each_input(x64):
-    features = jaxmkl.FourierFeatures(1000, scale="mean")
+    features = jaxmkl.features.FourierFeatures(1000, scale="mean")
     kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian([[0.5, 2.0]]), jaxmkl.Laplacian(1.5)))
     X = np.random.default_rng(15).normal(size=(5, 2))
     frequencies = features.init(jax.random.key(0), kernels, 2)
@@ -463,7 +463,7 @@ def test_a_weighted_sum_is_the_sum_of_its_kernels(x64):
     X, Y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     weights = rng.random(12)
     weights[5] = 0
-    one = jaxmkl.WeightedSum(everything(), weights)
+    one = jaxmkl.kernels.WeightedSum(everything(), weights)
     assert one.num_kernels == 1
     wanted = np.einsum("p,pnm->nm", weights, reference(X, Y))
     np.testing.assert_allclose(gram(one, X, Y), wanted[None], rtol=1e-10, atol=1e-11)
@@ -481,10 +481,10 @@ def test_alignment_agrees_with_the_formula(n, x64):
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
     wanted = [np.sum(K * np.outer(y, y)) / (n * np.sqrt(np.sum(K**2))) for K in reference(X, X)]
-    ours = jaxmkl.kernel_alignment(everything(), X, y)
+    ours = jaxmkl.kernels.kernel_alignment(everything(), X, y)
     np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-12)
     # labels of integers, and inputs in single precision
-    again = jaxmkl.kernel_alignment(everything(), X.astype(np.float32), y.astype(int))
+    again = jaxmkl.kernels.kernel_alignment(everything(), X.astype(np.float32), y.astype(int))
     assert again.dtype == np.float32
     np.testing.assert_allclose(again, wanted, rtol=2e-3, atol=1e-5)
 
@@ -492,7 +492,7 @@ def test_alignment_agrees_with_the_formula(n, x64):
 @pytest.mark.parametrize(("X", "y"), [((4, 2), (3,)), ((4,), (4,)), ((4, 2), (4, 1))])
 def test_alignment_names_shapes_that_do_not_fit(X, y):
     with pytest.raises(ValueError, match=r"kernel_alignment: X must have shape \(n, D\) and y"):
-        jaxmkl.kernel_alignment(jaxmkl.Gaussian(1.0), np.ones(X), np.ones(y))
+        jaxmkl.kernels.kernel_alignment(jaxmkl.Gaussian(1.0), np.ones(X), np.ones(y))
 
 
 @pytest.mark.parametrize(
@@ -508,4 +508,4 @@ def test_alignment_names_shapes_that_do_not_fit(X, y):
 )
 def test_bad_sums_are_named(kernels, weights, wanted):
     with pytest.raises(ValueError, match=f"WeightedSum: {wanted} must be .*; got "):
-        jaxmkl.WeightedSum(kernels, weights)
+        jaxmkl.kernels.WeightedSum(kernels, weights)

@@ -23,6 +23,7 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import kernels
 
 SMALL_PROGRAMS = True
 
@@ -86,30 +87,30 @@ def test_values_and_derivatives_are_the_oracles(name, x64):
 def test_parameters_are_a_persons(x64):
     """Whatever the coordinates are."""
     for coordinate in ("precision", "bandwidth"):
-        space = jaxmkl.GaussianWidths(start=0.7, coordinate=coordinate)
+        space = kernels.GaussianWidths(start=0.7, coordinate=coordinate)
         one = space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64)
         assert one.shape == ()
         np.testing.assert_allclose(space.parameters(one), 0.7)
-        space = jaxmkl.GaussianWidths(start=0.7, per_input=True, coordinate=coordinate)
+        space = kernels.GaussianWidths(start=0.7, per_input=True, coordinate=coordinate)
         each = space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64)
         assert each.shape == (NUM_INPUTS,)
         np.testing.assert_allclose(space.parameters(each), 0.7)
     kernel = two_gaussians(0.25, 0.5, 0.3, 0.6)
-    space = jaxmkl.KernelBox(kernel, kernel, kernel)
+    space = kernels.KernelBox(kernel, kernel, kernel)
     again = space.parameters(space.init(jnp.asarray(0), NUM_INPUTS, jnp.float64))
     chex.assert_trees_all_close(again, kernel, rtol=1e-14)
 
 
 def test_every_start_is_drawn():
-    space = jaxmkl.GaussianWidths(start=(0.5, 1.0, 2.0))
+    space = kernels.GaussianWidths(start=(0.5, 1.0, 2.0))
     assert space.num_starts == 3
-    assert jaxmkl.GaussianWidths().num_starts == 7
+    assert kernels.GaussianWidths().num_starts == 7
     draw = jax.vmap(lambda key: space.draw_start(key, NUM_INPUTS, jnp.float32))
     drawn = np.asarray(space.parameters(draw(jax.random.split(jax.random.key(0), 600))))
     values, counts = np.unique(np.round(drawn, 5), return_counts=True)
     assert values.tolist() == [0.5, 1.0, 2.0]
     assert counts.min() > 150
-    stack = jaxmkl.KernelBox(jaxmkl.Cauchy((1.0, 3.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(9.0))
+    stack = kernels.KernelBox(jaxmkl.Cauchy((1.0, 3.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(9.0))
     assert stack.num_starts == 2
     for index, wanted in ((0, 1.0), (1, 3.0)):
         kernel = stack.parameters(stack.init(jnp.asarray(index), NUM_INPUTS, jnp.float32))
@@ -123,7 +124,7 @@ numbers = st.floats(-1e6, 1e6)
 
 @given(numbers, st.sampled_from(["precision", "bandwidth"]), st.booleans())
 def test_widths_are_clipped(number, coordinate, per_input):
-    space = jaxmkl.GaussianWidths(0.25, 4.0, 1.0, per_input, coordinate)
+    space = kernels.GaussianWidths(0.25, 4.0, 1.0, per_input, coordinate)
     with jax.enable_x64(True):
         shape = (NUM_INPUTS,) if per_input else ()
         clipped = space.clip(jnp.full(shape, number))
@@ -151,7 +152,7 @@ def test_a_box_is_clipped_leaf_by_leaf(logs):
 
 def test_inverse_time_by_hand():
     tree = {"a": jnp.array([2.0, -4.0]), "b": jnp.array(1.0)}
-    step, state = jaxmkl.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
+    step, state = kernels.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
     np.testing.assert_allclose(step["a"], [-0.2, 0.4], rtol=1e-6)
     np.testing.assert_allclose(step["b"], -0.1, rtol=1e-6)
     assert state == ()
@@ -165,47 +166,55 @@ GOOD = jaxmkl.Cauchy(1.0)
 @pytest.mark.parametrize(
     ("make", "owner", "wanted"),
     [
-        (lambda: jaxmkl.GaussianWidths(lower=0.0), "GaussianWidths", "lower"),
-        (lambda: jaxmkl.GaussianWidths(lower=np.nan), "GaussianWidths", "lower"),
-        (lambda: jaxmkl.GaussianWidths(upper=np.inf), "GaussianWidths", "upper"),
-        (lambda: jaxmkl.GaussianWidths(upper=[1.0, 2.0]), "GaussianWidths", "upper"),
-        (lambda: jaxmkl.GaussianWidths(2.0, 1.0, 1.5), "GaussianWidths", "upper"),
-        (lambda: jaxmkl.GaussianWidths(start=-1.0), "GaussianWidths", "start"),
-        (lambda: jaxmkl.GaussianWidths(start=()), "GaussianWidths", "start"),
-        (lambda: jaxmkl.GaussianWidths(start=100.0), "GaussianWidths", "start"),
-        (lambda: jaxmkl.GaussianWidths(start=(1.0, 0.001)), "GaussianWidths", "start"),
-        (lambda: jaxmkl.GaussianWidths(start="wide"), "GaussianWidths", "start"),
-        (lambda: jaxmkl.GaussianWidths(coordinate="log"), "GaussianWidths", "coordinate"),
-        (lambda: jaxmkl.KernelBox(1.0, GOOD, GOOD), "KernelBox", "start"),
-        (lambda: jaxmkl.KernelBox(jaxmkl.Linear(), GOOD, GOOD), "KernelBox", "start|lower"),
-        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Gaussian(1.0), GOOD), "KernelBox", "lower"),
-        (lambda: jaxmkl.KernelBox(GOOD, GOOD, jaxmkl.Gaussian(1.0)), "KernelBox", "upper"),
-        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Cauchy((0.1, 0.2)), GOOD), "KernelBox", "lower"),
-        (lambda: jaxmkl.KernelBox(GOOD, jaxmkl.Cauchy(1.5), GOOD), "KernelBox", "lower"),
-        (lambda: jaxmkl.KernelBox(GOOD, GOOD, jaxmkl.Cauchy(0.5)), "KernelBox", "upper"),
+        (lambda: kernels.GaussianWidths(lower=0.0), "GaussianWidths", "lower"),
+        (lambda: kernels.GaussianWidths(lower=np.nan), "GaussianWidths", "lower"),
+        (lambda: kernels.GaussianWidths(upper=np.inf), "GaussianWidths", "upper"),
+        (lambda: kernels.GaussianWidths(upper=[1.0, 2.0]), "GaussianWidths", "upper"),
+        (lambda: kernels.GaussianWidths(2.0, 1.0, 1.5), "GaussianWidths", "upper"),
+        (lambda: kernels.GaussianWidths(start=-1.0), "GaussianWidths", "start"),
+        (lambda: kernels.GaussianWidths(start=()), "GaussianWidths", "start"),
+        (lambda: kernels.GaussianWidths(start=100.0), "GaussianWidths", "start"),
+        (lambda: kernels.GaussianWidths(start=(1.0, 0.001)), "GaussianWidths", "start"),
+        (lambda: kernels.GaussianWidths(start="wide"), "GaussianWidths", "start"),
+        (lambda: kernels.GaussianWidths(coordinate="log"), "GaussianWidths", "coordinate"),
+        (lambda: kernels.KernelBox(1.0, GOOD, GOOD), "KernelBox", "start"),
         (
-            lambda: jaxmkl.KernelBox(*[jaxmkl.Polynomial(2, offset=0.0)] * 3),
+            lambda: kernels.KernelBox(jaxmkl.Linear(), GOOD, GOOD),
+            "KernelBox",
+            "start|lower",
+        ),
+        (lambda: kernels.KernelBox(GOOD, jaxmkl.Gaussian(1.0), GOOD), "KernelBox", "lower"),
+        (lambda: kernels.KernelBox(GOOD, GOOD, jaxmkl.Gaussian(1.0)), "KernelBox", "upper"),
+        (
+            lambda: kernels.KernelBox(GOOD, jaxmkl.Cauchy((0.1, 0.2)), GOOD),
+            "KernelBox",
+            "lower",
+        ),
+        (lambda: kernels.KernelBox(GOOD, jaxmkl.Cauchy(1.5), GOOD), "KernelBox", "lower"),
+        (lambda: kernels.KernelBox(GOOD, GOOD, jaxmkl.Cauchy(0.5)), "KernelBox", "upper"),
+        (
+            lambda: kernels.KernelBox(*[jaxmkl.Polynomial(2, offset=0.0)] * 3),
             "KernelBox",
             "start",
         ),
         (
-            lambda: jaxmkl.KernelBox(*[jaxmkl.KernelDictionary((GOOD,))] * 3),
+            lambda: kernels.KernelBox(*[jaxmkl.KernelDictionary((GOOD,))] * 3),
             "KernelBox",
             "start",
         ),
-        (lambda: jaxmkl.InverseTime(-1.0), "InverseTime", "rate"),
-        (lambda: jaxmkl.InverseTime(np.nan), "InverseTime", "rate"),
-        (lambda: jaxmkl.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
-        (lambda: jaxmkl.Optax("no such", 0.1), "Optax", "method"),
-        (lambda: jaxmkl.Optax("chain", 0.1), "Optax", "method"),  # not an optimiser
-        (lambda: jaxmkl.Optax("l2_loss", 0.1), "Optax", "method"),
-        (lambda: jaxmkl.Optax("__name__", 0.1), "Optax", "method"),
-        (lambda: jaxmkl.Optax(0.1), "Optax", "method"),
-        (lambda: jaxmkl.Optax(optax.adam), "Optax", "method"),
-        (lambda: jaxmkl.Optax("adam"), "Optax", "learning_rate"),
-        (lambda: jaxmkl.Optax("adam", -0.1), "Optax", "learning_rate"),
-        (lambda: jaxmkl.Optax("adam", "fast"), "Optax", "learning_rate"),
-        (lambda: jaxmkl.Optax(optax.sgd(0.1), 0.1), "Optax", "learning_rate"),
+        (lambda: kernels.InverseTime(-1.0), "InverseTime", "rate"),
+        (lambda: kernels.InverseTime(np.nan), "InverseTime", "rate"),
+        (lambda: kernels.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
+        (lambda: kernels.Optax("no such", 0.1), "Optax", "method"),
+        (lambda: kernels.Optax("chain", 0.1), "Optax", "method"),  # not an optimiser
+        (lambda: kernels.Optax("l2_loss", 0.1), "Optax", "method"),
+        (lambda: kernels.Optax("__name__", 0.1), "Optax", "method"),
+        (lambda: kernels.Optax(0.1), "Optax", "method"),
+        (lambda: kernels.Optax(optax.adam), "Optax", "method"),
+        (lambda: kernels.Optax("adam"), "Optax", "learning_rate"),
+        (lambda: kernels.Optax("adam", -0.1), "Optax", "learning_rate"),
+        (lambda: kernels.Optax("adam", "fast"), "Optax", "learning_rate"),
+        (lambda: kernels.Optax(optax.sgd(0.1), 0.1), "Optax", "learning_rate"),
     ],
 )
 def test_bad_arguments_are_named(make, owner, wanted):

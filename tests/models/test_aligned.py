@@ -108,6 +108,7 @@ def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
     check(*paper_stream(data, data_dir), PAPER[data], 40, 300)
 
 
+@pytest.mark.slow
 def test_single_precision_stays_near_double():
     X, y = stream()
     learner = proj_ka(jaxmkl.Gaussian(WIDTHS), budget=BUDGET, num_aligned=NUM_ALIGNED)
@@ -124,6 +125,7 @@ def test_single_precision_stays_near_double():
     assert wrong[np.float32].mean() < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
 def test_far_examples_are_finite_and_say_nothing(kind):
     X, y = raw(kind, 500 if kind == "whole numbers" else 8)

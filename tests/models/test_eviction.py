@@ -179,6 +179,7 @@ def test_projections_keep_the_inverse_of_the_gram_matrix(x64):
         np.testing.assert_allclose(state.eviction.inverse[p] @ gram, np.eye(12), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVICTIONS)
 def test_no_kernel_holds_more_than_its_budget(name):
     """In single precision, with narrow kernels and polynomials, and repeated examples."""

@@ -32,6 +32,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sketch", "own kernels"])
 def test_blocks_change_nothing(name, x64):
     """Nor do the rounds that fill up the last block."""
@@ -49,6 +50,7 @@ PRECISE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRECISE)
 def test_single_precision_stays_near_double(name):
     X, y = stream()
@@ -84,6 +86,7 @@ FAR = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
 @pytest.mark.parametrize("name", FAR)
 def test_far_examples_are_finite_and_say_nothing(name, kind):

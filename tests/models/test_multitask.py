@@ -56,6 +56,7 @@ def coordinates(learner, state, X):
     return np.linalg.solve(np.linalg.cholesky(gram), kernel).T
 
 
+@pytest.mark.slow
 def test_a_covariance_is_the_inverse_of_the_sum(x64):
     """Equation (2)."""
     learner = make(covariance="queried", noise=0.4)
@@ -154,6 +155,7 @@ def test_predictions_are_those_of_the_definition(x64):
 # --- tasks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "h"), [("squared_hinge", None), ("hinge", 0.2)])
 def test_one_task_without_the_whole_is_the_single_task_learner(loss, h, x64):
     """In NumPy: one Gaussian, kept as the inverse of its covariance."""
@@ -226,6 +228,7 @@ def predictions(components, stream, y):
     return np.asarray(run(learner, begin(learner, np.float32), stream, y)[1].prediction)
 
 
+@pytest.mark.slow
 def test_tasks_alone_do_not_hear_of_each_other():
     """Local only: another task's labels change nothing; with both they do."""
     task, X, y = examples(1200, 5)
@@ -364,6 +367,7 @@ def test_covariances_are_changed_where_they_are():
     assert memory.temp_size_in_bytes < 1.2 * covariances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", ["extend", "restart"])
 def test_growth(growth, x64):
     learner = make(2, growth=growth, size=100)
@@ -381,6 +385,7 @@ def test_growth(growth, x64):
     assert stale.any() == (growth == "restart")
 
 
+@pytest.mark.slow
 def test_resumed_is_uninterrupted(tmp_path):
     """Through a file, cut amid a block, after a restart that no task has met yet."""
     learner = make(5, growth="restart", h=0.2, size=60)

@@ -185,6 +185,7 @@ def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
     np.testing.assert_array_equal(after.models[0].features.rows, points.rows())
 
 
+@pytest.mark.slow
 def test_gradients_pass_through_a_dictionary(x64):
     """By the bandwidth, with the same examples coming in; by what the rules have."""
     X, y, _ = data()
@@ -227,6 +228,7 @@ def updated(state, x, y):
     return LEARNER.update(state, x, y)
 
 
+@pytest.mark.slow
 def test_padding_leaves_no_trace():
     """Bit for bit, in a dictionary and in what is learned on it."""
 

@@ -33,6 +33,7 @@ def test_a_rate_of_zero_holds_the_kernel():
     assert int(learner.info(state).support) == 25
 
 
+@pytest.mark.slow
 def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
     X, y = stream()
 
@@ -65,6 +66,7 @@ def test_the_round_is_not_an_optimizers_count():
     assert count - np.sum(changed) in (0, 1, 2)  # the first example, the last round
 
 
+@pytest.mark.slow
 def test_another_learning_rate_is_not_another_compilation():
     X, y = stream()
     X, y = X[:40].astype(np.float32), y[:40]

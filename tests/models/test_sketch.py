@@ -279,6 +279,7 @@ def test_widths_of_inputs_move_apart(x64):
 # --- range ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["GaussianWidths", "KernelBox"])
 def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
     """Squares of differences overflow; near examples move the kernel all the same."""

@@ -31,6 +31,7 @@ def test_the_first_question_is_certain():
     assert 0 < int(states.dictionary.number.sum()) < 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [Uncertainty, Margin])
 def test_more_is_asked_for_with_a_larger_h(rule):
     shares = [

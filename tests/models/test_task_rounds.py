@@ -63,6 +63,7 @@ def modes(quick):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", modes(QUICK))
 def test_a_thousand_rounds_of_the_oracle(mode, x64):
     """One example a round, in blocks; every value to 1e-8."""
@@ -143,6 +144,7 @@ def test_a_stream_is_rounds_with_one_task(mode, x64):
     assert int(of_rounds.invalid) == 0
 
 
+@pytest.mark.slow
 def test_rounds_and_examples_may_alternate(x64):
     learner, (task, X, y) = make(h=0.3), examples(90, 3)
     stream = with_tasks(task, X)
@@ -165,6 +167,7 @@ def test_rounds_and_examples_may_alternate(x64):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", ["extend", "restart"])
 def test_a_round_without_examples_leaves_no_trace(growth):
     learner = make(growth=growth)

@@ -510,6 +510,7 @@ def hard_streams(num_examples=50):
     return tuple(np.stack(side).astype(np.float32) for side in zip(*pairs, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [slow(name) if name in ("raker large", "omkl_aks", "amkl") else name for name in LEARNERS],
@@ -665,6 +666,7 @@ def test_covariances_survive_forgetting_in_single_precision():
     assert losses[1_000:2_000].mean() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [16, slow(1), slow(None)])
 def test_bounded_forgetting_agrees_with_the_oracle(block_size, x64):
     """The same in double precision against the per-example form, with the bound at work."""

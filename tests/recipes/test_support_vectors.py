@@ -53,6 +53,7 @@ def test_agrees_with_the_oracle(name, x64):
     check_run(name, learner_of(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_STEPS)
 def test_steps_and_the_values_of_kernels_agree_with_the_oracle(name, x64):
     learner, X, expected = learner_of(name), stream().X, expected_of(name)
@@ -135,6 +136,7 @@ SMALL = {"capacity": 8, "tile": 16, "period": 16}
 LARGE = {"capacity": 500, "tile": 64, "period": 32}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "store", "block_size"),
     [
@@ -216,6 +218,7 @@ def test_a_run_makes_room_and_goes_on_from_a_file(x64, tmp_path):
     assert made[0] < 60 <= made[1] < int(learner.num_supports(state)) <= made[2]
 
 
+@pytest.mark.slow
 def test_a_stream_makes_room(x64):
     learner = with_store("spa", SparseSupport(**SMALL))
 

@@ -55,6 +55,7 @@ def few_differ(y, outputs, expected, at_most):
     return np.sum((ours != theirs) & clear) <= at_most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["omkc_dd", "spa", "rbp", "forgetron", "bpas"])
 def test_single_precision_stays_near_the_oracle(name):
     expected, _, outputs = on_the_stream(name)
@@ -105,6 +106,7 @@ def raw(kind):
     return X.astype(np.float32).astype(np.float64), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

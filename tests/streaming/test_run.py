@@ -226,6 +226,7 @@ def test_inside_vmap():
         np.testing.assert_allclose(outputs.loss[row], alone.loss, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_inside_grad():
     """The derivative by each number of the learner is that of the scan, and of differences."""
     X, y = (array.astype(np.float64) for array in data())

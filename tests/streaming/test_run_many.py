@@ -56,6 +56,7 @@ def start_of(state):
     return begin().replace(key=state.key, models=(bank,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("permute", [True, False])
 def test_each_seed_is_a_run_of_its_own(permute):
     """From its own start, in the order that ``permutations`` tells."""
@@ -162,6 +163,7 @@ SHARDED = """
 """
 
 
+@pytest.mark.slow
 def test_keys_on_many_devices():
     """Of any axis type, and without a collective; in another process, where JAX starts so."""
     environment = os.environ | {

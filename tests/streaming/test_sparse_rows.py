@@ -241,6 +241,7 @@ def test_inside_jit():
     assert_equal(jax.jit(built)(rows.indices, rows.values, data()[1]), run(data()[0]))
 
 
+@pytest.mark.slow
 def test_inside_grad():
     """The derivative by an entry is that of the dense run; filled-up places have none."""
     learner = raker(KERNELS, num_features=4)
@@ -391,6 +392,7 @@ def test_rows_are_taken_by_integers(r):
         rows[r]
 
 
+@pytest.mark.slow
 def test_scipy_is_not_needed():
     """Where it cannot be imported, rows made by hand are learned from."""
     program = """

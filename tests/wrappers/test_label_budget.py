@@ -66,6 +66,7 @@ def bare_run(name):
     return learner, state, (X, y), scan(learner, state, X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_label_budget_is_the_learner_until_it_is_spent(name):
     """And then the learner stands still, and predicts."""
@@ -256,6 +257,7 @@ SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(
 # --- both, and what wrappers hand through --------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALERS)
 def test_wrappers_commute(name):
     X, y = data()

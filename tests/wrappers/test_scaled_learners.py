@@ -71,6 +71,7 @@ def test_scaled_by_moments_is_the_learner_on_scaled_inputs(block_size):
     assert int(end.round) == NUM_EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [None, 7])
 def test_scaled_by_ranks_is_the_learner_on_scaled_inputs(block_size):
     """With a sample that is soon full."""
@@ -148,6 +149,7 @@ def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
     np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), [5, 6]))
 
 
+@pytest.mark.slow
 def test_two_scalers_one_behind_the_other():
     X, y = data()
     bare = small()
