@@ -14,12 +14,9 @@ import jax.numpy as jnp
 
 import jaxmkl
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import input_bound as input_bound
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports import DenseSupport, Proposal
-from jaxmkl.models.supports.growing import BlockCodes, GrowingState
-
-QUERY = "query"  # the parameter of factories that says how labels are asked for
+from jaxmkl.models.supports.growing import GrowingState
 
 
 def kernels_of(learner: Any) -> Kernel:
@@ -34,10 +31,8 @@ def kernels_of(learner: Any) -> Kernel:
 
 @functools.cache
 def kernel_weights(number: int) -> Callable[[Any], Any]:
-    """Return a record that keeps the weights of so many kernels, summed over their experts.
-
-    It is the same object each time: another one would be another compilation.
-    """
+    """Return a record of the weights of so many kernels, summed over their models: cached, as
+    another object would be another compilation."""
 
     def record(output: Any) -> Any:
         return output._replace(info=output.info.weights.reshape(-1, number).sum(0))
@@ -51,17 +46,8 @@ def num_supports(learner: Any, states: Any) -> jax.Array | None:
     A support vector that several kernels hold counts once for each.
     """
 
-    def of_state(state: Any) -> jax.Array | None:
-        number = getattr(learner.info(state), "support", None)
-        return None if number is None else number.sum()
-
-    return jax.vmap(of_state)(states)
-
-
-def _codes(learner: Any, state: Any, X: Any) -> Any:
-    """The numbers among the codes of a block."""
-    leaves = jax.tree.leaves(learner.encode_block(state, X))
-    return [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number)]
+    number = jax.vmap(lambda state: getattr(learner.info(state), "support", None))(states)
+    return None if number is None else number.reshape(len(number), -1).sum(axis=1)
 
 
 def encode(learner: Any, state: Any, X: Any) -> jax.Array:
@@ -70,7 +56,8 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     blocks = X[: len(X) // block * block].reshape(-1, block, X.shape[1])
 
     def total(part: Any) -> Any:
-        return sum(jnp.sum(leaf) for leaf in _codes(learner, state, part))
+        leaves = jax.tree.leaves(learner.encode_block(state, part))
+        return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number))
 
     return jax.lax.map(total, blocks)
 
@@ -88,25 +75,14 @@ def with_step_size(learner: Any, step_size: Any) -> Any:
     return dataclasses.replace(learner, models=dataclasses.replace(bank, update=update))
 
 
-def with_query(learner: Any, rule: Any) -> Any:
-    """Return a learner that asks for labels by another rule."""
-    return dataclasses.replace(learner, query=rule)
-
-
-def agreement(tolerance: Any, max_skips: Any) -> Any:
-    """Return the rule that skips a label where the kernels agree, at most so many in a row."""
-    return jaxmkl.query.Disagreement(tolerance, max_skips)
-
-
 def query(name: str, value: Any) -> Any:
     """Return a rule of asking by its name; the value is h, or the share asked for by chance.
 
     >>> query("chance", 0.5)
     Random(rate=0.5)
     """
-    rules = jaxmkl.query
-    known = {"unsure": rules.Uncertainty, "margin": rules.Margin, "chance": rules.Random}
-    return known[name](value)
+    known = {"unsure": "Uncertainty", "margin": "Margin", "chance": "Random"}
+    return getattr(jaxmkl.query, known[name])(value)
 
 
 def scoring(learner: Any) -> Any:
@@ -130,12 +106,7 @@ class SlippedSupport(DenseSupport):
     """
 
     def learn(
-        self,
-        state: GrowingState,
-        kernels: Kernel,
-        code: BlockCodes,
-        worked: Any,
-        proposal: Proposal,
+        self, state: GrowingState, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
     ) -> GrowingState:
         """Take the example in, in another place than proposed."""
         taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
@@ -143,9 +114,8 @@ class SlippedSupport(DenseSupport):
         taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])
         rerouted = proposal._replace(learned=taken != 0, coefficient=taken)
         learned = super().learn(state, kernels, code, worked, rerouted)
-        room = learned.overflow == state.overflow
-        number = state.number + (proposal.learned & room).astype(jnp.int32)
-        return learned._replace(number=number)
+        came = proposal.learned & (learned.overflow == state.overflow)
+        return learned._replace(number=state.number + came.astype(jnp.int32))
 
 
 def slipped(learner: Any) -> Any:

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 import jaxmkl
+from jaxmkl._checks import input_bound
 
 from .evaluate import PAUSES, Runs, Stream, candidate, check_settings, evaluate, over_time, pausing
-from .inside import input_bound
 from .options import Options, UsageError, chosen, refused
 from .report import Report, Row
 

@@ -12,7 +12,6 @@ import jaxmkl
 from experiments import evaluate, report
 from experiments.__main__ import main
 from experiments.bench import supports
-from experiments.inside import QUERY
 from experiments.options import Options, UsageError
 from experiments.papers import multitask
 from experiments.papers.paper import Job
@@ -95,7 +94,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     rates = [value(rows, name, "label_rate") for name in names]
     np.testing.assert_allclose(rates, 0.5, atol=0.08)
     # chance asks as often as the unsure learner did
-    (chance,) = {r["parameters"][QUERY] for r in rows if r["algorithm"] == "chance (50%)"}
+    (chance,) = {r["parameters"]["query"] for r in rows if r["algorithm"] == "chance (50%)"}
     rate = value(rows, "unsure (50%)", "label_rate")
     assert float(chance.removeprefix("Random(rate=").rstrip(")")) == pytest.approx(rate)
     assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}

@@ -14,6 +14,7 @@ The parts:
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.kernels import Kernel
+from jaxmkl.query import Disagreement
 
 from .. import generate
 from ..evaluate import (
@@ -38,7 +40,7 @@ from ..evaluate import (
     sweep,
     timed,
 )
-from ..inside import QUERY, agreement, kernels_of, with_query, with_step_size
+from ..inside import kernels_of, with_step_size
 from ..report import Panel, Printed, Row, row, rows
 from .paper import Job, Paper
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
@@ -235,10 +237,10 @@ def labelling(job: Job) -> None:
 
     def asked_by(dataset: str, name: str) -> dict[str, Any]:
         rules = {
-            every_second: agreement(math.inf, 1),
-            confident: agreement(HALF_TOLERANCE[dataset], MAX_SKIPS),
+            every_second: Disagreement(math.inf, 1),
+            confident: Disagreement(HALF_TOLERANCE[dataset], MAX_SKIPS),
         }
-        return {QUERY: rules[name]} if name in rules else {}
+        return {"query": rules[name]} if name in rules else {}
 
     datasets, names = job.among("labelling", REGRESSION, ("expert_mkl",))
     names = (*names, every_second, confident)
@@ -271,7 +273,7 @@ def tradeoff(job: Job) -> None:
             stream = stream_of(job, datasets[0])
             built = candidate(name, ALGORITHMS[name], "regression", job.options.settings)
             keys = keys_of(job.seeds)
-            swept = [with_query(built.learner, agreement(c, m)) for c, m in grid]
+            swept = [replace(built.learner, query=Disagreement(c, m)) for c, m in grid]
             arguments = stacked(swept), keys, stream.X, stream.y
             outputs, seconds = timed(program(sweep, *arguments, permute=False), *arguments)
             mse, rate = (np.asarray(v).mean(axis=2) for v in (outputs.loss, outputs.queried))

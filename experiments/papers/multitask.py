@@ -7,6 +7,7 @@ The paper's tables are not to be had, so nothing is printed beside ours. The par
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 import jaxmkl
 
 from ..evaluate import Candidate, Played, Stream, candidate, evaluate, stacked, sweep
-from ..inside import QUERY, query, with_query
+from ..inside import query
 from ..options import refused
 from ..report import Panel, Row
 from .paper import Job, Paper
@@ -256,7 +257,7 @@ def asking(job: Job) -> None:
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
-                    rule = {QUERY: query(name, value)}
+                    rule = {"query": query(name, value)}
                     found[name, share] = played(f"{name} ({share:.0%})", **rule)
             everything = played("all labels")
             lines += against_chance(dataset, found)
@@ -275,7 +276,7 @@ def asking(job: Job) -> None:
 def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
     """Return the function that finds the h with which a rule asks for a share of the labels."""
     learner = built(job, stream, name, update_on="unsure").learner
-    learners = stacked([with_query(learner, query(name, float(h))) for h in GRID])
+    learners = stacked([replace(learner, query=query(name, float(h))) for h in GRID])
     # orders that no row of the table has
     keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
     rates = sweep(learners, keys, stream.X, stream.y).queried.mean(axis=(1, 2))
