@@ -82,7 +82,8 @@ def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int
 def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | None = None) -> Any:
     """Shapes and dtypes of a learner's state, in a tree like the state's."""
     leaves, structure = jax.tree.flatten(learner)
-    known = ((jnp.shape(leaf), getattr(leaf, "dtype", jnp.result_type(leaf))) for leaf in leaves)
+    # in the dtypes that JAX has switched on, as arrays of these leaves would be
+    known = ((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
 
 
