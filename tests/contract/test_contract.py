@@ -119,7 +119,7 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
 # One of each kind; the others take minutes and are played with the long tests.
-QUICK = {"amkl_aks", "bpas"}
+QUICK = {"amkl_aks"}
 PLAYED = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS]
 
 
