@@ -65,6 +65,7 @@ def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
     assert mistakes[best["parameters"]["kernel"]] == best["mean"]
 
 
+@pytest.mark.slow
 def test_polynomials_of_the_printed_slip_never_learn():
     draws = np.random.default_rng(2)
     X = draws.normal(size=(60, 2)).astype(np.float32)
@@ -136,6 +137,7 @@ def test_precision_compares_the_same_orders(data_folder, tmp_path):
     assert not jax.config.jax_enable_x64
 
 
+@pytest.mark.slow
 def test_runs_tell_their_support_vectors_through_wrappers():
     X = np.random.default_rng(3).normal(size=(100, 2)).astype(np.float32)
     stream = evaluate.Stream("made", X, np.sign(X[:, 0]), "classification")

@@ -155,6 +155,7 @@ def check_banks(banks, rounds=40):
     return together, state, outputs
 
 
+@pytest.mark.slow
 def test_banks_side_by_side():
     """Other kernels, maps, rates and rules; features and supports; blocks of any size."""
     other = FeatureModels(

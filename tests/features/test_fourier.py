@@ -75,6 +75,7 @@ def drawn():
     return {(family, o): found[o][family] for family in FAMILIES for o in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orthogonal", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_inner_products_are_unbiased_for_the_kernel(drawn, family, orthogonal):

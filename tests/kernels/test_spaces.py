@@ -55,6 +55,7 @@ SPACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
 def test_values_and_derivatives_are_the_oracles(name, x64):
     space, plain, theta_of = SPACES[name]

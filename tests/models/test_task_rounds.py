@@ -95,6 +95,7 @@ def assert_state_is_the_oracles(learner, state, oracle):
     assert np.abs(used(learner, oracle.means)).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", modes(QUICK - {"full, global, squared", "full"}))
 def test_the_oracle_in_rounds(mode, x64):
     """Some tasks a round, and rounds without any."""

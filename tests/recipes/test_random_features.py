@@ -226,6 +226,7 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
     )
 
 
+@pytest.mark.slow
 def test_clipped_experts_agree_with_the_oracle(x64):
     """As a classifier expert_mkl clips its experts: where they are combined, judged and compared,
     not where they learn."""
@@ -381,6 +382,7 @@ def mean_loss(learner, state, X, y):
     return outputs.loss.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIED)
 def test_other_values_are_not_another_trace(name):
     traces = 0

@@ -179,6 +179,7 @@ class Limited(oracle.SupportMKL):
             super().add(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [DenseSupport, SparseSupport])
 def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     name = "omkc_dd" if store is DenseSupport else "spa"
@@ -197,6 +198,7 @@ def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     assert held(state, X) == places
 
 
+@pytest.mark.slow
 def test_a_run_makes_room_and_goes_on_from_a_file(x64, tmp_path):
     learner = with_store("omkc_dd", DenseSupport(**SMALL))
     made = []

@@ -51,6 +51,7 @@ def scaled_alone(scaler, state, X):
 # --- scaled --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [None, 5])
 def test_scaled_by_moments_is_the_learner_on_scaled_inputs(block_size):
     """In double precision, from the same inner state; without a block size by ``step``."""
@@ -107,6 +108,7 @@ def test_predictions_see_the_input_and_leave_no_trace(name):
     assert_equal(after.inner.aggregate, state.inner.aggregate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALERS)
 @pytest.mark.parametrize("block_size", [None, 9])
 def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
