@@ -29,8 +29,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
 from jaxmkl.labels import signs
 from jaxmkl.losses import LOSSES
@@ -45,8 +47,6 @@ __all__ = [
     "State",
     "require_learner",
 ]
-
-TASKS = ("regression", "classification")
 
 
 class Prediction(NamedTuple):
@@ -199,7 +199,7 @@ class Learner:
         text = f"of shape ({D},), one example (predict_many takes several, run a stream)"
         pytree.require(x.shape == (D,), self, "x", x.shape, text)
         codes = self.encode_block(state, x.astype(self.dtype(state))[None])
-        return codes, jax.tree.map(lambda leaf: leaf[0], codes)
+        return codes, take(codes, 0)
 
     def _label(self, state: Any, y: Any) -> jax.Array:
         """A label as the state's dtype has it; of classes -1 or +1."""
@@ -234,8 +234,7 @@ class Learner:
         X = X.astype(self.dtype(state))
 
         def one(x: jax.Array) -> Prediction:
-            codes = self.encode_block(state, x[None])
-            return self.decide(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
+            return self.decide(state, take(self.encode_block(state, x[None]), 0))[0]
 
         return jax.vmap(one)(X)
 
@@ -434,10 +433,10 @@ class Algorithm(Learner):
 
     def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Code:
         """Codes and random numbers of a block ``X`` (B, D)."""
-        B, given = X.shape[0], X if given is None else given
+        given = X if given is None else given
         usable = self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
-        rounds = state.round // B * B + jnp.arange(B, dtype=jnp.int32)
+        rounds = rounds_of(state.round, X.shape[0])
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
         return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
 
@@ -447,8 +446,17 @@ class Algorithm(Learner):
 
     def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
         """The query's state after an example."""
-        after = self.query.update(query, learns)
-        return jax.tree.map(lambda new, old: jnp.where(counted, new, old), after, query)
+        return optax.tree.where(counted, self.query.update(query, learns), query)
+
+    def _judged(
+        self, forecast: Forecast, y: jax.Array, seen: jax.Array, asked: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Whether an example is learned from, whether it is not refused, whether f diverges."""
+        known = jnp.isfinite(y)
+        learns, counted = seen & asked & known, seen & (known | ~asked)
+        loss = self.loss_value(forecast.value, jnp.where(learns, y, 0.0))
+        finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)
+        return learns, counted, learns & ~finite
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
         forecast = self.forecast(state, code.own)
@@ -467,13 +475,9 @@ class Algorithm(Learner):
         present: jax.Array,
     ) -> Any:
         seen = present & code.usable
-        known = jnp.isfinite(y)
-        learns = seen & asked & known
-        counted = seen & (known | ~asked)
+        learns, counted, diverging = self._judged(forecast, y, seen, asked)
         round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
         after = self.learn(state, code.own, forecast, round)
-        loss = self.loss_value(forecast.value, round.y)
-        diverging = learns & ~(jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss))
         return after.replace(
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),

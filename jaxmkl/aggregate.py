@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import uniform
 from jaxmkl.losses import LOSSES
 
 __all__ = ["Aggregate", "Combination", "DrawOne", "Hedge", "Uniform"]
@@ -145,8 +146,18 @@ class HedgeState(NamedTuple):
     log_weights: jax.Array
 
 
+class _Weighing(Aggregate):
+    """Base of aggregates whose state is the models' log-weights."""
+
+    def init(self, num_models: int, dtype: Any) -> HedgeState:
+        return HedgeState(jnp.zeros((num_models,), dtype))
+
+    def log_weights(self, state: HedgeState) -> jax.Array:
+        return state.log_weights
+
+
 @pytree.dataclass
-class Hedge(Aggregate):
+class Hedge(_Weighing):
     """Models count by what they have done so far.
 
     Weights are read through softmax, so that no number of rounds makes them underflow together.
@@ -174,12 +185,6 @@ class Hedge(Aggregate):
     cost: str = pytree.choice(*COSTS, default="loss")
     bound: Any = pytree.positive(None, optional=True)
 
-    def init(self, num_models: int, dtype: Any) -> HedgeState:
-        return HedgeState(jnp.zeros((num_models,), dtype))
-
-    def log_weights(self, state: HedgeState) -> jax.Array:
-        return state.log_weights
-
     def combine(
         self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: Any
     ) -> Combination:
@@ -200,7 +205,7 @@ class Hedge(Aggregate):
 
 
 @pytree.dataclass
-class DrawOne(Aggregate):
+class DrawOne(_Weighing):
     """One model, drawn by its weight, predicts; it alone learns and is judged.
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
@@ -233,14 +238,8 @@ class DrawOne(Aggregate):
     output: str = pytree.choice(*OUTPUTS, default="value")
     cost: str = pytree.choice(*COSTS, default="mistake")
 
-    def init(self, num_models: int, dtype: Any) -> HedgeState:
-        return HedgeState(jnp.zeros((num_models,), dtype))
-
     def noise(self, key: jax.Array, num_models: int, dtype: Any) -> jax.Array:
-        return jax.random.uniform(key, (), jnp.float32).astype(dtype)
-
-    def log_weights(self, state: HedgeState) -> jax.Array:
-        return state.log_weights
+        return uniform(key, (), dtype)
 
     def weights(self, state: HedgeState) -> jax.Array:
         delta = jnp.asarray(self.smoothing, state.log_weights.dtype)

@@ -18,6 +18,7 @@ Any four parts make a learner; what makes no sense is refused where it is made. 
 algorithms are rows of :mod:`jaxmkl.recipes`.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import uniform
 from jaxmkl._learner import Algorithm, Round, State
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.losses import LOSSES
@@ -165,6 +167,10 @@ class MKL(Algorithm):
             select=self.select.init(self.num_models),
         )
 
+    def _banks(self, state: MKLState) -> Iterator[tuple[Bank, Any]]:
+        """The banks, each with its state."""
+        return zip(self.models, state.models, strict=True)
+
     def encode(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
         """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
         E = self.num_models
@@ -173,17 +179,13 @@ class MKL(Algorithm):
             """Random numbers of each round, by a subkey of its own for each purpose."""
             return jax.vmap(lambda key: draw(jax.random.fold_in(key, which)))(keys)
 
-        def uniform(key: jax.Array) -> jax.Array:
-            # the same numbers in every precision
-            return jax.random.uniform(key, (E,), jnp.float32).astype(X.dtype)
-
         by_chance = self.select.random or any(bank.random for bank in self.models)
         return MKLCode(
             models=tuple(
                 bank.encode(own, X, state.round, drawn(3 + i, lambda key: key))
-                for i, (bank, own) in enumerate(zip(self.models, state.models, strict=True))
+                for i, (bank, own) in enumerate(self._banks(state))
             ),
-            chance=drawn(0, uniform) if by_chance else None,
+            chance=drawn(0, lambda key: uniform(key, (E,), X.dtype)) if by_chance else None,
             aggregate=drawn(1, lambda key: self.aggregate.noise(key, E, X.dtype)),
             select=drawn(2, lambda key: self.select.noise(key, E, X.dtype)),
         )
@@ -240,19 +242,18 @@ class MKL(Algorithm):
 
     def capacity(self, state: MKLState) -> int | None:
         """Support vectors the state has room for; None where it cannot run short."""
-        banks = zip(self.models, state.models, strict=True)
-        found = [bank.capacity(own) for bank, own in banks]
+        found = [bank.capacity(own) for bank, own in self._banks(state)]
         return min((room for room in found if room is not None), default=None)
 
     def num_supports(self, state: MKLState) -> jax.Array:
         """Support vectors that fill that room: those of the fullest bank."""
-        banks = zip(self.models, state.models, strict=True)
-        return jnp.max(jnp.stack([bank.num_supports(own) for bank, own in banks]), axis=0)
+        found = [bank.num_supports(own) for bank, own in self._banks(state)]
+        return jnp.max(jnp.stack(found), axis=0)
 
     def enlarged(self, state: MKLState, capacity: int) -> MKLState:
         """The state with room for so many support vectors in each bank, at least."""
-        banks = zip(self.models, state.models, strict=True)
-        return state.replace(models=tuple(bank.enlarged(own, capacity) for bank, own in banks))
+        enlarged = (bank.enlarged(own, capacity) for bank, own in self._banks(state))
+        return state.replace(models=tuple(enlarged))
 
     def info(self, state: MKLState) -> MKLInfo:
         weights = self.aggregate.weights(state.aggregate)
@@ -260,8 +261,8 @@ class MKL(Algorithm):
         number = jnp.asarray(self.num_models, jnp.int32)
         if speaking is not None:
             number = jnp.sum(speaking, dtype=jnp.int32)
-        banks = zip(self.models, state.models, strict=True)
-        found = [pair for bank, own in banks if (pair := bank.supports(own)) is not None]
+        supports = [bank.supports(own) for bank, own in self._banks(state)]
+        found = [pair for pair in supports if pair is not None]
         if not found:
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)

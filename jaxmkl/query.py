@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import uniform
 
 __all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Uncertainty"]
 
@@ -60,7 +61,7 @@ class Query:
 
     def noise(self, key: jax.Array) -> Any:
         """The random numbers for one example; by default a uniform one, the same in any dtype."""
-        return jax.random.uniform(key, (), jnp.float32)
+        return uniform(key, (), jnp.float32)
 
     def score(self, state: Any, forecast: Forecast) -> jax.Array:
         """How much the label is worth, a number."""

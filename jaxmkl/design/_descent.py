@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxmkl.design._reconstruction import dot, solver
 
@@ -125,7 +126,7 @@ def descend(
         converged |= stuck & (violation <= jnp.sqrt(tolerance))
 
         def kept(new: Any, old: Any) -> Any:
-            return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+            return optax.tree.where(accepted, new, old)
 
         # the first step has no step before it to differ from
         slot = jnp.where(state.length == 0, MEMORY, state.held % MEMORY)

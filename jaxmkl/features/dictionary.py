@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import rounds_of
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
@@ -206,7 +207,7 @@ class SampledDictionary(FeatureMap):
             among=among,
             own=jnp.diagonal(among),
             first=jnp.full((B,), first),
-            stamp=first + jnp.arange(B, dtype=jnp.int32),
+            stamp=rounds_of(round, B),
         )
 
     def _used(self, state: DictionaryState) -> jax.Array:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Algorithm, State
@@ -98,9 +99,7 @@ class MovingKernel(Algorithm):
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(gradient_of)(at))
         before = state.coordinates, state.optimizer
         after = moved(self.space, self.optimizer, gradient, *before[::-1], state.round)
-        coordinates, optimizer = jax.tree.map(
-            lambda new, old: jnp.where(wanted, new, old), after, before
-        )
+        coordinates, optimizer = optax.tree.where(wanted, after, before)
         return {"coordinates": coordinates, "optimizer": optimizer}
 
     def _info(self, state: Any, number: jax.Array) -> MovingInfo:

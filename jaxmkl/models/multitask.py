@@ -43,6 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import uniform
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Algorithm, Output, Round, State
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
@@ -232,12 +233,10 @@ class MultiTask(Algorithm):
             tasks, X = X[:, 0].astype(jnp.int32), X[:, 1:]
         code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round)
 
-        def uniform(key: jax.Array, task: jax.Array) -> jax.Array:
-            # the same numbers in every precision
-            key = jax.random.fold_in(key, task)
-            return jax.random.uniform(key, (), jnp.float32).astype(X.dtype)
+        def of_task(key: jax.Array, task: jax.Array) -> jax.Array:
+            return uniform(jax.random.fold_in(key, task), (), X.dtype)
 
-        return MultiTaskCode(code, tasks, jax.vmap(uniform)(keys, tasks))
+        return MultiTaskCode(code, tasks, jax.vmap(of_task)(keys, tasks))
 
     def forecast(self, state: MultiTaskState, code: MultiTaskCode) -> Forecast:
         """The value by the Gaussian of all tasks and that of the example's, and its variance."""
@@ -341,7 +340,7 @@ class MultiTask(Algorithm):
         ((200, 3), True)
         """
         X, y, present = self._of_round(state, examples)
-        usable, known = self.usable(X) & present, jnp.isfinite(y)
+        usable = self.usable(X) & present
         X = jnp.where(usable[:, None], X, 0.0)
         keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
         settled = self.dictionary.settled(state.dictionary)
@@ -366,24 +365,26 @@ class MultiTask(Algorithm):
             along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
             variance += jnp.sum(along**2, axis=1)
 
-        def ask(carry: tuple, example: tuple) -> tuple[Any, jax.Array]:
+        def ask(carry: tuple, example: tuple) -> tuple[Any, tuple]:
             """Whether to ask for one label, and the query's state and the count of labels then."""
-            (query, count), (forecast, noise, usable, known) = carry, example
+            (query, count), (forecast, noise, usable, y) = carry, example
             score = self.query.score(query, forecast)
             asked = self.query.ask(query, score, noise) & usable
             if most is not None:
                 asked = asked & (count < most)
-            query = self._queried(query, asked & known, usable & (known | ~asked))
-            return (query, count + asked.astype(jnp.int32)), asked
+            learns, counted, diverging = self._judged(forecast, y, usable, asked)
+            query = self._queried(query, learns, counted)
+            after = query, count + asked.astype(jnp.int32)
+            return after, (asked, learns, counted, diverging)
 
         start = state.query, jnp.zeros((), jnp.int32)
         forecasts = jax.vmap(lambda f, v: Forecast.of_one(f, variance=v))(value, variance)
-        of_tasks = forecasts, self._noise(X, keys), usable, known
-        (query, _), asked = jax.lax.scan(ask, start, of_tasks)
-        loss = jnp.where(usable & known, self.loss_value(value, y), jnp.nan)
+        of_tasks = forecasts, self._noise(X, keys), usable, y
+        (query, _), judged = jax.lax.scan(ask, start, of_tasks)
+        asked, learns, counted, diverging = judged
+        loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
         output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
 
-        learns = asked & known
         y = jnp.where(learns, y, 0.0)
         hinge, shrunk, moved = self._wanted(forecasts, y, learns, usable)
         noise, inertia = self._parameters(y.dtype)
@@ -400,8 +401,6 @@ class MultiTask(Algorithm):
             step = jnp.where(moved, step_of_one(self.loss, hinge, after, inertia) * y, 0.0)
             new_means.append(means[own:] + step[:, None] * towards)
             new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
-        counted = usable & (known | ~asked)
-        diverging = learns & ~jnp.isfinite(value)
         state = state.replace(
             round=state.round + jnp.any(present).astype(jnp.int32),
             invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),

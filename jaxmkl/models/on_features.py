@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import rounds_of, take, uniform
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.bank import Bank, Lesson
@@ -141,13 +143,8 @@ class FeatureModels(Bank):
         """Features of a block ``X`` (B, D), and what rules of second order make of them."""
         features = self.features.encode(state.features, self.kernels, X, round)
         if self.features.sequential:
-            B = X.shape[0]
-            rounds = round // B * B + jnp.arange(B, dtype=jnp.int32)
-
-            def uniform(key: jax.Array) -> jax.Array:
-                return jax.random.uniform(key, (), jnp.float32).astype(X.dtype)
-
-            return FeatureCode(features, (), jax.vmap(uniform)(keys), rounds)
+            numbers = jax.vmap(lambda key: uniform(key, (), X.dtype))(keys)
+            return FeatureCode(features, (), numbers, rounds_of(round, X.shape[0]))
         return FeatureCode(features, self._encoded(state, round, features))
 
     def _encoded(self, state: FeatureModelsState, round: jax.Array, Z: jax.Array) -> tuple:
@@ -167,7 +164,7 @@ class FeatureModels(Bank):
         values, worked = [], []
         for rule, own, of_rule in zip(self.rules, state.rules, codes, strict=True):
             if isinstance(rule, SecondOrder):
-                of_rule = jax.tree.map(lambda leaf: leaf[0], of_rule) if offer else of_rule
+                of_rule = take(of_rule, 0) if offer else of_rule
                 value, again = rule.predict(own, of_rule)
             else:
                 value, again = jnp.sum(own.weights * z[None], axis=-1), ()
@@ -212,12 +209,12 @@ class FeatureModels(Bank):
     ) -> Any:
         """State of the rule of second order number ``i`` after its step."""
         errors, codes = lesson.y - worked.values[i], worked.codes[i]
-        of_example = jax.tree.map(lambda leaf: leaf[0], codes) if worked.offer else codes
+        of_example = take(codes, 0) if worked.offer else codes
         after = rule.learn(own, of_example, worked.rules[i], errors, lesson.taken())
         if worked.offer is None:
             return after
         after = rule.close(after, codes, code.round + 1)
-        return jax.tree.map(lambda new, old: jnp.where(lesson.present, new, old), after, own)
+        return optax.tree.where(lesson.present, after, own)
 
     def close(
         self, state: FeatureModelsState, codes: FeatureCode, round: jax.Array

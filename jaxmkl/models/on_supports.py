@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import uniform
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
@@ -73,12 +74,12 @@ class SupportModels(Bank):
 
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> SupportCode:
         """What the examples of a block ``X`` (B, D) are to the supports."""
-
-        def uniform(key: jax.Array) -> jax.Array:
-            return jax.random.uniform(key, (self.num_models,), jnp.float32).astype(X.dtype)
-
         code = self.store.encode(state, self.kernels, X, round)
-        return SupportCode(code, jax.vmap(uniform)(keys) if self.store.random else None)
+        if not self.store.random:
+            return SupportCode(code, None)
+        return SupportCode(
+            code, jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
+        )
 
     def predict(self, state: Any, code: SupportCode) -> tuple[jax.Array, Any]:
         f, worked = self.store.values(state, self.kernels, code.store)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import take
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
 from jaxmkl.losses import LOSSES
@@ -71,8 +72,7 @@ class OwnKernels(MovingKernel):
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
         """The kernel of one centre, a number."""
-        values = self.space.values(coordinates, x, row[None, :])
-        return jax.tree.map(lambda leaf: leaf[0], values)
+        return take(self.space.values(coordinates, x, row[None, :]), 0)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
         values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, code, state.rows)
@@ -94,7 +94,7 @@ class OwnKernels(MovingKernel):
             kernel = self._kernel(coordinates, x, state.rows[newest])
             return state.weights[newest] * kernel.plain()
 
-        of_newest = jax.tree.map(lambda leaf: leaf[newest], state.own)
+        of_newest = take(state.own, newest)
         kernel = self._descended(state, output, of_newest, slope, wanted)
         place = jnp.where(wanted, state.came % M, M)
 

@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import take, uniform
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
 from jaxmkl.losses import LOSSES
@@ -98,12 +99,8 @@ class HypothesisSketch(MovingKernel):
         self, state: HypothesisSketchState, X: jax.Array, keys: jax.Array
     ) -> HypothesisSketchCode:
         """The rows of a block ``X`` (B, D) and their random numbers."""
-
-        def uniform(key: jax.Array) -> jax.Array:
-            # the same numbers in every precision
-            return jax.random.uniform(key, (self.num_sampled,), jnp.float32).astype(X.dtype)
-
-        return HypothesisSketchCode(X, jax.vmap(uniform)(keys))
+        shape = (self.num_sampled,)
+        return HypothesisSketchCode(X, jax.vmap(lambda key: uniform(key, shape, X.dtype))(keys))
 
     def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
         """The hypothesis' value, and the kernel's values (B,) that it is made of."""
@@ -156,7 +153,7 @@ class HypothesisSketch(MovingKernel):
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
         own = self.space.values(state.coordinates, x, x[None, :])
-        of_drawn = jax.tree.map(lambda leaf: leaf[drawn], values).plain()
+        of_drawn = take(values, drawn).plain()
         inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["difference", "is_frozen", "join", "numbers", "short", "take", "types"]
+__all__ = ["difference", "is_frozen", "join", "numbers", "short", "types"]
 
 
 def numbers(leaf: Any) -> np.ndarray:
@@ -44,10 +44,6 @@ def types(tree: Any) -> dict[str, tuple]:
         return leaf.shape, leaf.dtype, bool(getattr(leaf, "weak_type", False))
 
     return {jax.tree_util.keystr(path): of(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
-
-
-def take(tree: Any, row: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
 def join(parts: list) -> Any:

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._blocks import take
 from jaxmkl._learner import Learner, Prediction, require_learner
 from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
-from jaxmkl.testing._trees import difference, is_frozen, join, numbers, take, types
+from jaxmkl.testing._trees import difference, is_frozen, join, numbers, types
 
 __all__ = ["check_learner"]
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import usable_rows
@@ -86,7 +87,7 @@ class RunningMoments(Scaler):
         self, state: RunningMomentsState, change: RunningMomentsState, seen: jax.Array
     ) -> RunningMomentsState:
         """The new moments."""
-        return jax.tree.map(lambda new, old: jnp.where(seen, new, old), change, state)
+        return optax.tree.where(seen, change, state)
 
 
 class RunningRanksState(NamedTuple):

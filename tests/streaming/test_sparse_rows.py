@@ -15,6 +15,19 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sparse_stream import (
+    BLOCK,
+    KERNELS,
+    LEARNER,
+    NUM_EXAMPLES,
+    NUM_INPUTS,
+    begin,
+    blocks,
+    csr,
+    data,
+    run,
+    with_entry,
+)
 from trees import assert_equal, everything
 
 import jaxmkl
@@ -22,42 +35,11 @@ from jaxmkl import streaming, wrappers
 from jaxmkl.recipes.random_features import amkl_aks, raker
 
 SMALL_PROGRAMS = True
-NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
-KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 LEARNERS = {
-    "raker": raker(KERNELS, num_features=4),
+    "raker": LEARNER,
     "amkl_aks": amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2),
     "scaled": wrappers.scaled(raker(KERNELS, num_features=4), wrappers.RunningRanks(capacity=5)),
 }
-LEARNER = LEARNERS["raker"]
-
-
-@functools.cache
-def data():
-    """X (T, D), most of it zeros, and y (T,)."""
-    rng = np.random.default_rng(0)
-    shape = NUM_EXAMPLES, NUM_INPUTS
-    X = rng.normal(size=shape) * (rng.random(shape) < 0.3)
-    return X.astype(np.float32), np.sin(X.sum(axis=1)).astype(np.float32)
-
-
-def csr(X=None):
-    return scipy.sparse.csr_array(data()[0] if X is None else X)
-
-
-def begin(learner=LEARNER, dtype=None):
-    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
-
-
-def run(X, y=None, learner=LEARNER, dtype=None):
-    y = data()[1] if y is None else y
-    state = begin(learner, dtype)
-    return streaming.run(learner, state, X, y, block_size=BLOCK, record=everything)
-
-
-def blocks(rows):
-    """All rows, dense."""
-    return np.asarray(rows[np.arange(len(rows))])
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -313,13 +295,6 @@ def test_rows_are_chunks_too():
 
 
 # --- what is refused -----------------------------------------------------------------------------
-
-
-def with_entry(value, dtype=np.float32):
-    X = data()[0].astype(dtype)
-    X[6] = 0
-    X[6, 5] = value
-    return csr(X)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from trees import assert_equal, scan
+from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
 from jaxmkl import _learner, models, streaming, updates, wrappers
@@ -17,7 +18,6 @@ from jaxmkl.recipes import random_features
 
 SMALL_PROGRAMS = True
 
-NUM_EXAMPLES, NUM_INPUTS = 40, 3
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 
 
@@ -25,15 +25,6 @@ def small(name="raker", **arguments):
     if name == "supports":
         return MKL(models.SupportModels(KERNELS, updates.PassiveAggressive(0.5)))
     return getattr(random_features, name)(KERNELS, num_features=4, **arguments)
-
-
-@functools.cache
-def data(seed=0):
-    """X (T, D) on very different scales, and y (T,)."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS)) * [1e-3, 1, 300] + [0, 5, -1e3]
-    y = np.sin(2 * (X[:, 1] - 5)) + X[:, 0] * 500
-    return X.astype(np.float32), y.astype(np.float32)
 
 
 # --- label_budget --------------------------------------------------------------------------------

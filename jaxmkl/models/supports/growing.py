@@ -59,11 +59,18 @@ class GrowingState(NamedTuple):
     overflow: jax.Array
 
 
+@pytree.dataclass
 class GrowingStore(Store):
-    """A store without a budget; how coefficients are kept is what subclasses add."""
+    """A store without a budget; subclasses add the period, and how coefficients are kept.
 
-    capacity: int
-    tile: int
+    Args:
+      capacity: rows there is room for (static). Drivers enlarge it before a stream; inside a
+        caller's own ``jit`` an example that finds no room is not learned, and counted.
+      tile: supports, or entries, that a block meets at a time (static).
+    """
+
+    capacity: int = pytree.count(1024)
+    tile: int = pytree.count(512)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
         """Room for the coefficients of so many rows."""
@@ -181,8 +188,7 @@ class DenseSupport(GrowingStore):
     """Supports shared by all kernels, coefficients (P, C).
 
     Args:
-      capacity: supports there is room for (static). Drivers enlarge it before a stream; inside a
-        caller's own ``jit`` an example that finds no room is not learned, and counted.
+      capacity: supports there is room for (static), as of :class:`GrowingStore`.
       tile: supports that a block meets at a time (static).
       period: rounds after which new supports are settled, a power of two (static).
 
@@ -190,8 +196,6 @@ class DenseSupport(GrowingStore):
       ValueError: for an argument outside its range.
     """
 
-    capacity: int = pytree.count(1024)
-    tile: int = pytree.count(512)
     period: int = period_field(128)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> jax.Array:

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import rounds_of
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
 
@@ -153,8 +154,7 @@ def encode_recent(
     marks = kernels.exponential
     codes = scaled.finite(kernels.codes(pairwise_products(own, rows)), marks)
     itself = scaled.plain(scaled.finite(kernels.diagonal_codes(own), marks), marks)
-    rounds = round // B * B + jnp.arange(B, dtype=jnp.int32)
-    return jnp.moveaxis(codes, 0, 1), itself.T, own, rounds
+    return jnp.moveaxis(codes, 0, 1), itself.T, own, rounds_of(round, B)
 
 
 def keep_rows(recent: jax.Array, codes: Any, round: jax.Array) -> jax.Array:

@@ -27,8 +27,6 @@ class SparseSupport(GrowingStore):
       ValueError: for an argument outside its range.
     """
 
-    capacity: int = pytree.count(1024)
-    tile: int = pytree.count(512)
     period: int = period_field(64)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:

@@ -1,0 +1,23 @@
+"""Small things that are done with blocks of examples, in one place."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["rounds_of", "take", "uniform"]
+
+
+def rounds_of(round: jax.Array, size: int) -> jax.Array:
+    """Rounds (B,) of the rows of the block that a round is in, for blocks of ``size`` B."""
+    return round // size * size + jnp.arange(size, dtype=jnp.int32)
+
+
+def take(tree: Any, place: Any) -> Any:
+    """What stands at a place of the leading axis, in all leaves of a tree."""
+    return jax.tree.map(lambda leaf: leaf[place], tree)
+
+
+def uniform(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Uniform numbers in [0, 1), the same in every dtype, to rounding."""
+    return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
