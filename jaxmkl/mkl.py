@@ -152,7 +152,8 @@ class MKL(Algorithm):
     @property
     def period(self) -> int | None:  # type: ignore[override]
         """The largest number that divides the banks' periods, if they have any."""
-        periods = [bank.period for bank in self.models if bank.period is not None]
+        parts = (*self.models, self.aggregate)
+        periods = [part.period for part in parts if part.period is not None]
         return int(np.gcd.reduce(periods)) if periods else None
 
     def begin(
@@ -195,7 +196,9 @@ class MKL(Algorithm):
         values, worked = zip(*(bank.predict(*own) for bank, *own in banks), strict=True)
         speaking = self.select.speaking(state.select)
         joined = jnp.concatenate(values)
-        combined = self.aggregate.combine(state.aggregate, joined, speaking, code.aggregate)
+        combined = self.aggregate.combine(
+            state.aggregate, joined, speaking, code.aggregate, state.round
+        )
         return Forecast(
             value=combined.value,
             values=combined.values,
@@ -238,7 +241,11 @@ class MKL(Algorithm):
 
     def close(self, state: MKLState, codes: MKLCode) -> MKLState:
         banks = zip(self.models, state.models, codes.models, strict=True)
-        return state.replace(models=tuple(bank.close(*own, state.round) for bank, *own in banks))
+        size = jax.tree.leaves(codes)[0].shape[0]
+        return state.replace(
+            models=tuple(bank.close(*own, state.round) for bank, *own in banks),
+            aggregate=self.aggregate.close(state.aggregate, size, state.round),
+        )
 
     def capacity(self, state: MKLState) -> int | None:
         """Support vectors the state has room for; None where it cannot run short."""

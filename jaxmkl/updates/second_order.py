@@ -134,7 +134,7 @@ class RLS(SecondOrder):
     2
     """
 
-    regularization: Any = pytree.positive(0.1)
+    regularization: Any = pytree.positive(0.1, ndim=1)
     forgetting: Any = pytree.share(1.0, exclusive=True, ndim=1)
     max_growth: Any = pytree.number(
         10.0, minimum=0.0, exclusive=True, finite=False, wanted="a positive number"
@@ -169,8 +169,9 @@ class RLS(SecondOrder):
         slot = round % b
         start = slot // B * B
         slots = start + jnp.arange(B, dtype=jnp.int32)
-        Z = Z * jax.lax.rsqrt(jnp.asarray(self.regularization, Z.dtype))
-        Z = jnp.moveaxis(Z, 0, 1)[None]  # (1, P, B, M), to go with (R, P, ...)
+        regularization = jnp.atleast_1d(jnp.asarray(self.regularization, Z.dtype))
+        # (1, P, B, M), to go with (R, P, ...); of several regularizations (R, P, B, M)
+        Z = jnp.moveaxis(Z, 0, 1)[None] * jax.lax.rsqrt(regularization)[:, None, None, None]
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
@@ -223,21 +224,27 @@ class RLS(SecondOrder):
             scale=jnp.where(learned, state.scale / forgetting, state.scale),
         )
 
-    def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
-        """Keep the gains of the block; renew S and θ when a period is full."""
-        B, b = codes.slot.shape[0], self.period
-        fresh = jnp.zeros((b,), bool)
+    def keep(self, state: RLSState, codes: RLSCode) -> RLSState:
+        """The state with the gains of those examples of a block that were learned from."""
+        fresh = jnp.zeros((self.period,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
         # an example that was not learned from leaves no trace: its row of the factor is zero
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        state = state._replace(gains=gains)
-        full = round % b == 0
-        if b == B:
+        return state._replace(gains=gains)
+
+    def renew(self, state: RLSState, size: int, round: jax.Array) -> RLSState:
+        """The state after a block of ``size``: S and θ are renewed when a period is full."""
+        full = round % self.period == 0
+        if self.period == size:
             # nearly always full: without a branch the covariance is renewed in place
             return self._renew(state, full)
         return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
+
+    def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
+        """Keep the gains of the block; renew S and θ when a period is full."""
+        return self.renew(self.keep(state, codes), codes.slot.shape[0], round)
 
     def _renew(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""

@@ -22,9 +22,8 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
+from jaxmkl.aggregate.base import Aggregate, Combination, weighted
 from jaxmkl.losses import LOSSES
-
-__all__ = ["Aggregate", "Combination", "DrawOne", "Hedge", "Uniform"]
 
 OUTPUTS = ("value", "vote")
 COSTS = ("loss", "mistake")
@@ -32,69 +31,8 @@ COSTS = ("loss", "mistake")
 _FLOOR = -1e30
 
 
-class Combination(NamedTuple):
-    """What became of the models' values.
-
-    Attributes:
-      value: the prediction, a number.
-      values: the models' values as they are combined and judged (E,).
-      weights: of all models, of sum 1 (E,).
-      drawn: which models alone take part in the round (E,); None for all.
-    """
-
-    value: jax.Array
-    values: jax.Array
-    weights: jax.Array
-    drawn: Any = None
-
-
-class Aggregate:
-    """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
-
-    #: "value", or "vote" of signs, which classifiers only can have.
-    output: str = "value"
-    #: "loss", or "mistake", which classifiers only can make.
-    cost: str = "loss"
-
-    def init(self, num_models: int, dtype: Any) -> Any:
-        """The state before the first round, a pytree."""
-        pytree.abstract(self, "init")
-
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
-        """The random numbers of one round."""
-        return ()
-
-    def log_weights(self, state: Any) -> jax.Array:
-        """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
-        pytree.abstract(self, "log_weights")
-
-    def weights(self, state: Any) -> jax.Array:
-        """Weights q (E,) of all models, of sum 1."""
-        return jax.nn.softmax(self.log_weights(state))
-
-    def combine(
-        self, state: Any, values: jax.Array, speaking: jax.Array | None, noise: Any
-    ) -> Combination:
-        """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
-        pytree.abstract(self, "combine")
-
-    def update(
-        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
-    ) -> Any:
-        """The state after a label, of which only the models ``judged`` (E,) take notice.
-
-        Where none is judged, no bit changes.
-        """
-        pytree.abstract(self, "update")
-
-
 def _spoken(output: str, values: jax.Array) -> jax.Array:
     return jnp.where(values >= 0, 1.0, -1.0).astype(values.dtype) if output == "vote" else values
-
-
-def _sum(q: jax.Array, spoken: jax.Array) -> jax.Array:
-    # a model without weight must not speak, however large its value
-    return jnp.sum(jnp.where(q > 0, q * spoken, 0.0))
 
 
 def _cost(kind: str, loss: str, values: jax.Array, y: jax.Array) -> jax.Array:
@@ -129,10 +67,10 @@ class Uniform(Aggregate):
         return state
 
     def combine(
-        self, state: jax.Array, values: jax.Array, speaking: jax.Array | None, noise: Any
+        self, state: jax.Array, values: jax.Array, speaking: jax.Array | None, noise: Any, round: Any = 0
     ) -> Combination:
         q = jax.nn.softmax(state, where=speaking)
-        return Combination(_sum(q, _spoken(self.output, values)), values, self.weights(state))
+        return Combination(weighted(q, _spoken(self.output, values)), values, self.weights(state))
 
     def update(
         self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
@@ -186,7 +124,7 @@ class Hedge(_Weighing):
     bound: Any = pytree.positive(None, optional=True)
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: Any
+        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: Any, round: Any = 0
     ) -> Combination:
         """The mean by the weights, renormalised among those that speak."""
         if self.bound is not None:
@@ -194,7 +132,7 @@ class Hedge(_Weighing):
             values = jnp.clip(values, -bound, bound)
         p = jax.nn.softmax(state.log_weights)
         q = p if speaking is None else jax.nn.softmax(state.log_weights, where=speaking)
-        return Combination(_sum(q, _spoken(self.output, values)), values, p)
+        return Combination(weighted(q, _spoken(self.output, values)), values, p)
 
     def update(
         self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
@@ -247,7 +185,7 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: jax.Array
+        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: jax.Array, round: Any = 0
     ) -> Combination:
         p = self.weights(state)
         if speaking is not None:
@@ -257,7 +195,7 @@ class DrawOne(_Weighing):
         # in a short dtype the number may round to 1: the last one with a probability is drawn then
         reached = (total > noise * total[-1]) | (total == total[-1])
         drawn = jnp.arange(p.shape[0]) == jnp.argmax(reached)
-        value = _sum(drawn.astype(values.dtype), _spoken(self.output, values))
+        value = weighted(drawn.astype(values.dtype), _spoken(self.output, values))
         return Combination(value, values, p, drawn)
 
     def update(

@@ -1,0 +1,82 @@
+"""What all aggregates have in common."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+
+
+class Combination(NamedTuple):
+    """What became of the models' values.
+
+    Attributes:
+      value: the prediction, a number.
+      values: the models' values as they are combined and judged (E,).
+      weights: of all models, of sum 1 (E,).
+      drawn: which models alone take part in the round (E,); None for all.
+      worked: what the aggregate worked out and uses again when it judges.
+    """
+
+    value: jax.Array
+    values: jax.Array
+    weights: jax.Array
+    drawn: Any = None
+    worked: Any = ()
+
+
+class Aggregate:
+    """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
+
+    #: "value", or "vote" of signs, which classifiers only can have.
+    output: str = "value"
+    #: "loss", or "mistake", which classifiers only can make.
+    cost: str = "loss"
+    #: Rounds between two settlings; blocks divide it. None where there are none.
+    period: Any = None
+
+    def init(self, num_models: int, dtype: Any) -> Any:
+        """The state before the first round, a pytree."""
+        pytree.abstract(self, "init")
+
+    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
+        """The random numbers of one round."""
+        return ()
+
+    def log_weights(self, state: Any) -> jax.Array:
+        """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
+        pytree.abstract(self, "log_weights")
+
+    def weights(self, state: Any) -> jax.Array:
+        """Weights q (E,) of all models, of sum 1."""
+        return jax.nn.softmax(self.log_weights(state))
+
+    def combine(
+        self,
+        state: Any,
+        values: jax.Array,
+        speaking: jax.Array | None,
+        noise: Any,
+        round: Any = 0,
+    ) -> Combination:
+        """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
+        pytree.abstract(self, "combine")
+
+    def update(
+        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> Any:
+        """The state after a label, of which only the models ``judged`` (E,) take notice.
+
+        Where none is judged, no bit changes.
+        """
+        pytree.abstract(self, "update")
+
+    def close(self, state: Any, size: int, round: jax.Array) -> Any:
+        """The state after a block of ``size`` examples; rounds below ``round`` are over."""
+        return state
+
+
+def weighted(q: jax.Array, values: jax.Array) -> jax.Array:
+    """Σ_e q_e f_e for weights (..., E); a model without weight does not speak, whatever f_e."""
+    return jnp.sum(jnp.where(q > 0, q * values, 0.0), axis=-1)

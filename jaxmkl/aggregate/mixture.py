@@ -1,0 +1,195 @@
+"""Mixtures: weights of second order, which compete with the best convex combination of models.
+
+Hedge at a fixed rate competes with the best single model, and its rate has the units of a loss.
+The weights here follow regrets of the linearised loss ("gradient trick"), in units that they find
+by themselves; there is no rate to choose.
+
+References:
+  Gaillard, Stoltz and van Erven (2014), A second-order bound with excess losses (ML-Poly); Wintenberger
+  (2017), Optimal learning with Bernstein online aggregation; Cesa-Bianchi and Lugosi (2006),
+  Prediction, Learning, and Games, 2.5 (the gradient trick).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl import _pytree as pytree
+from jaxmkl.aggregate.base import Aggregate, Combination, weighted
+from jaxmkl.losses import LOSSES
+
+# The logarithm of a weight of 0.
+_FLOOR = -1e30
+
+
+class Regrets(NamedTuple):
+    """State of a polynomially weighted mixture of n items, at M memories.
+
+    Attributes:
+      regret: R (M, n).
+      squares: V (M, n).
+      unit: B (M, 1).
+    """
+
+    regret: jax.Array
+    squares: jax.Array
+    unit: jax.Array
+
+    @classmethod
+    def none(cls, num_memories: int, num_items: int, dtype: Any) -> "Regrets":
+        """Before the first round."""
+        zeros = jnp.zeros((num_memories, num_items), dtype)
+        return cls(zeros, zeros, zeros[:, :1])
+
+    def weights(self, speaking: Any = None) -> jax.Array:
+        """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
+        scale = self.squares + self.unit
+        positive = self.regret > 0
+        w = jnp.where(positive, self.regret / jnp.where(positive, scale, 1.0), 0.0)
+        alike = jnp.ones_like(w)
+        if speaking is not None:
+            w, alike = jnp.where(speaking, w, 0.0), jnp.where(speaking, alike, 0.0)
+        total = jnp.sum(w, axis=-1, keepdims=True)
+        w, total = jnp.where(total > 0, w, alike), jnp.where(total > 0, total, alike.sum(-1, keepdims=True))
+        return w / jnp.maximum(total, jnp.finfo(w.dtype).tiny)
+
+    def after(self, gains: jax.Array, memories: Any, judged: jax.Array) -> "Regrets":
+        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,)."""
+        memories = jnp.asarray(memories, gains.dtype)[:, None]
+        gains = jnp.where(judged, gains, 0.0)
+        largest = jnp.max(gains**2, axis=-1, keepdims=True)
+        unit = jnp.maximum(memories * self.unit, largest)
+        return Regrets(
+            jnp.where(judged, memories * self.regret + gains, self.regret),
+            jnp.where(judged, memories * self.squares + gains**2, self.squares),
+            jnp.where(jnp.any(judged), unit, self.unit),
+        )
+
+
+class Seen(NamedTuple):
+    """The smallest and the largest label so far; infinite, the wrong way round, before."""
+
+    low: jax.Array
+    high: jax.Array
+
+    @classmethod
+    def none(cls, dtype: Any) -> "Seen":
+        """Before the first label."""
+        return cls(jnp.asarray(jnp.inf, dtype), jnp.asarray(-jnp.inf, dtype))
+
+    def after(self, y: jax.Array, judged: jax.Array) -> "Seen":
+        """With the label ``y`` if any model is judged."""
+        judged = jnp.any(judged)
+        low, high = jnp.minimum(self.low, y), jnp.maximum(self.high, y)
+        return Seen(jnp.where(judged, low, self.low), jnp.where(judged, high, self.high))
+
+    def clip(self, values: jax.Array, margin: float, bound: Any) -> jax.Array:
+        """Values within [-bound, bound], or without a bound within the range, so much wider."""
+        if bound is not None:
+            bound = jnp.asarray(bound, values.dtype)
+            return jnp.clip(values, -bound, bound)
+        known = self.high >= self.low
+        room = margin * jnp.where(known, self.high - self.low, 0.0)
+        low = jnp.where(known, self.low - room, -jnp.inf)
+        return jnp.clip(values, low, jnp.where(known, self.high + room, jnp.inf))
+
+
+class MixtureState(NamedTuple):
+    """State of :class:`Mixture`.
+
+    Attributes:
+      models: regrets towards the models at each memory (M, E).
+      memories: regrets towards the memories (1, M).
+      seen: the range of the labels.
+    """
+
+    models: Regrets
+    memories: Regrets
+    seen: Seen
+
+
+@pytree.dataclass
+class Mixture(Aggregate):
+    """A mixture by second order with the gradient trick (ML-Poly), at several memories.
+
+    For each memory ρ, with regrets R, their squares V and the unit B, all 0 at the start:
+
+        w_e ∝ max(R_e, 0) / (V_e + B)                equal where all are 0
+        p   = Σ_e w_e f_e
+        r_e = L'(p, y) (p - f_e)                     squared loss: 2 (p - y) (p - f_e)
+        R <- ρ R + r,   V <- ρ V + r²,   B <- max(ρ B, max_e r_e²)
+
+    The predictions of the memories are mixed by the same rule with ρ = 1. A memory below 1 forgets
+    old regrets: what follows abrupt changes without a detector. Values are clipped where they are
+    combined and judged, or one model that explodes would be the unit B of all others.
+
+    Args:
+      memories: ρ in (0, 1], one or several.
+      bound: values are clipped to [-bound, bound]; by default to the range of the labels so far,
+        one range wider on either side.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    References:
+      Gaillard, Stoltz and van Erven (2014), section 3; memories and the mixture of them are ours.
+
+    >>> import jax.numpy as jnp
+    >>> rule, values = Mixture(), jnp.array([0.0, 1.0])
+    >>> state = rule.init(2, jnp.float32)
+    >>> combined = rule.combine(state, values, None, ())  # .5, too much for a label of .2
+    >>> judged = jnp.array([True, True])
+    >>> rule.weights(rule.update(state, combined, jnp.array(0.2), "squared", judged))
+    Array([1., 0.], dtype=float32)
+    """
+
+    memories: Any = pytree.share((1.0, 0.9999, 0.999, 0.99), exclusive=True, ndim=1)
+    bound: Any = pytree.positive(None, optional=True)
+
+    def init(self, num_models: int, dtype: Any) -> MixtureState:
+        M = jnp.size(self.memories)
+        return MixtureState(
+            Regrets.none(M, num_models, dtype), Regrets.none(1, M, dtype), Seen.none(dtype)
+        )
+
+    def weights(self, state: MixtureState) -> jax.Array:
+        return (state.memories.weights() @ state.models.weights())[0]
+
+    def log_weights(self, state: MixtureState) -> jax.Array:
+        w = self.weights(state)
+        return jnp.where(w > 0, jnp.log(jnp.where(w > 0, w, 1.0)), _FLOOR)
+
+    def combine(
+        self,
+        state: MixtureState,
+        values: jax.Array,
+        speaking: jax.Array | None,
+        noise: Any,
+        round: Any = 0,
+    ) -> Combination:
+        values = state.seen.clip(values, 1.0, self.bound)
+        # a value that is no number is not heard, and not judged
+        heard = ~jnp.isnan(values)
+        speaking = heard if speaking is None else speaking & heard
+        of_memories = weighted(state.models.weights(speaking), values)  # (M,)
+        value = weighted(state.memories.weights(), of_memories)[0]
+        return Combination(value, values, self.weights(state), worked=of_memories)
+
+    def update(
+        self,
+        state: MixtureState,
+        combined: Combination,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+    ) -> MixtureState:
+        slope, p = LOSSES[loss].slope, combined.worked
+        any_judged = jnp.any(judged)
+        gains = slope(p, y)[:, None] * (p[:, None] - combined.values)
+        of_memories = slope(combined.value, y) * (combined.value - p)
+        return MixtureState(
+            state.models.after(gains, jnp.atleast_1d(jnp.asarray(self.memories)), judged & ~jnp.isnan(combined.values)),
+            state.memories.after(of_memories[None], (1.0,), any_judged),
+            state.seen.after(y, judged),
+        )
