@@ -9,7 +9,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate.base import Aggregate, Combination, weighted
 from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
 from jaxmkl.losses import LOSSES
-from jaxmkl.updates import RLS
+from jaxmkl.updates import RLS, Recursive
 
 
 class StackState(NamedTuple):
@@ -17,25 +17,25 @@ class StackState(NamedTuple):
 
     Attributes:
       base: of the aggregate below.
-      rule: of the least squares (R, 1, E + 1).
+      models: of the R least squares on E + 1 inputs.
       regrets: towards the aggregate and the stacks (1, 1 + R).
       seen: the range of the labels.
     """
 
     base: Any
-    rule: Any
+    models: Recursive
     regrets: Regrets
     seen: Seen
 
 
 class Worked(NamedTuple):
-    """Of one example: the combination below, of the rule code and rest, stacks (1 + R,)."""
+    """Of one example: the combination below, x (E + 1,), θ·x (R,), predictions (1 + R,)."""
 
     base: Combination
-    codes: Any
-    rule: Any
-    values: jax.Array
-    stacks: jax.Array
+    x: jax.Array
+    residuals: jax.Array
+    predictions: jax.Array
+    round: Any
 
 
 @pytree.dataclass
@@ -80,7 +80,7 @@ class Stack(Aggregate):
     def init(self, num_models: int, dtype: Any) -> StackState:
         return StackState(
             self.base.init(num_models, dtype),
-            self.rule.init(1, num_models + 1, dtype),
+            Recursive.start(self.rule, num_models + 1, dtype),
             Regrets.none(1, 1 + self.rule.num_rates, dtype),
             Seen.none(dtype),
         )
@@ -106,26 +106,23 @@ class Stack(Aggregate):
         m, values = below.value, below.values
         heard = jnp.isfinite(values) if speaking is None else speaking & jnp.isfinite(values)
         x = jnp.append(jnp.where(heard, values - m, 0.0), m)
-        codes = self.rule.encode(state.rule, jnp.asarray(round, jnp.int32), x[None, None])
-        residuals, again = self.rule.predict(state.rule, jax.tree.map(lambda leaf: leaf[0], codes))
-        stacks = jnp.append(m, state.seen.clip(m + residuals[:, 0], 0.1, self.bound))
-        value = weighted(state.regrets.weights(), stacks)[0]
-        worked = Worked(below, codes, again, residuals, stacks)
+        residuals = state.models.predict(x)
+        stacks = state.seen.clip(m + residuals, 0.1, self.bound)
+        predictions = jnp.append(m, stacks)
+        value = weighted(state.regrets.weights(), predictions)[0]
+        worked = Worked(below, x, residuals, predictions, round)
         return Combination(value, values, below.weights, below.drawn, worked)
 
     def update(
         self, state: StackState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
     ) -> StackState:
-        worked: Worked = combined.worked
+        base, x, residuals, predictions, round = combined.worked
         learns = jnp.any(judged)
-        m = worked.base.value
-        errors = (y - m) - worked.values
-        code = jax.tree.map(lambda leaf: leaf[0], worked.codes)
-        rule = self.rule.learn(state.rule, code, worked.rule, errors, learns)
-        gains = LOSSES[loss].slope(combined.value, y) * (combined.value - worked.stacks)
+        errors = (y - base.value) - residuals
+        gains = LOSSES[loss].slope(combined.value, y) * (combined.value - predictions)
         return StackState(
-            self.base.update(state.base, worked.base, y, loss, judged),
-            self.rule.keep(rule, worked.codes),
+            self.base.update(state.base, base, y, loss, judged),
+            state.models.after(self.rule, x, errors, round, learns),
             state.regrets.after(gains[None], (1.0,), learns),
             state.seen.after(y, judged),
         )
@@ -133,5 +130,5 @@ class Stack(Aggregate):
     def close(self, state: StackState, size: int, round: jax.Array) -> StackState:
         return state._replace(
             base=self.base.close(state.base, size, round),
-            rule=self.rule.renew(state.rule, size, round),
+            models=state.models.close(self.rule, size, round),
         )

@@ -7,6 +7,7 @@ from jaxmkl.updates.first_order import Perceptron as Perceptron
 from jaxmkl.updates.first_order import SparsePassiveAggressive as SparsePassiveAggressive
 from jaxmkl.updates.first_order import Step as Step
 from jaxmkl.updates.first_order import Update as Update
+from jaxmkl.updates.recursive import Recursive as Recursive
 from jaxmkl.updates.rule import Rule as Rule
 from jaxmkl.updates.second_order import RLS as RLS
 from jaxmkl.updates.second_order import SecondOrder as SecondOrder

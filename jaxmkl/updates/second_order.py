@@ -155,11 +155,11 @@ class RLS(SecondOrder):
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((R, P, b), dtype),
             scale=jnp.ones((R, P), dtype),
-            floor=self._floor(jnp.full((R, P), M, dtype), M),
+            floor=self.floor(jnp.full((R, P), M, dtype), M),
         )
 
-    def _floor(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
-        """What φ must not fall below in a period that begins with this trace of S, (R, P)."""
+    def floor(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
+        """What φ must not fall below in a period that begins with this trace of S, elementwise."""
         growth = trace / (jnp.asarray(self.max_growth, trace.dtype) * num_coordinates)
         return jnp.clip(growth, 0.0, 1.0) ** (1.0 / self.period)
 
@@ -224,27 +224,21 @@ class RLS(SecondOrder):
             scale=jnp.where(learned, state.scale / forgetting, state.scale),
         )
 
-    def keep(self, state: RLSState, codes: RLSCode) -> RLSState:
-        """The state with the gains of those examples of a block that were learned from."""
-        fresh = jnp.zeros((self.period,), bool)
+    def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
+        """Keep the gains of the block; renew S and θ when a period is full."""
+        B, b = codes.slot.shape[0], self.period
+        fresh = jnp.zeros((b,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
         # an example that was not learned from leaves no trace: its row of the factor is zero
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        return state._replace(gains=gains)
-
-    def renew(self, state: RLSState, size: int, round: jax.Array) -> RLSState:
-        """The state after a block of ``size``: S and θ are renewed when a period is full."""
-        full = round % self.period == 0
-        if self.period == size:
+        state = state._replace(gains=gains)
+        full = round % b == 0
+        if b == B:
             # nearly always full: without a branch the covariance is renewed in place
             return self._renew(state, full)
         return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
-
-    def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
-        """Keep the gains of the block; renew S and θ when a period is full."""
-        return self.renew(self.keep(state, codes), codes.slot.shape[0], round)
 
     def _renew(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
@@ -263,7 +257,7 @@ class RLS(SecondOrder):
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
             scale=jnp.where(full, 1.0, state.scale),
-            floor=jnp.where(full, self._floor(trace, covariance.shape[-1]), state.floor),
+            floor=jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor),
         )
 
 

@@ -1,0 +1,94 @@
+"""Recursive least squares on inputs that are known one round at a time."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmkl.updates.second_order import RLS
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class Recursive(NamedTuple):
+    """State of R models of an :class:`RLS` that share their inputs x (M,).
+
+    With S as it stood when ``period`` rounds were last taken in, and a row h_s for each example
+    learned since, the present covariances are scale (S - Σ_s h_s h_s'). So S is read once a round
+    and written once a period. S is kept for a ridge penalty of 1, and divided by λ where used.
+
+    Attributes:
+      weights: θ (R, M).
+      covariance: S (R, M, M), symmetric.
+      rows: h (R, period, M), zeros where nothing was learned.
+      scale: (R,).
+      floor: what φ must not fall below in this period (R,).
+    """
+
+    weights: jax.Array
+    covariance: jax.Array
+    rows: jax.Array
+    scale: jax.Array
+    floor: jax.Array
+
+    @classmethod
+    def start(cls, rule: RLS, num_inputs: int, dtype: object) -> "Recursive":
+        """Before the first example."""
+        R, M = rule.num_rates, num_inputs
+        return cls(
+            weights=jnp.zeros((R, M), dtype),
+            covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1)),
+            rows=jnp.zeros((R, rule.period, M), dtype),
+            scale=jnp.ones((R,), dtype),
+            floor=rule.floor(jnp.full((R,), M, dtype), M),
+        )
+
+    def predict(self, x: jax.Array) -> jax.Array:
+        """Values θ·x (R,)."""
+        return jnp.dot(self.weights, x, precision=_HIGHEST)
+
+    def after(
+        self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array, learns: jax.Array
+    ) -> "Recursive":
+        """The state after the example x of a round, by the errors y - θ·x (R,), if it learns."""
+        ridge = jnp.atleast_1d(jnp.asarray(rule.regularization, x.dtype))
+        forgetting = jnp.atleast_1d(jnp.asarray(rule.forgetting, x.dtype))
+        forgetting = jnp.maximum(forgetting, self.floor)
+        past = jnp.dot(self.rows, x, precision=_HIGHEST)  # (R, period)
+        gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
+        gain = gain - jnp.einsum("rs,rsm->rm", past, self.rows, precision=_HIGHEST)
+        # x'S x. Rounding must not turn a direction that is used up negative.
+        power = self.scale * jnp.dot(gain, x, precision=_HIGHEST) / ridge
+        learned = learns & (power > 0)
+        denominator = forgetting + jnp.where(learned, power, 1.0)
+        move = jnp.where(learned, errors * self.scale / (ridge * denominator), 0.0)
+        length = jnp.where(learned, jnp.sqrt(self.scale / (ridge * denominator)), 0.0)
+        rows = jax.lax.dynamic_update_index_in_dim(
+            self.rows, length[:, None] * gain, round % rule.period, 1
+        )
+        return self._replace(
+            weights=self.weights + move[:, None] * gain,
+            rows=rows,
+            scale=jnp.where(learned, self.scale / forgetting, self.scale),
+        )
+
+    def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
+        """The state after a block of ``size``: S takes its rows in when a period is full."""
+        full = round % rule.period == 0
+        if rule.period == size:
+            # nearly always full: without a branch S is renewed in place
+            return self._renewed(rule, full)
+        return jax.lax.cond(full, lambda own: own._renewed(rule, True), lambda own: own, self)
+
+    def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
+        rows = jnp.where(full, self.rows, 0.0)
+        scale = jnp.where(full, self.scale, 1.0)
+        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
+        covariance = scale[:, None, None] * (self.covariance - downdate)
+        trace = jnp.trace(covariance, axis1=-2, axis2=-1)
+        return self._replace(
+            covariance=covariance,
+            rows=self.rows - rows,
+            scale=jnp.where(full, 1.0, self.scale),
+            floor=jnp.where(full, rule.floor(trace, covariance.shape[-1]), self.floor),
+        )
