@@ -444,9 +444,20 @@ class Algorithm(Learner):
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
-    def _queried(self, query: Any, learns: jax.Array, counted: jax.Array) -> Any:
+    def _queried(
+        self, query: Any, forecast: Forecast, learns: jax.Array, counted: jax.Array
+    ) -> Any:
         """The query's state after an example."""
-        return optax.tree.where(counted, self.query.update(query, learns), query)
+        return optax.tree.where(counted, self.query.update(query, forecast, learns), query)
+
+    def _told(self, forecast: Forecast) -> Forecast:
+        """The forecast with its margin, of a classifier."""
+        if self.task != "classification":
+            return forecast
+        return forecast._replace(margin=jnp.abs(forecast.value))
+
+    def await_label(self, state: Any, query: jax.Array) -> Any:
+        return state.replace(query=self.query.await_label(state.query, query))
 
     def _judged(
         self, forecast: Forecast, y: jax.Array, seen: jax.Array, asked: jax.Array
@@ -459,7 +470,7 @@ class Algorithm(Learner):
         return learns, counted, learns & ~finite
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
-        forecast = self.forecast(state, code.own)
+        forecast = self._told(self.forecast(state, code.own))
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
         value = jnp.where(code.usable, forecast.value, jnp.nan)
@@ -482,7 +493,7 @@ class Algorithm(Learner):
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=self._queried(state.query, learns, counted),
+            query=self._queried(state.query, forecast, learns, counted),
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:

@@ -9,6 +9,7 @@ of examples can be ranked by it.
     Margin          the nearer the prediction is to 0, the likelier
     Uncertainty     where the variance of the prediction outweighs its margin, and else by chance
     Random          by chance alone
+    Rate            the labels worth most, at a rate that is kept whatever the stream does
 
 Every learner takes every query; one that needs a variance is refused by learners without one.
 """
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
 
-__all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Uncertainty"]
+__all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Rate", "Uncertainty"]
 
 
 class Forecast(NamedTuple):
@@ -33,6 +35,7 @@ class Forecast(NamedTuple):
       weights: of the models, of sum 1 (E,).
       speaking: which models speak, boolean (E,); None for all.
       variance: of the prediction, a number, or None where the learner has none.
+      margin: of a classifier, how far the prediction is from the other class; None for numbers.
       worked: what the learner worked out for the prediction and uses again in the update.
     """
 
@@ -42,6 +45,7 @@ class Forecast(NamedTuple):
     speaking: jax.Array | None = None
     variance: Any = None
     worked: Any = ()
+    margin: Any = None
 
     @classmethod
     def of_one(cls, value: jax.Array, worked: Any = (), variance: Any = None) -> "Forecast":
@@ -71,8 +75,12 @@ class Query:
         """Whether to ask, a boolean, from the score and the random numbers."""
         pytree.abstract(self, "ask")
 
-    def update(self, state: Any, asked: jax.Array) -> Any:
+    def update(self, state: Any, forecast: Forecast, asked: jax.Array) -> Any:
         """The query's state after a round in which a label was asked for or not."""
+        return state
+
+    def await_label(self, state: Any, asked: jax.Array) -> Any:
+        """The query's state after a label was asked for (if ``asked``) that comes later."""
         return state
 
 
@@ -154,7 +162,9 @@ class Disagreement(Query):
         may_skip = state.skips.astype(score.dtype) < jnp.asarray(self.max_skips, score.dtype)
         return ~(agree & may_skip)
 
-    def update(self, state: DisagreementState, asked: jax.Array) -> DisagreementState:
+    def update(
+        self, state: DisagreementState, forecast: Forecast, asked: jax.Array
+    ) -> DisagreementState:
         return DisagreementState(jnp.where(asked, 0, state.skips + 1))
 
 
@@ -259,3 +269,109 @@ class Random(Query):
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
         return noise < score.astype(noise.dtype)
+
+
+class RateState(NamedTuple):
+    """State of :class:`Rate`.
+
+    Attributes:
+      threshold: s.
+      spread: sum of √d over the rounds.
+      asked: labels asked for, int32.
+      passed: labels not asked for, int32.
+      waiting: labels asked for that have not come yet, int32.
+    """
+
+    threshold: jax.Array
+    spread: jax.Array
+    asked: jax.Array
+    passed: jax.Array
+    waiting: jax.Array
+
+
+@pytree.dataclass
+class Rate(Query):
+    """Ask for a share of the labels, those worth most; it is kept whatever the stream does.
+
+    With the prediction f, and d its variance where the learner has one, else that of the models'
+    values by their weights,
+
+        classes    score = ((d + ε) / (f² + ε))⁴
+        numbers    score = (1 + √d / mean √d) / 2
+        ask if     log(score / u) > s,   u uniform,      s <- s + (asked - rate) / sqrt(1 + t/100)
+
+    So for numbers half of the labels come by chance and half in proportion to the disagreement,
+    as models that agree may all be wrong. The labels asked for stay within 2 + rate · t / 40 of
+    rate · t: beyond that the next one is asked for, or is not, whatever its score. Where answers
+    come late, ask by :meth:`~jaxmkl.Learner.ask`, which counts at once.
+
+    Args:
+      rate: the share of labels, in (0, 1].
+      epsilon: ε, in squared units of the prediction.
+
+    Raises:
+      ValueError: for an argument outside its range.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (2000, 2))
+    >>> learner = jaxmkl.raker(query=Rate(0.1))
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
+    >>> bool(abs(outputs.queried.sum() - 200) <= 7)
+    True
+    """
+
+    rate: Any = pytree.share(0.1, exclusive=True)
+    epsilon: Any = pytree.positive(0.001)
+
+    def init(self) -> RateState:
+        start = -jnp.log(jnp.asarray(self.rate, jnp.float32))
+        none = jnp.zeros((), jnp.int32)
+        return RateState(start, jnp.zeros((), jnp.float32), none, none, none)
+
+    def score(self, state: RateState, forecast: Forecast) -> jax.Array:
+        spread = _spread(forecast)
+        if forecast.margin is not None:
+            epsilon = jnp.asarray(self.epsilon, spread.dtype)
+            return ((spread + epsilon) / (forecast.margin**2 + epsilon)) ** 4
+        mean = (state.spread / jnp.maximum(self._rounds(state), 1.0)).astype(spread.dtype)
+        known = mean > 0
+        return jnp.where(known, 1.0 + jnp.sqrt(spread) / jnp.where(known, mean, 1.0), 2.0) / 2.0
+
+    def ask(self, state: RateState, score: jax.Array, noise: jax.Array) -> jax.Array:
+        wanted = jnp.log(score.astype(noise.dtype)) - jnp.log(noise) > state.threshold
+        due = jnp.asarray(self.rate, jnp.float32) * (self._rounds(state) + 1.0)
+        wanting, slack = due - state.asked, 2.0 + due / 40.0
+        return (wanted & (wanting > -slack)) | (wanting >= slack) | (self.rate >= 1.0)
+
+    def _rounds(self, state: RateState) -> jax.Array:
+        return (state.asked + state.passed).astype(jnp.float32)
+
+    def _counted(self, state: RateState, asked: jax.Array) -> RateState:
+        number, rounds = asked.astype(jnp.int32), self._rounds(state)
+        excess = number - jnp.asarray(self.rate, jnp.float32)
+        return state._replace(
+            threshold=state.threshold + excess / jnp.sqrt(1.0 + rounds / 100.0),
+            asked=state.asked + number,
+            passed=state.passed + 1 - number,
+        )
+
+    def update(self, state: RateState, forecast: Forecast, asked: jax.Array) -> RateState:
+        counted = self._counted(state, asked)
+        # a label that was waited for was counted when it was asked for
+        late = asked & (state.waiting > 0)
+        after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), counted)
+        spread = jnp.sqrt(_spread(forecast)).astype(jnp.float32)
+        return after._replace(spread=state.spread + jnp.where(jnp.isfinite(spread), spread, 0.0))
+
+    def await_label(self, state: RateState, asked: jax.Array) -> RateState:
+        after = self._counted(state, asked)._replace(waiting=state.waiting + 1)
+        return optax.tree.where(asked, after, state)
+
+
+def _spread(forecast: Forecast) -> jax.Array:
+    """d: the variance of the prediction, or that of the models' values by their weights."""
+    if forecast.variance is not None:
+        return forecast.variance
+    p, values = forecast.weights, jnp.where(forecast.weights > 0, forecast.values, 0.0)
+    return jnp.sum(p * (values - jnp.sum(p * values)) ** 2)

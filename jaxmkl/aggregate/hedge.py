@@ -67,7 +67,12 @@ class Uniform(Aggregate):
         return state
 
     def combine(
-        self, state: jax.Array, values: jax.Array, speaking: jax.Array | None, noise: Any, round: Any = 0
+        self,
+        state: jax.Array,
+        values: jax.Array,
+        speaking: jax.Array | None,
+        noise: Any,
+        round: Any = 0,
     ) -> Combination:
         q = jax.nn.softmax(state, where=speaking)
         return Combination(weighted(q, _spoken(self.output, values)), values, self.weights(state))
@@ -124,7 +129,12 @@ class Hedge(_Weighing):
     bound: Any = pytree.positive(None, optional=True)
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: Any, round: Any = 0
+        self,
+        state: HedgeState,
+        values: jax.Array,
+        speaking: jax.Array | None,
+        noise: Any,
+        round: Any = 0,
     ) -> Combination:
         """The mean by the weights, renormalised among those that speak."""
         if self.bound is not None:
@@ -185,7 +195,12 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: jax.Array | None, noise: jax.Array, round: Any = 0
+        self,
+        state: HedgeState,
+        values: jax.Array,
+        speaking: jax.Array | None,
+        noise: jax.Array,
+        round: Any = 0,
     ) -> Combination:
         p = self.weights(state)
         if speaking is not None:

@@ -5,9 +5,8 @@ The weights here follow regrets of the linearised loss ("gradient trick"), in un
 by themselves; there is no rate to choose.
 
 References:
-  Gaillard, Stoltz and van Erven (2014), A second-order bound with excess losses (ML-Poly); Wintenberger
-  (2017), Optimal learning with Bernstein online aggregation; Cesa-Bianchi and Lugosi (2006),
-  Prediction, Learning, and Games, 2.5 (the gradient trick).
+  Gaillard, Stoltz and van Erven (2014), A second-order bound with excess losses (ML-Poly);
+  Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, 2.5 (the gradient trick).
 """
 
 from typing import Any, NamedTuple
@@ -44,19 +43,18 @@ class Regrets(NamedTuple):
 
     def weights(self, speaking: Any = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
-        scale = self.squares + self.unit
-        positive = self.regret > 0
-        w = jnp.where(positive, self.regret / jnp.where(positive, scale, 1.0), 0.0)
-        alike = jnp.ones_like(w)
-        if speaking is not None:
-            w, alike = jnp.where(speaking, w, 0.0), jnp.where(speaking, alike, 0.0)
+        heard, scale = self.regret > 0, self.squares + self.unit
+        speaking = jnp.ones_like(heard) if speaking is None else speaking[None, :]
+        heard = heard & speaking
+        w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
+        w = jnp.where(jnp.any(heard, axis=-1, keepdims=True), w, speaking.astype(w.dtype))
         total = jnp.sum(w, axis=-1, keepdims=True)
-        w, total = jnp.where(total > 0, w, alike), jnp.where(total > 0, total, alike.sum(-1, keepdims=True))
-        return w / jnp.maximum(total, jnp.finfo(w.dtype).tiny)
+        return w / jnp.where(total > 0, total, 1.0)
 
     def after(self, gains: jax.Array, memories: Any, judged: jax.Array) -> "Regrets":
         """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,)."""
         memories = jnp.asarray(memories, gains.dtype)[:, None]
+        judged = jnp.broadcast_to(judged, gains.shape)
         gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(gains**2, axis=-1, keepdims=True)
         unit = jnp.maximum(memories * self.unit, largest)
@@ -172,8 +170,8 @@ class Mixture(Aggregate):
         # a value that is no number is not heard, and not judged
         heard = ~jnp.isnan(values)
         speaking = heard if speaking is None else speaking & heard
-        of_memories = weighted(state.models.weights(speaking), values)  # (M,)
-        value = weighted(state.memories.weights(), of_memories)[0]
+        of_memories = weighted(state.models.weights(speaking), values[None, :])  # (M,)
+        value = weighted(state.memories.weights(), of_memories[None, :])[0]
         return Combination(value, values, self.weights(state), worked=of_memories)
 
     def update(
@@ -186,10 +184,14 @@ class Mixture(Aggregate):
     ) -> MixtureState:
         slope, p = LOSSES[loss].slope, combined.worked
         any_judged = jnp.any(judged)
-        gains = slope(p, y)[:, None] * (p[:, None] - combined.values)
+        gains = slope(p, y)[:, None] * (p[:, None] - combined.values[None, :])
         of_memories = slope(combined.value, y) * (combined.value - p)
         return MixtureState(
-            state.models.after(gains, jnp.atleast_1d(jnp.asarray(self.memories)), judged & ~jnp.isnan(combined.values)),
+            state.models.after(
+                gains,
+                jnp.atleast_1d(jnp.asarray(self.memories)),
+                judged & ~jnp.isnan(combined.values),
+            ),
             state.memories.after(of_memories[None], (1.0,), any_judged),
             state.seen.after(y, judged),
         )

@@ -373,12 +373,14 @@ class MultiTask(Algorithm):
             if most is not None:
                 asked = asked & (count < most)
             learns, counted, diverging = self._judged(forecast, y, usable, asked)
-            query = self._queried(query, learns, counted)
+            query = self._queried(query, forecast, learns, counted)
             after = query, count + asked.astype(jnp.int32)
             return after, (asked, learns, counted, diverging)
 
         start = state.query, jnp.zeros((), jnp.int32)
-        forecasts = jax.vmap(lambda f, v: Forecast.of_one(f, variance=v))(value, variance)
+        forecasts = jax.vmap(lambda f, v: self._told(Forecast.of_one(f, variance=v)))(
+            value, variance
+        )
         of_tasks = forecasts, self._noise(X, keys), usable, y
         (query, _), judged = jax.lax.scan(ask, start, of_tasks)
         asked, learns, counted, diverging = judged

@@ -26,7 +26,7 @@ References:
 
 from typing import Any
 
-from jaxmkl.aggregate import Aggregate, Hedge
+from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
@@ -210,14 +210,14 @@ def expert_mkl(
     aggregate: Aggregate | None = None,
     select: Select = SELECT_ALL,
     query: Query = ASK_ALL,
-    orthogonal: bool = False,
+    orthogonal: bool = True,
 ) -> MKL:
-    """Hedge over kernels times update rules: gradient steps to track, least squares to fit.
+    """Kernels times update rules, gradient steps to track, least squares to fit, under a stack.
 
     The models are all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
-    descent at four step sizes, recursive least squares with and without forgetting. As a
-    classifier it fits the labels ±1 by squared loss, and values are clipped to [-1, 1] where they
-    are combined and judged.
+    descent at four step sizes, recursive least squares with and without forgetting. A mixture of
+    second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) make one prediction of them. As
+    a classifier it fits the labels ±1 by squared loss, and values are clipped to [-1, 1].
 
     Args:
       kernels: as in :func:`raker`.
@@ -226,8 +226,9 @@ def expert_mkl(
       step_sizes: rates η of :class:`jaxmkl.updates.OGD`; stable below 1.
       forgetting: factors φ of :class:`jaxmkl.updates.RLS`.
       regularization: λ of :class:`jaxmkl.updates.RLS`.
-      hedge_rate: η_g; by default 1 for regression, 0.1 for classification.
-      aggregate: another aggregate than this Hedge.
+      hedge_rate: η_g of Hedge in place of the stack; 1 for regression and 0.1 for classification
+        are good.
+      aggregate: another aggregate in place of the stack.
       select: which models speak, and which learn.
       query: when a label is asked for.
       orthogonal: draw frequencies in orthogonal blocks.
@@ -246,12 +247,13 @@ def expert_mkl(
     >>> learner.num_models
     102
     """
-    classify = task == "classification"
-    if aggregate is None:
-        rate = (0.1 if classify else 1.0) if hedge_rate is None else hedge_rate
-        aggregate = Hedge(rate, bound=1.0 if classify else None)
-    elif hedge_rate is not None:
+    bound = 1.0 if task == "classification" else None
+    if aggregate is not None and hedge_rate is not None:
         raise ValueError(f"expert_mkl: hedge_rate must be None beside aggregate; got {hedge_rate}")
+    if hedge_rate is not None:
+        aggregate = Hedge(hedge_rate, bound=bound)
+    elif aggregate is None:
+        aggregate = Stack(Mixture(bound=bound), bound=bound)
     bank = FeatureModels(
         hong_chae() if kernels is None else kernels,
         rules=(OGD(step_sizes), RLS(regularization, forgetting)),

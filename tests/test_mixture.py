@@ -1,0 +1,163 @@
+"""Mixture and Stack: against NumPy in double precision, and what they are indifferent to."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.aggregate import Hedge, Mixture, Stack
+from jaxmkl.updates import RLS
+from tests.oracles import mixture as oracle
+from tests.oracles.feature_mkl import slope
+
+SMALL_PROGRAMS = True
+E, PERIOD = 5, 8
+MEMORIES = (1.0, 0.9)
+RULES = RLS((0.5, 2.0), (1.0, 0.9), period=PERIOD)
+
+
+@functools.cache
+def said(num_rounds=60, scale=1.0):
+    """Values (T, E), labels (T,), who speaks, who is judged (T, E)."""
+    rng = np.random.default_rng(0)
+    y = np.sin(np.arange(num_rounds) / 5) + 0.1 * rng.normal(size=num_rounds)
+    values = y[:, None] * rng.uniform(0, 2, E) + rng.normal(size=(num_rounds, E))
+    values[10, 2], values[25, 0] = 1e6, -1e6
+    speaking, judged = rng.random((2, num_rounds, E)) < 0.7
+    speaking[:, 0] = True
+    judged[3] = False
+    return values, y, speaking, judged
+
+
+def play(rule, values, y, speaking, judged, loss, size=1, dtype=jnp.float64):
+    """Predictions (T,) and weights (T, E), blocks closed as a learner closes them."""
+
+    @jax.jit
+    def turn(state, example):
+        t, v, label, who, of = example
+        combined = rule.combine(state, v, who, (), t)
+        state = rule.update(state, combined, label, loss, of)
+        state = jax.lax.cond(
+            (t + 1) % size == 0, lambda s: rule.close(s, size, t + 1), lambda s: s, state
+        )
+        return state, (combined.value, combined.weights)
+
+    stream = [jnp.asarray(a, dtype) for a in (values, y)]
+    masks = [jnp.asarray(a) for a in (speaking, judged)]
+    rounds = jnp.arange(len(y), dtype=jnp.int32)
+    state = rule.init(E, dtype)
+    return jax.lax.scan(turn, state, (rounds, *stream, *masks))[1]
+
+
+@pytest.mark.parametrize(("loss", "bound"), [("squared", None), ("squared", 1.0), ("logistic", 1.0)])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_oracle(stacked, loss, bound, x64):
+    values, y, speaking, judged = said()
+    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    rule = Mixture(MEMORIES, bound)
+    numpy_rule = oracle.Mixture(E, MEMORIES, functools.partial(slope, loss), bound)
+    below = numpy_rule
+    if stacked:
+        rule = Stack(rule, RULES, bound)
+        rules = [(0.5, 1.0, 10.0, PERIOD), (2.0, 0.9, 10.0, PERIOD)]
+        numpy_rule = oracle.Stack(below, E, rules, functools.partial(slope, loss), bound)
+    predictions, weights = play(rule, values, y, speaking, judged, loss)
+    for t in range(len(y)):
+        turn = (t,) if stacked else ()
+        np.testing.assert_allclose(weights[t], below.weights(), rtol=1e-9, atol=1e-12)
+        wanted = numpy_rule.combine(*turn, values[t], speaking[t])
+        np.testing.assert_allclose(predictions[t], wanted, rtol=1e-9, atol=1e-11)
+        if judged[t].any():
+            numpy_rule.learn(y[t], judged[t])
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_blocks_of_any_size_are_alike(size, x64):
+    rule = Stack(Mixture(MEMORIES), RULES)
+    one, other = (play(rule, *said(), "squared", size=s)[0] for s in (1, size))
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("rule", [Mixture(), Stack(Mixture(), RULES)])
+def test_in_single_precision(rule, x64):
+    double = play(rule, *said(), "squared")[0]
+    single = play(rule, *said(), "squared", dtype=jnp.float32)[0]
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, double, atol=2e-3)
+
+
+def test_a_mixture_has_no_units(x64):
+    values, y, speaking, judged = said()
+    one = play(Mixture(), values, y, speaking, judged, "squared")[0]
+    other = play(Mixture(), 1e4 + 1e3 * values, 1e4 + 1e3 * y, speaking, judged, "squared")[0]
+    np.testing.assert_allclose(other[1:], 1e4 + 1e3 * one[1:], rtol=1e-9)
+
+
+def test_a_stack_corrects_what_no_convex_combination_can(x64):
+    """Two models that are both half of the label: their sum is it."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=300)
+    values = np.column_stack([y / 2 + rng.normal(size=300) * s for s in (0.1, 0.1, 1, 1, 1)])
+    everyone = np.ones((300, E), bool)
+    errors = [
+        np.mean(
+            (np.asarray(play(rule, values, y, everyone, everyone, "squared")[0]) - y)[100:] ** 2
+        )
+        for rule in (Mixture(), Stack(Mixture(), RULES))
+    ]
+    assert errors[0] > 0.2 > 0.05 > errors[1]
+
+
+def test_a_model_that_explodes_spoils_nothing(x64):
+    values, y, _, judged = said()
+    everyone = np.ones_like(judged)
+    for broken in (np.inf, -np.inf, np.nan):
+        worse = values.copy()
+        worse[20:, 1] = broken
+        for rule in (Mixture(), Stack(Mixture(), RULES)):
+            predictions = play(rule, worse, y, everyone, everyone, "squared")[0]
+            assert np.isfinite(predictions).all()
+            assert np.abs(predictions[40:]).max() < 6
+
+
+def test_a_stack_stands_on_any_aggregate():
+    X = jax.random.normal(jax.random.key(0), (300, 2))
+    bank = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0])).models
+    losses = []
+    for aggregate in (Hedge(1.0), Stack(Hedge(1.0), RLS(1.0))):
+        learner = jaxmkl.MKL(bank, aggregate)
+        state = learner.init(jax.random.key(1), num_inputs=2)
+        state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1])
+        losses.append(float(outputs.loss.mean()))
+    assert losses[1] < losses[0]
+
+
+def test_the_bound_and_memories_have_derivatives():
+    X = jax.random.normal(jax.random.key(0), (64, 2))
+    learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
+
+    @jax.jit
+    def loss(learner):
+        state = learner.init(jax.random.key(1), num_inputs=2)
+        return jaxmkl.run(learner, state, X, X[:, 0])[1].loss.mean()
+
+    slopes = jax.grad(loss)(jax.tree.map(jnp.asarray, learner))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+    assert np.abs(slopes.aggregate.rule.regularization).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: Mixture(memories=0.0), "memories"),
+        (lambda: Mixture(bound=-1.0), "bound"),
+        (lambda: Stack(base=0.5), "base"),
+        (lambda: Stack(rule=jaxmkl.updates.OGD()), "rule"),
+    ],
+)
+def test_errors(make, argument):
+    with pytest.raises(ValueError, match=argument):
+        make()
