@@ -50,17 +50,14 @@ def as_inputs(X: Any) -> Any:
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def check_examples(
-    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
-) -> tuple[Any, Any]:
+def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple:
     """Refuse what cannot be learned from; return X (T, D), perhaps sparse, and y (T,) as arrays.
 
     They keep their dtypes; labels of classes that can be seen come back as -1 and +1.
     """
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
-    refuse_unless(
-        X.ndim == 2, f"X must have shape (T, D), examples by inputs; got shape {X.shape}"
-    )
+    wanted = "shape (T, D), examples by inputs"
+    refuse_unless(X.ndim == 2, f"X must have {wanted}; got shape {X.shape}")
     T, D = X.shape
     wanted = f"{num_inputs} columns, as many as the state was made for"
     refuse_unless(num_inputs == D, f"X must have {wanted}; got {D} (shape {X.shape})")

@@ -41,51 +41,42 @@ def _scan(
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     num_blocks = max(2, -(-(T + B - 1) // B))
-    offset = state.round % B
-    positions = jnp.arange(num_blocks * B, dtype=jnp.int32) - offset
-    present = (positions >= 0) & (positions < (T if length is None else length))
-    rows = jnp.clip(positions, 0, T - 1)
-    if order is not None:
-        rows = order[rows]
-    dtype = learner.dtype(state)
+    offset, dtype = state.round % B, learner.dtype(state)
 
     def one(state: Any, example: tuple) -> tuple[Any, Any]:
         code, y, present = example
         state, output = learner.advance(state, code, y, present)
         return state, record(output)
 
-    def one_block(state: Any, block: tuple) -> tuple[Any, Any]:
-        rows, present = block
+    def one_block(state: Any, number: Any) -> tuple[Any, Any]:
+        positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
+        present = (positions >= 0) & (positions < (T if length is None else length))
+        rows = jnp.clip(positions, 0, T - 1)
+        rows = rows if order is None else order[rows]
         codes = learner.encode_block(state, X[rows].astype(dtype))
         state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
         return learner.close_block(state, codes), recorded
 
-    def unblock(leaf: jax.Array) -> jax.Array:
-        flat = leaf.reshape((num_blocks * B, *leaf.shape[2:]))
-        return jax.lax.dynamic_slice_in_dim(flat, offset, T)
-
-    blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
     if length is None:
-        state, recorded = jax.lax.scan(one_block, state, blocks)
+        numbers = jnp.arange(num_blocks, dtype=jnp.int32)
+        state, recorded = jax.lax.scan(one_block, state, numbers)
     else:
-        state, recorded = _scan_some(one_block, state, blocks, (length + offset + B - 1) // B)
-    return state, jax.tree.map(unblock, recorded)
+        used = (length + offset + B - 1) // B
+        state, recorded = _scan_some(one_block, state, num_blocks, used)
+    of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
+    return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
 
-def _scan_some(body: Callable, state: Any, xs: Any, number: Any) -> tuple[Any, Any]:
-    """As ``jax.lax.scan(body, state, xs)`` for the first ``number`` of ``xs``; zeros behind."""
-
-    def at(i: Any) -> Any:
-        return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), xs)
+def _scan_some(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
+    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
 
     def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
         state, ys = carry
-        state, y = body(state, at(i))
+        state, y = body(state, i)
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
         return state, jax.tree.map(put, ys, y)
 
-    length = jax.tree.leaves(xs)[0].shape[0]
-    like = jax.eval_shape(body, state, at(0))[1]
+    like = jax.eval_shape(body, state, 0)[1]
     ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 

@@ -20,7 +20,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
-MOST = 2.0**31 - 1
 WANTED = "a number of labels from 0 to 2**31 - 1, whole"
 
 
@@ -44,14 +43,13 @@ class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    budget: Any = pytree.number(minimum=0.0, maximum=MOST, wanted=WANTED)
+    budget: Any = pytree.number(minimum=0.0, maximum=2.0**31 - 1, wanted=WANTED)
 
     def __post_init__(self) -> None:
         whole = not isinstance(self.budget, float) or self.budget.is_integer()
         pytree.require(whole, self, "budget", self.budget, WANTED)
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
-        """The learner's state, and the whole budget."""
         # a Python number is exact; traced, it is a float of JAX's default precision
         budget = int(self.budget) if isinstance(self.budget, float) else self.budget
         remaining = jnp.asarray(budget).astype(jnp.int32)
@@ -66,7 +64,6 @@ class LabelBudget(Wrapper):
     def teach(
         self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
     ) -> LabelBudgetState:
-        """Learn, and count the label."""
         taught = super().teach(state, code, forecast, y, asked, present)
         spent, left = asked & present, state.remaining > 0
         remaining = state.remaining - (spent & left).astype(jnp.int32)
@@ -85,16 +82,13 @@ class LabelBudget(Wrapper):
         remaining, outstanding = state.remaining + number, state.outstanding - number
         return state.replace(remaining=remaining, outstanding=outstanding)
 
-    def round(
-        self, state: LabelBudgetState, examples: Any, most: Any = None
-    ) -> tuple[LabelBudgetState, Output]:
+    def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
         """One round of a learner that has rounds of many examples, :meth:`jaxmkl.MultiTask.round`.
 
         Where more labels are wanted than are left, the first tasks get them.
 
         Args:
-          state: the state.
-          examples: as the learner inside takes them.
+          state, examples: as the learner inside takes them.
           most: how many labels may be asked for in this round; None for all that are left.
 
         Raises:

@@ -11,20 +11,14 @@ from jaxmkl._learner import Learner, Prediction, State
 
 @pytree.dataclass
 class WrapperState:
-    """State of a wrapper: base of those with more fields.
-
-    Attributes:
-      inner: state of the learner inside.
-    """
+    """State of a wrapper, that of the learner ``inner``: base of those with more fields."""
 
     inner: Any
 
     key = property(attrgetter("inner.key"), doc="Typed PRNG key of the learner inside.")
     round = property(attrgetter("inner.round"), doc="Examples seen.")
     invalid = property(attrgetter("inner.invalid"), doc="Examples refused.")
-    nonfinite = property(
-        attrgetter("inner.nonfinite"), doc="Labelled rounds with a value infinite or NaN."
-    )
+    nonfinite = property(attrgetter("inner.nonfinite"), doc="Labelled rounds that diverged.")
     num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
 
