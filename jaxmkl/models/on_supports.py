@@ -48,9 +48,8 @@ class SupportModels(Bank):
     )
 
     def __post_init__(self) -> None:
-        good = self.update.num_rates == 1
         text = "a rule at one rate (give each rate its own SupportModels)"
-        pytree.require(good, self, "update", self.update, text)
+        pytree.require(self.update.num_rates == 1, self, "update", self.update, text)
 
     @property
     def num_models(self) -> int:

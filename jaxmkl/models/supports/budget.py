@@ -42,7 +42,7 @@ class BudgetSupport(Store):
 
     budget: int = pytree.count()
     eviction: Eviction = pytree.part(Eviction, "an eviction, as RemoveOldest()")
-    period: int = pytree.static(128, protocol.as_period)
+    period: int = pytree.static(default=128, convert=protocol.as_period)
 
     def __post_init__(self) -> None:
         largest = 1 << (self.budget.bit_length() - 1)

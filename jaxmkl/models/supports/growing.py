@@ -43,7 +43,7 @@ class DenseSupport(Store):
 
     capacity: int = pytree.count(1024)
     tile: int = pytree.count(512)
-    period: int = pytree.static(128, protocol.as_period)
+    period: int = pytree.static(default=128, convert=protocol.as_period)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
         """Room for the coefficients of so many rows."""
@@ -54,7 +54,7 @@ class DenseSupport(Store):
         return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
 
     def _settle(self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any) -> Any:
-        """Coefficients, by ``scale`` (P,) if any, and those of rows in ``order``, if used (R,)."""
+        """Old coefficients times ``scale`` (P,), if any; then those ``used`` of ``order`` (R,)."""
         new = jnp.where(used[None, :], state.recent[:, order], 0.0)
         old = state.coefficients if scale is None else state.coefficients * scale[:, None]
         return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)

@@ -76,7 +76,7 @@ class Store:
     def learn(
         self, state: Any, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
     ) -> Any:
-        """The state that ``values`` met after the example; ``worked`` is what it worked out."""
+        """The state after an example, of which ``values`` has just ``worked`` this out."""
         pytree.abstract(self, "learn")
 
     def close(
@@ -119,10 +119,10 @@ class Codes(NamedTuple):
 
 
 def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array) -> Codes:
-    """Codes of a block X, ``recent`` those of the kernels, without what the settled ones add.
+    """Codes of a block X but for ``settled``; its ``recent`` are codes of the kernels.
 
-    ``recent`` (R, D) are the period's rows so far. Of a block that is met in its midst, the rows
-    of rounds that are over come from there.
+    The argument ``recent`` (R, D) are the period's rows so far. Of a block that is met in its
+    midst, the rows of rounds that are over come from there.
     """
     R, B = recent.shape[0], X.shape[0]
     # the place in the period of the block's first row

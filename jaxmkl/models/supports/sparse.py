@@ -23,7 +23,7 @@ class SparseSupport(DenseSupport):
       tile: entries that a block meets at a time (static).
     """
 
-    period: int = pytree.static(64, as_period)
+    period: int = pytree.static(default=64, convert=as_period)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:
         E = (num_kernels * length,)
