@@ -160,14 +160,11 @@ class MultiTask(Algorithm):
             good, X = good & self._known(X[:, 0]), X[:, 1:]
         return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
 
-    def begin(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> MultiTaskState:
-        least = 1 + self.leading_columns
-        text = f"at least {least}, the column of the task and an input"
-        pytree.require(num_inputs >= least, self, "num_inputs", num_inputs, text)
-        G, D = self._overall + self._local * self._tasks, self.dictionary.size
+    def begin(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> MultiTaskState:
         inputs = num_inputs - self.leading_columns
+        text = f"at least {1 + self.leading_columns}, the column of the task and an input"
+        pytree.require(inputs >= 1, self, "num_inputs", num_inputs, text)
+        G, D = self._overall + self._local * self._tasks, self.dictionary.size
         return MultiTaskState(
             **frame,
             dictionary=self.dictionary.init(key, self.kernel, inputs, dtype),
@@ -261,10 +258,9 @@ class MultiTask(Algorithm):
     ) -> tuple[MultiTaskState, Output]:
         """One round on one example of each task, to be scanned over rounds.
 
-        All examples are offered to the dictionary, in the order of the tasks, before any is
-        predicted; then the labels are asked for in this order. With one task present it is
-        :meth:`step` on that example. A round costs as if all were present; one with none leaves
-        the state as it is.
+        Examples are offered to the dictionary, and then labels asked for, in the order of the
+        tasks. With one task present it is :meth:`step` on that example. A round costs as if all
+        were present; one with none leaves the state as it is.
 
         Args:
           state: that before the round.
@@ -274,8 +270,7 @@ class MultiTask(Algorithm):
             any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
 
         Returns:
-          The state, and an :class:`~jaxmkl.Output` with leading axis K; NaN for tasks without an
-          example.
+          The state, and an :class:`~jaxmkl.Output` with leading axis K, NaN where none is present.
 
         Raises:
           ValueError: for shapes that do not fit.
