@@ -93,8 +93,8 @@ def check_state(learner: Any, state: Any) -> None:
     kind = kind_of(learner, state, learner, "state", name, "one of learner.init(...)")
     expected, structure = jax.tree.flatten(abstract_state(learner, *kind))
     text = "one that this very learner made (learner.init)"
-    same: bool = jax.tree.structure(state) == structure
-    pytree.require(same, learner, "state", f"{name}, another tree", text)
+    given: Any = jax.tree.structure(state)
+    pytree.require(given == structure, learner, "state", f"{name}, another tree", text)
     for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
         name, shape = "state" + jax.tree_util.keystr(path), jnp.shape(leaf)
         text = f"of shape {wanted.shape}, as this learner has it"
