@@ -74,12 +74,7 @@ def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | No
 
 
 def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
-    """Number of inputs, name of the dtype and capacity that the learner sees in the state.
-
-    Args:
-      learner, state: that may not belong together.
-      refusal: what :func:`jaxmkl.pytree.require` is told of a state that says nothing of these.
-    """
+    """Number of inputs, dtype and capacity of a state, else a refusal (see `pytree.require`)."""
     try:
         return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
     except (AttributeError, IndexError, KeyError, TypeError):

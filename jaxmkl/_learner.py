@@ -399,9 +399,7 @@ class Algorithm(Learner):
         """The query's state after an example."""
         return optax.tree.where(counted, self.query.update(query, learns), query)
 
-    def _judged(
-        self, forecast: Forecast, y: Array, seen: Array, asked: Array
-    ) -> tuple[Array, Array, Array]:
+    def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
         """Whether an example is learned from, whether it is not refused, whether f diverges."""
         known = jnp.isfinite(y)
         learns, counted = seen & asked & known, seen & (known | ~asked)

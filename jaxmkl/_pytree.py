@@ -46,9 +46,6 @@ def registered(name: str) -> type | None:
     return _REGISTERED.get(name)
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str) -> None:
     """Raise a ``ValueError`` that names the argument, what was given and what is wanted."""
     if not condition:

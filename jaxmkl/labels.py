@@ -51,7 +51,14 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     elif kind in "iuf" and len(distinct) < 2 and set(distinct) <= {-1, 0, 1}:
         classes = (0, 1) if 0 in distinct else (-1, 1)
     else:
-        raise _unknown_labels(values)
+        shown = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
+        text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+        if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
+            text += f" (numbers are read by their sign: pass y == {values.max()})"
+        raise ValueError(
+            "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
+            f"got the {'value' if len(shown) == 1 else 'values'} {text}"
+        )
     dtype = values.dtype if kind == "f" else np.dtype(np.float32)
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
@@ -75,21 +82,10 @@ def signs(y: Any) -> jax.Array:
 
 
 def _unboxed(values: np.ndarray) -> np.ndarray:
-    """Python objects as an array of strings, booleans or numbers, if all are of a kind."""
+    """Python objects as an array of strings, booleans or numbers, where all are of a kind."""
     items = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
     found = {type(item) for item in items}
     for kind, dtype in (({str}, np.str_), ({bool}, np.bool_), ({int, float}, None)):
         if found <= kind:
             return np.array(items, dtype)
-    raise _unknown_labels(values)
-
-
-def _unknown_labels(values: np.ndarray) -> ValueError:
-    distinct = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
-    shown = ", ".join(distinct[:5]) + (", ..." if len(distinct) > 5 else "")
-    same_side = len(distinct) == 2 and values.dtype.kind in "iuf" and not np.isnan(values).any()
-    advice = f" (numbers are read by their sign: pass y == {values.max()})" if same_side else ""
-    return ValueError(
-        "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
-        f"got the {'value' if len(distinct) == 1 else 'values'} {shown}{advice}"
-    )
+    return values

@@ -174,8 +174,8 @@ def hindsight_losses(
         table = np.concatenate([features, column], axis=2)
         valid = np.isfinite(table).all(axis=(0, 2))
         if valid.any():
-            rows_so_far = np.concatenate([*factor, table[:, valid]], axis=1)
-            factor = [np.linalg.qr(rows_so_far, mode="r")]
+            table = np.concatenate([*factor, table[:, valid]], axis=1)
+            factor = [np.linalg.qr(table, mode="r")]
     if not factor:
         raise ValueError("hindsight_losses: X and y must hold a finite example; got none")
     # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.

@@ -4,14 +4,14 @@ import inspect
 import pathlib
 import tempfile
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._blocks import take
-from jaxmkl._learner import Learner, Prediction, require_learner
+from jaxmkl._learner import Learner, require_learner
 from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
 from jaxmkl.testing._trees import Check, difference, is_frozen, join, numbers, types
@@ -61,10 +61,11 @@ def check_learner(
             check.is_a_value()
             X, y = _examples(learner) if examples is None else map(np.asarray, examples)
             check.keeps_types(X.shape[1])
-            played = check.plays(X.astype(np.float64), y.astype(np.float64))
-            check.is_not_poisoned(played)
-            check.runs_in_blocks(played, block_sizes[:-1], checkpoint)
-            check.runs_side_by_side(played, block_sizes[-1])
+            X, y = X.astype(np.float64), y.astype(np.float64)
+            played = check.plays(X, y)
+            check.is_not_poisoned(X, y, played[0])
+            check.runs_in_blocks((X, y), played, block_sizes[:-1], checkpoint)
+            check.runs_side_by_side(X, y, block_sizes[-1])
         except NotImplementedError as error:
             raise AssertionError(str(error)) from error
 
@@ -83,29 +84,18 @@ def _everything(output: Any) -> Any:
     return output
 
 
-class _Round(NamedTuple):
-    """What a learner makes of one example, in all ways."""
-
-    prediction: Prediction
-    updated: Any
-    skipped: Any
-    stepped: Any
-    output: Any
-    absent: Any
-
-
 @jax.jit
-def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> _Round:
+def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> tuple:
+    """What predict and step say of one example, and the states after what may follow."""
     stepped, output = learner.step(state, (x, y))
     code = take(learner.encode_block(state, x[None]), 0)
-    return _Round(
-        prediction=learner.predict(state, x),
-        updated=learner.update(state, x, y),
-        skipped=learner.skip(state, x),
-        stepped=stepped,
-        output=output,
-        absent=learner.advance(state, code, y, present=False)[0],
-    )
+    after = {
+        "step": stepped,
+        "update": learner.update(state, x, y),
+        "skip": learner.skip(state, x),
+        "padding": learner.advance(state, code, y, present=False)[0],
+    }
+    return learner.predict(state, x), output, after
 
 
 @partial(jax.jit, static_argnums=2)
@@ -118,20 +108,10 @@ def _scan(learner: Learner, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[A
     """As a scan of step, but one by one; all streams of the check share a program."""
     outputs = []
     for x, label in zip(X, y, strict=True):
-        played = _play(learner, state, x, label)
-        state = played.stepped
-        outputs.append(played.output)
+        _, output, after = _play(learner, state, x, label)
+        state = after["step"]
+        outputs.append(output)
     return state, join(outputs)
-
-
-class _Played(NamedTuple):
-    """A stream, the state before it, and the state and the outputs after it, step by step."""
-
-    X: np.ndarray
-    y: np.ndarray
-    start: Any
-    end: Any
-    outputs: Any
 
 
 class _LearnerCheck(Check):
@@ -197,51 +177,53 @@ class _LearnerCheck(Check):
             given = output.queried.dtype
             self.require(given == np.bool_, f"the output's queried must be boolean; got {given}")
 
-    def plays(self, X: np.ndarray, y: np.ndarray) -> _Played:
-        """Predict, update, skip and step agree, and see no label before its time."""
+    def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Any]:
+        """Predict, update, skip and step agree, and see no label before its time.
+
+        Returns the state before the stream, and the state and the outputs after it.
+        """
         start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
-        outputs = []
+        outputs: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
-            played = _play(self.subject, state, x, label)
-            prediction, output = played.prediction, played.output
+            prediction, output, after = _play(self.subject, state, x, label)
             said, shown = (prediction.value, prediction.query), (output.prediction, output.queried)
             self.equal(said, shown, "predict must say what step says", self.tolerance)
             kind = "update" if output.queried else "skip"
-            taught = played.updated if output.queried else played.skipped
             text = f"step must be predict and then {kind}"
-            self.equal(played.stepped, taught, text, self.tolerance)
-            for after in (played.stepped, played.updated, played.skipped):
-                text = f"round must count the examples, {t + 1}; got {after.round}"
-                self.require(int(after.round) == t + 1, text)
-            self.equal(played.absent, state, "a round of padding must leave the state as it was")
+            self.equal(after["step"], after[kind], text, self.tolerance)
+            for kind in ("step", "update", "skip"):
+                text = f"round must count the examples, {t + 1}; got {after[kind].round}"
+                self.require(int(after[kind].round) == t + 1, text)
+            text = "a round of padding must leave the state as it was"
+            self.equal(after["padding"], state, text)
             if t % 4 == 1:
-                other = _play(self.subject, state, x, -label)
-                seen = other.output._replace(loss=0.0), other.prediction
+                blind, other, _ = _play(self.subject, state, x, -label)
+                seen = other._replace(loss=0.0), blind
                 text = "a prediction must not depend on the label"
                 self.equal(seen, (output._replace(loss=0.0), prediction), text)
-            state = played.stepped
+            state = after["step"]
             outputs.append(output)
-        whole = _Played(X, y, start, state, join(outputs))
+        outputs = join(outputs)
         for field in ("prediction", "loss"):
-            finite = np.isfinite(getattr(whole.outputs, field)).all()
+            finite = np.isfinite(getattr(outputs, field)).all()
             self.require(finite, f"on finite examples every {field} must be finite")
         self.require(int(state.invalid) == 0, "invalid must not count usable examples")
         if self.subject.task == "classification":
             text = "labels 0 and 1 must mean -1 and +1"
             again = _scan(self.subject, start, X, np.where(y > 0, 1.0, 0.0))[1]
-            self.equal(again, whole.outputs, text)
+            self.equal(again, outputs, text)
             x = X[np.argmin(y)]
-            one, other = (_play(self.subject, start, x, label).updated for label in (0.0, -1.0))
+            one, other = (_play(self.subject, start, x, v)[2]["update"] for v in (0.0, -1.0))
             self.equal(one, other, f"{text} to update")
-        return whole
+        return start, state, outputs
 
-    def is_not_poisoned(self, played: _Played) -> None:
+    def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: Any) -> None:
         """NaN and infinite inputs and labels are refused, counted, and leave no trace."""
-        X, y = played.X.copy(), played.y.copy()
+        X, y = X.copy(), y.copy()
         bad_inputs, bad_labels = [4, 9, 10], [6, 15, 16]
         X[bad_inputs, -1] = np.nan, np.inf, -1e300
         y[bad_labels] = np.nan, -np.inf, np.nan
-        state, outputs = _scan(self.subject, played.start, X, y)
+        state, outputs = _scan(self.subject, start, X, y)
         text = "an example of NaN or infinity"
         good = np.setdiff1d(np.arange(len(y)), bad_inputs)
         finite = np.isfinite(outputs.prediction[good]).all()
@@ -259,27 +241,29 @@ class _LearnerCheck(Check):
         text = f"round must count refused examples too, {len(y)}; got {state.round}"
         self.require(int(state.round) == len(y), text)
 
-    def runs_in_blocks(self, played: _Played, block_sizes: tuple, checkpoint: bool) -> None:
+    def runs_in_blocks(
+        self, stream: tuple, played: tuple, block_sizes: tuple, checkpoint: bool
+    ) -> None:
         """A run is the scan of step, at all block sizes; cut and saved it goes on bit for bit."""
-        learner, (X, y, start, *_) = self.subject, played
+        learner, (X, y), (start, last, by_step) = self.subject, stream, played
 
-        def go(learner: Learner, state: Any, rows: slice, y: Any = y) -> tuple[Any, Any]:
-            return run(learner, state, X[rows], y[rows], block_size=size, record=_everything)
+        def go(learner: Learner, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+            return run(learner, state, X, y, block_size=size, record=_everything)
 
         def later(state: Any) -> Any:
             """What a state makes of more examples: it may hold the same in another form."""
             return _scan(learner, state, X[:6], y[:6])[1]
 
-        everything, cut, ahead = slice(None), 13, later(played.end)
+        ahead, cut = later(last), 13
         for size in block_sizes:
-            end, outputs = go(learner, start, everything)
+            end, outputs = go(learner, start, X, y)
             text = f"a run in blocks of {size} must be the scan of step"
-            self.equal(outputs, played.outputs, text, self.tolerance)
+            self.equal(outputs, by_step, text, self.tolerance)
             self.equal(later(end), ahead, f"{text}, its state too", self.tolerance)
         if learner.task == "classification":
             text = "labels True and False must mean -1 and +1"
-            self.equal(go(learner, start, everything, y > 0)[1], outputs, text)
-        state, first = go(learner, start, slice(cut))
+            self.equal(go(learner, start, X, y > 0)[1], outputs, text)
+        state, first = go(learner, start, X[:cut], y[:cut])
         if checkpoint:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "checkpoint.npz")
@@ -289,14 +273,13 @@ class _LearnerCheck(Check):
             self.require(same, "a saved learner must come back as it was")
             self.equal(loaded_state, state, "a saved state must come back bit for bit")
             learner = loaded
-        resumed, second = go(learner, state, slice(cut, None))
+        resumed, second = go(learner, state, X[cut:], y[cut:])
         joined = jax.tree.map(lambda *both: np.concatenate(both), first, second)
         self.equal(joined, outputs, "a run that is cut and resumed must go on bit for bit")
         self.equal(resumed, end, "a run that is cut and resumed must end bit for bit the same")
 
-    def runs_side_by_side(self, played: _Played, size: int) -> None:
+    def runs_side_by_side(self, X: np.ndarray, y: np.ndarray, size: int) -> None:
         """Runs of many seeds are those of each."""
-        X, y = played.X, played.y
         keys = jax.random.split(jax.random.key(9), 2)
         options: Any = {"permute": False, "block_size": size, "record": _everything}
         together = jax.tree.map(numbers, run_many(self.subject, keys, X, y, **options)[1])
