@@ -168,8 +168,7 @@ class Learner:
     def check_inputs(self, X: Any) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 
-        The drivers call it where they know the values: an array of NumPy or JAX, or
-        :class:`~jaxmkl.streaming.SparseRows`.
+        Drivers ask where they see values, of arrays or :class:`~jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.
@@ -217,10 +216,9 @@ class Learner:
         return jax.vmap(lambda x: self.predict(state, x))(X)
 
     def ask(self, state: Any, x: Array) -> tuple[Prediction, Any]:
-        """The prediction for ``x`` (D,), and the state once the label it wants is asked for.
+        """:meth:`predict` where labels may come late, and the state once this one is asked for.
 
-        As :meth:`predict` where labels may come late: what counts the labels asked for
-        (:func:`jaxmkl.label_budget`) counts this one now, and not again when it comes
+        What counts labels (:func:`jaxmkl.label_budget`) counts it now, and not again when it comes
         (:meth:`update`). Most learners' state stays the same.
         """
         prediction = self.predict(state, x)
@@ -267,8 +265,8 @@ class State:
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not usable, int32.
-      nonfinite: labelled rounds in which a model's value, or the loss of the prediction, was
-        infinite or NaN, int32: it diverges.
+      nonfinite: labelled rounds where a model's value or the loss was infinite or NaN, int32:
+        it diverges.
       query: state of the query.
       num_inputs: D (static).
       dtype: name of the floating dtype (static).
@@ -302,10 +300,9 @@ class Round(NamedTuple):
 
     Attributes:
       y: the label; 0 where there is none to learn from.
-      learns: whether there is a label to learn from, a boolean. Without it nothing that labels
-        decide may change.
+      learns: whether there is a label to learn from; else nothing that labels decide may change.
       seen: whether there is an example that can be learned from, label or not.
-      present: whether there is a round at all. Without it no bit may change.
+      present: whether there is a round at all; else no bit may change.
     """
 
     y: Array

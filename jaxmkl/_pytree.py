@@ -61,9 +61,6 @@ def abstract(owner: Any, method: str) -> NoReturn:
     )
 
 
-# --- declarations --------------------------------------------------------------------------------
-
-
 def _declared(
     default: Any, convert: Convert | None, static: bool = False, optional: bool = False
 ) -> Any:
@@ -219,9 +216,6 @@ def _undeclared(owner: Any, name: str, value: Any) -> Any:
     plain = type(value) in (list, tuple) and len(value) > 0
     numbers = plain and all(isinstance(item, int | float | np.number) for item in value)
     return np.asarray(value, np.float64) if numbers else value
-
-
-# --- the class -----------------------------------------------------------------------------------
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))

@@ -74,26 +74,18 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
-    _require_dtype(name, array.dtype)
-    return jax.device_put(array)
-
-
-def _require_dtype(name: str, dtype: np.dtype) -> None:
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         raise ValueError(
-            f"load: {name} is in {dtype}; switch double precision on first "
+            f"load: {name} is in {array.dtype}; switch double precision on first "
             "(jax.config.update('jax_enable_x64', True))"
         )
+    return jax.device_put(array)
 
 
 def _by_name(state: Any) -> dict[str, Any]:
     """Leaves of a state by their path."""
     named = jax.tree.leaves_with_path(state)
     return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in named}
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
@@ -132,7 +124,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     pytree.require(given == jax.tree.structure(like), *refusal)
     keys = {}
     for name, leaf in leaves.items():
-        if _is_key(leaf):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
         arrays[name] = np.asarray(leaf)
@@ -197,7 +189,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             f"load: {name} was written by an older version of jaxmkl, whose learners had other "
             f"parts; make it again (format {version}, read is {_VERSION})"
         )
-    _require_dtype("the checkpoint", np.dtype(header["dtype"]))
+    _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
     if like is not None and (differences := _differences(learner, like, "learner")):
         text = "; ".join(differences)
@@ -236,7 +228,8 @@ def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, j
         cut = leaf.ndim - wanted.ndim
         if cut < 0 or leaf.shape[cut:] != wanted.shape:
             raise ValueError(f"{action}: {name} must have shape {wanted.shape}; got {leaf.shape}")
-        if not _is_key(wanted) and leaf.dtype != wanted.dtype:
+        is_key = jnp.issubdtype(wanted.dtype, jax.dtypes.prng_key)
+        if leaf.dtype != wanted.dtype and not is_key:
             raise ValueError(f"{action}: {name} must be {wanted.dtype}; got {leaf.dtype}")
         leading.add(leaf.shape[:cut])
     if len(leading) > 1:

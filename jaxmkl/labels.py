@@ -10,10 +10,10 @@ import numpy as np
 def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
-    Numbers are read by their sign, as everywhere: above 0 is +1. Two values are accepted if one
-    is above 0 and the other is not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one if its sign
-    is plain: 1 and True are +1; 0, -1 and False are -1. Of two strings the second in sorted order
-    is +1. What is ambiguous is refused: {1, 2} would be one class inside a trace.
+    Numbers are read by their sign, as everywhere: above 0 is +1. Two values must be one above 0
+    and one not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one 1 or True (+1), 0, -1 or False
+    (-1). Of two strings the second in sorted order is +1. What is ambiguous is refused: {1, 2}
+    would be one class inside a trace.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -66,11 +66,8 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
 def signs(y: Any) -> jax.Array:
     """The same inside a trace, where values cannot be looked at: +1 above 0, else -1.
 
-    Args:
-      y: numbers or booleans of any shape; NaN stays NaN.
-
-    Returns:
-      The signs, in the dtype of ``y`` if it is floating, else in JAX's default one.
+    Of numbers or booleans ``y`` of any shape, in their dtype if it is floating, else in JAX's
+    default one. NaN stays NaN.
 
     >>> import jax
     >>> jax.jit(signs)(jax.numpy.array([True, False]))

@@ -2,7 +2,8 @@
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
 time; axes before it (seeds, say) are kept. An example that was refused has a loss, or a
-prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it.
+prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it. What is
+running has as many values as there are examples, NaN until the first that counts.
 
 Equations are those of Hong and Chae, Active learning with multiple kernels.
 """
@@ -29,16 +30,13 @@ ROWS_AT_ONCE = 512
 
 
 def running_mse(prediction: Any, y: Any) -> Any:
-    """Mean squared error of the predictions so far, equation (54).
+    """Mean squared error of the predictions so far (..., T), equation (54).
 
         MSE(t) = 1/t Σ_{τ <= t} (prediction_τ - y_τ)²
 
     Args:
       prediction: (..., T).
       y: (T,), or the shape of ``prediction`` where every seed has its own order.
-
-    Returns:
-      MSE(1), ..., MSE(T) in an array (..., T); NaN until the first example that counts.
 
     Raises:
       ValueError: for shapes that do not fit.
@@ -51,7 +49,7 @@ def running_mse(prediction: Any, y: Any) -> Any:
 
 
 def running_mistake_rate(prediction: Any, y: Any) -> Any:
-    """Share of mistakes among the predictions so far.
+    """Share of mistakes among the predictions so far (..., T).
 
         1/t Σ_{τ <= t} [y_τ prediction_τ <= 0]
 
@@ -62,9 +60,6 @@ def running_mistake_rate(prediction: Any, y: Any) -> Any:
       y: labels (T,), or of the shape of ``prediction``: {-1, 1}, {0, 1}, booleans or two strings,
         read as by :func:`jaxmkl.data.labels`; NaN where an example was refused. Inside ``jit``
         all that is above 0 is +1.
-
-    Returns:
-      The shares in an array (..., T); NaN until the first example that counts.
 
     Raises:
       ValueError: for shapes that do not fit, or other labels.
@@ -78,13 +73,10 @@ def running_mistake_rate(prediction: Any, y: Any) -> Any:
 
 
 def label_rate(queried: Any) -> Any:
-    """Share of the examples whose label was asked for, AL_eff = 1/T Σ_t a_t, equation (55).
+    """Share (...) of the examples whose label was asked for, 1/T Σ_t a_t, equation (55) (AL_eff).
 
     Args:
       queried: (..., T) booleans a_t, T >= 1.
-
-    Returns:
-      An array (...).
 
     Raises:
       ValueError: for no examples, or values other than booleans, 0 and 1.
@@ -101,7 +93,7 @@ def label_rate(queried: Any) -> Any:
 
 
 def running_label_rate(queried: Any) -> Any:
-    """:func:`label_rate` of the examples so far, 1/t Σ_{τ <= t} a_τ, in an array (..., T).
+    """The :func:`label_rate` of the examples so far, 1/t Σ_{τ <= t} a_τ (..., T).
 
     >>> running_label_rate([True, False, True, True])
     array([1.  , 0.5 , 0.66666667, 0.75 ])
@@ -117,10 +109,9 @@ def hindsight_losses(
 
         loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
 
-    on the learner's own random features z_p. Of several best θ (λ = 0) the shortest is meant. The
-    triangular factor of the features is kept up to date block by block in float64, so memory does
-    not grow with T, and features that depend on each other do no harm: no normal equations, whose
-    condition would be squared.
+    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. Instead of
+    normal equations, whose condition would be squared, the triangular factor of the features is
+    kept block by block in float64: memory does not grow with T, and features may be dependent.
 
     Args:
       learner: a learner on random features, such as :func:`jaxmkl.raker`; of several banks of
@@ -169,9 +160,8 @@ def hindsight_losses(
         block = jnp.asarray(X[rows], frequencies.dtype)
         z = bank.features(bank.kernels, frequencies, block)
         features = np.asarray(z, np.float64).swapaxes(0, 1)
-        targets = y[rows].astype(np.float64)
-        column = np.broadcast_to(targets[None, :, None], (*features.shape[:2], 1))
-        table = np.concatenate([features, column], axis=2)
+        target = np.broadcast_to(y[rows].astype(np.float64)[:, None], (*features.shape[:2], 1))
+        table = np.concatenate([features, target], axis=2)
         valid = np.isfinite(table).all(axis=(0, 2))
         if valid.any():
             table = np.concatenate([*factor, table[:, valid]], axis=1)
@@ -190,16 +180,13 @@ def hindsight_losses(
 
 
 def regret(losses: Any, hindsight: Any) -> np.ndarray:
-    """Cumulative regret against the best kernel in hindsight, equation (15).
+    """Cumulative regret (...) against the best kernel in hindsight, float64, equation (15).
 
         regret_T = Σ_t loss_t - min_p hindsight_p
 
     Args:
       losses: the learner's losses (..., T); NaN where an example was refused.
       hindsight: total loss of each kernel (..., P), as from :func:`hindsight_losses`.
-
-    Returns:
-      A float64 array (...).
 
     Raises:
       ValueError: for a hindsight that is empty or not finite.

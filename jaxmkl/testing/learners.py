@@ -16,15 +16,6 @@ from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
 from jaxmkl.testing._trees import Check, difference, is_frozen, join, numbers, types
 
-SIGNATURES = {
-    "init": ("key", "num_inputs"),
-    "predict": ("state", "x"),
-    "update": ("state", "x", "y"),
-    "skip": ("state", "x"),
-    "step": ("state", "example"),
-}
-VARIADIC = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-
 
 def check_learner(
     learner: Learner,
@@ -77,6 +68,13 @@ def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
     y = np.sin(X[:, -3:] @ [1.5, -0.7, 0.4]) + 0.1 * draws.normal(size=37)
     X[:, : learner.leading_columns] = 0.0
     return X, np.where(y > 0.1, 1.0, -1.0) if learner.task == "classification" else y
+
+
+def _needed(function: Any) -> tuple[str, ...]:
+    """Names of the parameters that have to be given."""
+    parameters = inspect.signature(function).parameters.values()
+    variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return tuple(p.name for p in parameters if p.default is p.empty and p.kind not in variadic)
 
 
 def _everything(output: Any) -> Any:
@@ -138,13 +136,12 @@ class _LearnerCheck(Check):
             hash(structure)
         except TypeError as error:
             self.require(False, f"static fields must be hashable: {error}")
-        for method, wanted in SIGNATURES.items():
-            parameters = inspect.signature(getattr(learner, method)).parameters
-            more = list(parameters.values())[len(wanted) :]
-            good = tuple(parameters)[: len(wanted)] == wanted
-            good = good and all(p.default is not p.empty or p.kind in VARIADIC for p in more)
-            text = f"{method} must take {wanted} first, and need no more; got {tuple(parameters)}"
-            self.require(good, text)
+        for method in ("init", "predict", "update", "skip", "step"):
+            wanted = _needed(getattr(Learner, method))[1:]
+            given = tuple(inspect.signature(getattr(learner, method)).parameters)
+            good = given[: len(wanted)] == wanted
+            good = good and set(_needed(getattr(learner, method))) <= set(wanted)
+            self.require(good, f"{method} must take {wanted} first, and need no more; got {given}")
         tasks = ("regression", "classification")
         self.require(learner.task in tasks, f"task must be one of {tasks}; got {learner.task!r}")
 
