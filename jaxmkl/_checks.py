@@ -74,7 +74,7 @@ def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | No
 
 
 def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
-    """Number of inputs, dtype and capacity of a state, else a refusal (see `pytree.require`)."""
+    """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
         return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
     except (AttributeError, IndexError, KeyError, TypeError):

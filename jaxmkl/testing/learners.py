@@ -175,10 +175,7 @@ class _LearnerCheck(Check):
             self.require(given == np.bool_, f"the output's queried must be boolean; got {given}")
 
     def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Any]:
-        """Predict, update, skip and step agree, and see no label before its time.
-
-        Returns the state before the stream, and the state and the outputs after it.
-        """
+        """Predict, update, skip and step agree and see no label early; start, end and outputs."""
         start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
         outputs: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
