@@ -16,8 +16,8 @@ from typing import Any
 
 from jaxmkl.design._frame import Design, choose
 from jaxmkl.design._pool import pool_of
-from jaxmkl.design._reconstruction import largest_penalty
-from jaxmkl.design.gmkal import equal_weights, solve
+from jaxmkl.design._reconstruction import equal_weights, largest_penalty
+from jaxmkl.design.gmkal import solve
 
 
 def cted(
@@ -63,4 +63,4 @@ def cted(
     """
     pool = pool_of("cted", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
-    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, *settings)
+    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, settings)

@@ -19,8 +19,7 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
       num_points: how many points to rank; all by default.
 
     Returns:
-      A :class:`Design` with uniform draws as scores. All points are active; there are no kernels
-      and no objective.
+      A :class:`Design` with evenly spaced scores, all points active, no kernels, no objective.
 
     Raises:
       ValueError: for a pool_size below 1 or a num_points outside of 1 to pool_size.
