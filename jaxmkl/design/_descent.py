@@ -119,10 +119,11 @@ def descend(
         points = state.points.at[slot].set(x - state.origin, mode="drop")
         images = state.images.at[slot].set(move.point - state.move.point, mode="drop")
         held = state.held + (state.length > 0).astype(jnp.int32)
-        kept = (x, move, points, images, held), (state.origin, state.move, empty, empty, none)
         place = jnp.where(accepted, state.length, max_iterations)
+        new, old = (x, move, points, images, held), (state.origin, state.move, empty, empty, none)
+        origin, last, points, images, held = optax.tree.where(accepted, new, old)
         return Descent(
-            *optax.tree.where(accepted, *kept),
+            *(origin, last, points, images, held),
             turn=state.turn + 1,
             length=state.length + accepted.astype(jnp.int32),
             objective=state.objective.at[place].set(move.objective, mode="drop"),

@@ -85,12 +85,12 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
             require(positive, owner, place, found, "positive semi-definite")
     first, second, count = twins(values, is_gram)
     if count:
-        message = (
+        warnings.warn(
             f"{owner}: {argument} has duplicates: {count} points are the same as one before, as "
             f"point {second} is as point {first}; they share their coefficients and are ranked "
-            "side by side, so leave one out"
+            "side by side, so leave one out",
+            stacklevel=4,
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 @jax.jit
@@ -102,19 +102,14 @@ def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
     return jnp.max(jnp.abs(matrix - matrix.T)), jnp.all(jnp.isfinite(jnp.diagonal(factor)))
 
 
-@jax.jit
-def _fingerprints(values: jax.Array) -> jax.Array:
-    """A number (n,) for each row of (P, n, k), the same for rows that are the same."""
-    weights = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
-    return jnp.einsum("pnk,pk->n", values, weights, precision=jax.lax.Precision.HIGHEST)
-
-
 def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     """The first two points whose rows of (P, n, k) agree, and how many rows occurred before.
 
     Rows of features must be the same bit by bit; rows of Gram matrices to rounding.
     """
-    prints = np.asarray(_fingerprints(values))
+    # a number (n,) for each row, the same for rows that are the same
+    draws = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
+    prints = np.asarray(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
     order = np.argsort(prints, kind="stable")
     eps, width = np.finfo(prints.dtype).eps, values.shape[2] if is_gram else 1
     slack = 64 * eps * math.sqrt(width) * float(np.abs(prints).max())

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmkl._pytree import require
 
 WIDTHS = tuple(10.0**k for k in range(6))
-DEGREES = (2, 4, 1)
+DEGREES = (2, 4, 1)  # the last is the linear kernel
 NORMALISATIONS = ("distance", "max_abs", "none")
 
 
@@ -88,12 +88,9 @@ def dictionary(
     found = "points that are all the same"
     require(bool(widest > 0), "dictionary", name, found, "two different points at least")
     result = np.empty((len(WIDTHS) + len(DEGREES), *products.shape))
-    for t in range(len(result)):
+    for t, size in enumerate(WIDTHS + DEGREES):
         gaussian = t < len(WIDTHS)
-        if gaussian:  # less 1
-            kernel = np.expm1(squared * (-0.5 / (WIDTHS[t] ** 2 * widest)))
-        else:
-            kernel = products ** DEGREES[t - len(WIDTHS)]
+        kernel = np.expm1(squared * (-0.5 / (size**2 * widest))) if gaussian else products**size
         if centre:
             kernel = normalised(centred(kernel), normalise)
         elif gaussian and normalise == "distance":  # the distances of k - 1 are those of k

@@ -1,4 +1,4 @@
-"""GMKAL: one consensus kernel for the whole pool, chosen together with the points.
+"""CTED: points that reconstruct all others; and GMKAL: with one consensus kernel for the pool.
 
     minimise  tr((I - A)' K_w (I - A)) + lambda sum_i |a^i|     over A (n, n) and w (P,),
     K_w = sum_t w_t² K_t,  sum_t w_t = 1,  w >= 0
@@ -10,10 +10,14 @@ by turns of one reweighting step of A and the exact step of w,
 
 e floored at 1e-12 of its largest. Each lowers the objective with sqrt(|a^i|² + eps) - sqrt(eps)
 in the place of |a^i|. One step of A for each of w reaches what the paper's full minimisation in
-A reaches. Equation (7) of the paper leaves out lambda, which is meant.
+A reaches. Equation (7) of the paper leaves out lambda, which is meant. CTED is the same with a
+single kernel, K_w = K. The problem is then convex; a point whose row a^i vanishes takes no part in
+reconstructing the others.
 
-Reference:
-  Wang, Du, Shi, Zhou, Qian and Shen, Experimental design with multiple kernels, equations (7) to
+References:
+  Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex
+  transductive experimental design.
+  Wang, Du, Shi, Zhou, Qian and Shen, Experimental design with multiple kernels, equations (6) to
   (17), Algorithms 1 and 2.
 """
 
@@ -88,13 +92,58 @@ def start_of(
 ) -> jax.Array:
     """The checked weights (..., P) to start from, made to sum to 1."""
     about = owner, "initial_weights"
-    limits = {"minimum": 0.0, "exclusive": exclusive, "max_ndim": 2}
-    weights = as_leaf(*about, given, wanted=wanted, **limits)
+    weights = as_leaf(*about, given, wanted=wanted, minimum=0.0, exclusive=exclusive, max_ndim=2)
     good = np.shape(weights) in shapes
     good = good and (traced(weights) or bool((np.sum(weights, axis=-1) > 0).all()))
     require(good, *about, given, wanted)
     weights = jnp.asarray(weights, pool.dtype)
     return weights / jnp.sum(weights, axis=-1, keepdims=True)
+
+
+def cted(
+    gram: Any = None,
+    regularization: Any = 0.1,
+    *,
+    features: Any = None,
+    num_points: int | None = None,
+    absolute: bool = False,
+    tolerance: Any = 1e-5,
+    max_iterations: int = 500,
+    smoothing: Any = None,
+) -> Design:
+    """Choose points with one kernel (CTED).
+
+    Args:
+      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
+      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, k_i the columns
+        of the Gram matrix, from which on no point is chosen; a number that may be traced.
+      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
+        of size (n, n) is formed.
+      num_points: how many points to rank; all by default.
+      absolute: whether ``regularization`` is lambda itself.
+      tolerance: the share of the objective a last step may lower it by; its root bounds how far
+        the optimality conditions may be violated.
+      max_iterations: steps at most.
+      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default.
+
+    Returns:
+      A :class:`Design`; its weight of the one kernel is 1.
+
+    Raises:
+      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
+        finite, and for any other argument out of its range.
+
+    >>> import jax.numpy as jnp
+    >>> from jaxmkl import design
+    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
+    >>> design.cted(x @ x.T, num_points=2).ranking.tolist()
+    [2, 4]
+    >>> design.cted(features=x, num_points=2).ranking.tolist()
+    [2, 4]
+    """
+    pool = pool_of("cted", gram, features, stacked=False)
+    settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, settings)
 
 
 def gmkal(

@@ -125,7 +125,7 @@ def rrss(
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]
     >>> design.rrss(features=x, num_points=2).ranking.tolist()
-    [4, 2]
+    [2, 4]
     """
     pool = pool_of("rrss", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
