@@ -5,8 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["rounds_of", "take", "uniform"]
-
 
 def rounds_of(round: jax.Array, size: int) -> jax.Array:
     """Rounds (B,) of the rows of the block that a round is in, for blocks of ``size`` B."""

@@ -1,22 +1,13 @@
 """What a learner looks at before it works: rows, dtypes, whether a state is one of its own."""
 
-import functools
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-
-__all__ = [
-    "abstract_state",
-    "check_state",
-    "fingerprints",
-    "floating_dtype",
-    "input_bound",
-    "usable_rows",
-]
 
 
 def input_bound(dtype: Any) -> float:
@@ -61,52 +52,48 @@ def _mixed(bits: Any) -> Any:
     return bits ^ (bits >> 15)
 
 
-class _Shaped(NamedTuple):
-    """A learner's structure with the shapes of its leaves, by which its states are judged."""
-
-    structure: Any
-    leaves: tuple
-
-
-@functools.lru_cache(maxsize=256)
-def _abstract_state(learner: _Shaped, num_inputs: int, dtype: str, capacity: int | None) -> Any:
+@lru_cache(maxsize=256)
+def _abstract_state(
+    structure: Any, shapes: tuple, num_inputs: int, dtype: str, capacity: int | None
+) -> Any:
     def start(key: Any, leaves: Any) -> Any:
-        made = jax.tree.unflatten(learner.structure, leaves)
-        state = made.init(key, num_inputs, dtype)
-        return state if capacity is None else made.enlarged(state, capacity)
+        learner = jax.tree.unflatten(structure, leaves)
+        state = learner.init(key, num_inputs, dtype)
+        return state if capacity is None else learner.enlarged(state, capacity)
 
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*leaf) for leaf in learner.leaves])
+    return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
 
 
 def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | None = None) -> Any:
     """Shapes and dtypes of a learner's state, in a tree like the state's."""
     leaves, structure = jax.tree.flatten(learner)
     # in the dtypes that JAX has switched on, as arrays of these leaves would be
-    known = ((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _abstract_state(_Shaped(structure, tuple(known)), num_inputs, dtype, capacity)
+    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    return _abstract_state(structure, shapes, num_inputs, dtype, capacity)
+
+
+def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
+    """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
+    try:
+        return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        pytree.require(False, *refusal)
+        raise
 
 
 def check_state(learner: Any, state: Any) -> None:
     """Raise unless ``state`` is one that ``learner`` could have made."""
-    try:
-        num_inputs, dtype = learner.num_inputs(state), learner.dtype(state).name
-        capacity = learner.capacity(state)
-    except (AttributeError, IndexError, KeyError, TypeError):
-        pytree.require(False, learner, "state", type(state).__name__, "one of learner.init(...)")
-        raise
-    like = abstract_state(learner, num_inputs, dtype, capacity)
-    expected, structure = jax.tree.flatten(like)
+    name = type(state).__name__
+    kind = kind_of(learner, state, learner, "state", name, "one of learner.init(...)")
+    expected, structure = jax.tree.flatten(abstract_state(learner, *kind))
     text = "one that this very learner made (learner.init)"
     given: Any = jax.tree.structure(state)
-    pytree.require(
-        given == structure, learner, "state", f"{type(state).__name__}, another tree", text
-    )
+    pytree.require(given == structure, learner, "state", f"{name}, another tree", text)
     for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
-        name = "state" + jax.tree_util.keystr(path)
-        same = jnp.shape(leaf) == wanted.shape
-        wanted_text = f"of shape {wanted.shape}, as this learner has it"
-        pytree.require(same, learner, name, jnp.shape(leaf), wanted_text)
+        name, shape = "state" + jax.tree_util.keystr(path), jnp.shape(leaf)
+        text = f"of shape {wanted.shape}, as this learner has it"
+        pytree.require(shape == wanted.shape, learner, name, shape, text)
         if jnp.issubdtype(wanted.dtype, jnp.floating):
             given = jnp.result_type(leaf)
             pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)

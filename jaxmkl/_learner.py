@@ -6,8 +6,8 @@ more. One round is a pure function, so a stream is one ``jax.lax.scan``:
     state = learner.init(key, num_inputs)
     state, outputs = jax.lax.scan(learner.step, state, (X, y))
 
-Most of a round's work does not depend on what is learned meanwhile. So below the public methods a
-learner is four, of which a block of examples needs the first and the last once:
+Most of a round's work does not depend on what is learned meanwhile. So below the public methods
+are four, of which a block of examples needs the first and the last once:
 
     encode_block(state, X)                          -> codes    large matrix products
     decide(state, code)                             -> Prediction, forecast
@@ -19,10 +19,9 @@ Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 
-:class:`Algorithm` is the frame: it writes these four once, for all algorithms, and keeps what is
-no algorithm (key, round, counters, refusal of bad examples, reading of labels, questions). What is
-left to an algorithm is its mathematics, in the methods ``begin``, ``encode``, ``forecast``,
-``learn`` and ``close``.
+:class:`Algorithm` is the frame: it writes these four once and keeps what is no algorithm (key,
+round, counters, refusal of bad examples, reading of labels, questions). To an algorithm it leaves
+its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
 """
 
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import rounds_of, take
@@ -37,16 +37,6 @@ from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_row
 from jaxmkl.labels import signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
-
-__all__ = [
-    "Algorithm",
-    "Learner",
-    "Output",
-    "Prediction",
-    "Round",
-    "State",
-    "require_learner",
-]
 
 
 class Prediction(NamedTuple):
@@ -58,9 +48,9 @@ class Prediction(NamedTuple):
       score: what the query looked at, a number: the larger, the more the label is worth.
     """
 
-    value: jax.Array
-    query: jax.Array
-    score: jax.Array
+    value: Array
+    query: Array
+    score: Array
 
 
 class Output(NamedTuple):
@@ -73,34 +63,36 @@ class Output(NamedTuple):
       info: the learner's own diagnostics as they stood at the prediction, a NamedTuple.
     """
 
-    prediction: jax.Array
-    loss: jax.Array
-    queried: jax.Array
+    prediction: Array
+    loss: Array
+    queried: Array
     info: Any
 
 
 class Learner:
     """Base of all learners: the public methods, written once on the four inner ones.
 
-    Write an algorithm on :class:`Algorithm`, which defines those four, and a learner around
-    another one on :class:`jaxmkl.wrappers.Wrapper`.
+    Base of algorithms is :class:`Algorithm`, of learners around another one
+    :class:`jaxmkl.wrappers.Wrapper`.
     """
 
     #: "regression" or "classification".
     task: Any
     #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
     period: Any = None
-    #: Columns of X before the inputs that say something else, as the task of an example; they are
-    #: not scaled.
+    #: Columns of X before the inputs that say something else, as the task; they are not scaled.
     leading_columns: Any = 0
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> Any:
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
         """The state before the first round.
 
         Args:
           key: typed PRNG key (``jax.random.key``).
           num_inputs: D, columns of X.
           dtype: floating dtype of the state; the default float of JAX.
+
+        Raises:
+          ValueError: for a number of inputs below 1, or float64 where JAX has it switched off.
         """
         pytree.abstract(self, "init")
 
@@ -121,14 +113,13 @@ class Learner:
         """The largest of at most ``block_size`` that the learner can do: it divides the period."""
         if self.period is None:
             return block_size
-        sizes = range(1, min(block_size, self.period) + 1)
-        return max(size for size in sizes if self.period % size == 0)
+        return max(n for n in range(1, min(block_size, self.period) + 1) if self.period % n == 0)
 
     def capacity(self, state: Any) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
         return None
 
-    def num_supports(self, state: Any) -> jax.Array:
+    def num_supports(self, state: Any) -> Array:
         """Support vectors that fill that room, a number."""
         return jnp.zeros((), jnp.int32)
 
@@ -136,7 +127,7 @@ class Learner:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
-    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Any:
+    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
@@ -149,13 +140,7 @@ class Learner:
         pytree.abstract(self, "decide")
 
     def teach(
-        self,
-        state: Any,
-        code: Any,
-        forecast: Any,
-        y: jax.Array,
-        asked: jax.Array,
-        present: jax.Array,
+        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
     ) -> Any:
         """The next state. Without ``asked`` the label is not looked at."""
         pytree.abstract(self, "teach")
@@ -164,7 +149,7 @@ class Learner:
         """The state after a block whose codes these were."""
         pytree.abstract(self, "close_block")
 
-    def await_label(self, state: Any, query: jax.Array) -> Any:
+    def await_label(self, state: Any, query: Array) -> Any:
         """The state after a label was asked for (if ``query``) that comes later."""
         return state
 
@@ -172,7 +157,7 @@ class Learner:
         """The state before a label is learned that may have been waited for."""
         return state
 
-    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+    def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction."""
         pytree.abstract(self, "loss_value")
 
@@ -181,12 +166,9 @@ class Learner:
         return ()
 
     def check_inputs(self, X: Any) -> None:
-        """Raise a ``ValueError`` for inputs that make no sense to this learner.
+        """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 
-        The drivers call it where they know the values.
-
-        Args:
-          X: inputs (T, D), an array of NumPy or JAX, or :class:`~jaxmkl.streaming.SparseRows`.
+        Drivers ask where they see values, of arrays or :class:`~jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.
@@ -201,23 +183,23 @@ class Learner:
         codes = self.encode_block(state, x.astype(self.dtype(state))[None])
         return codes, take(codes, 0)
 
-    def _label(self, state: Any, y: Any) -> jax.Array:
+    def _label(self, state: Any, y: Any) -> Array:
         """A label as the state's dtype has it; of classes -1 or +1."""
         y = jnp.asarray(y)
         pytree.require(y.size == 1, self, "y", y.shape, "one number, the label of x")
         return self._read(y.reshape(()).astype(self.dtype(state)))
 
-    def _read(self, y: jax.Array) -> jax.Array:
+    def _read(self, y: Array) -> Array:
         """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
         if self.task != "classification":
             return y
         return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
-    def predict(self, state: Any, x: jax.Array) -> Prediction:
+    def predict(self, state: Any, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
         return self.decide(state, self._encoded(state, x)[1])[0]
 
-    def predict_many(self, state: Any, X: jax.Array) -> Prediction:
+    def predict_many(self, state: Any, X: Array) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
 
         >>> import jax.numpy as jnp, jaxmkl
@@ -231,46 +213,33 @@ class Learner:
         D = self.num_inputs(state)
         good = X.ndim == 2 and X.shape[1] == D and X.shape[0] > 0
         pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
-        X = X.astype(self.dtype(state))
+        return jax.vmap(lambda x: self.predict(state, x))(X)
 
-        def one(x: jax.Array) -> Prediction:
-            return self.decide(state, take(self.encode_block(state, x[None]), 0))[0]
+    def ask(self, state: Any, x: Array) -> tuple[Prediction, Any]:
+        """:meth:`predict` where labels may come late, and the state once this one is asked for.
 
-        return jax.vmap(one)(X)
-
-    def ask(self, state: Any, x: jax.Array) -> tuple[Prediction, Any]:
-        """Predict the label of ``x`` (D,), and ask for it where the prediction says so.
-
-        As :meth:`predict` where labels may come late: what counts the labels that are asked for
-        (:func:`jaxmkl.label_budget`) counts this one now, and not again when it comes
-        (:meth:`update`).
-
-        Returns:
-          The prediction, and the state: most learners' is the same.
+        What counts labels (:func:`jaxmkl.label_budget`) counts it now, and not again when it comes
+        (:meth:`update`). Most learners' state stays the same.
         """
         prediction = self.predict(state, x)
         return prediction, self.await_label(state, prediction.query)
 
-    def _taught(self, state: Any, x: Any, y: Any, asked: bool) -> Any:
+    def _taught(self, state: Any, x: Any, y: Any, asked: Any) -> Any:
         codes, code = self._encoded(state, x)
         state = self.receive_label(state) if asked else state
         forecast = self.decide(state, code)[1]
-        state = self.teach(
-            state, code, forecast, self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
-        )
-        return self.close_block(state, codes)
+        y, asked, present = self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
+        return self.close_block(self.teach(state, code, forecast, y, asked, present), codes)
 
-    def update(self, state: Any, x: jax.Array, y: jax.Array) -> Any:
+    def update(self, state: Any, x: Array, y: Array) -> Any:
         """The next state after the label ``y`` of ``x`` arrived."""
         return self._taught(state, x, y, True)
 
-    def skip(self, state: Any, x: jax.Array) -> Any:
+    def skip(self, state: Any, x: Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
         return self._taught(state, x, 0.0, False)
 
-    def advance(
-        self, state: Any, code: Any, y: jax.Array, present: Any = True
-    ) -> tuple[Any, Output]:
+    def advance(self, state: Any, code: Any, y: Array, present: Any = True) -> tuple[Any, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
         y, present = self._label(state, y), jnp.asarray(present)
         prediction, forecast = self.decide(state, code)
@@ -280,7 +249,7 @@ class Learner:
         output = Output(prediction.value, loss, asked, self.info(state))
         return self.teach(state, code, forecast, y, asked, present), output
 
-    def step(self, state: Any, example: tuple[jax.Array, jax.Array]) -> tuple[Any, Output]:
+    def step(self, state: Any, example: tuple[Array, Array]) -> tuple[Any, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream."""
         x, y = example
         codes, code = self._encoded(state, x)
@@ -296,27 +265,26 @@ class State:
       key: typed PRNG key, never consumed.
       round: examples seen, int32.
       invalid: examples refused because x or y was not usable, int32.
-      nonfinite: labelled rounds in which a model's value, or the loss of the prediction, was
-        infinite or NaN, int32: it diverges.
+      nonfinite: labelled rounds where a model's value or the loss was infinite or NaN, int32:
+        it diverges.
       query: state of the query.
       num_inputs: D (static).
       dtype: name of the floating dtype (static).
     """
 
-    key: jax.Array
-    round: jax.Array
-    invalid: jax.Array
-    nonfinite: jax.Array
+    key: Array
+    round: Array
+    invalid: Array
+    nonfinite: Array
     query: Any
     num_inputs: int = pytree.static()
     dtype: str = pytree.static()
 
     def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in fields.keys() - kept.keys():
+        for name in fields.keys() - vars(self).keys():
             raise TypeError(f"{type(self).__name__} has no field {name!r}")
-        return pytree.from_fields(type(self), kept | fields)
+        return pytree.from_fields(type(self), vars(self) | fields)
 
 
 class Code(NamedTuple):
@@ -324,7 +292,7 @@ class Code(NamedTuple):
 
     own: Any
     noise: Any
-    usable: jax.Array
+    usable: Array
 
 
 class Round(NamedTuple):
@@ -332,16 +300,15 @@ class Round(NamedTuple):
 
     Attributes:
       y: the label; 0 where there is none to learn from.
-      learns: whether there is a label to learn from, a boolean. Without it nothing that labels
-        decide may change.
+      learns: whether there is a label to learn from; else nothing that labels decide may change.
       seen: whether there is an example that can be learned from, label or not.
-      present: whether there is a round at all. Without it no bit may change.
+      present: whether there is a round at all; else no bit may change.
     """
 
-    y: jax.Array
-    learns: jax.Array
-    seen: jax.Array
-    present: jax.Array
+    y: Array
+    learns: Array
+    seen: Array
+    present: Array
 
 
 class Algorithm(Learner):
@@ -362,22 +329,21 @@ class Algorithm(Learner):
         """That of the loss."""
         return LOSSES[self.loss].task
 
-    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> State:
+    def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
 
         Args:
           frame: the fields of :class:`State`.
           key: typed PRNG key for what is drawn now.
-          num_inputs: D.
-          dtype: floating dtype of the state.
+          num_inputs, dtype: D, and the floating dtype of the state.
         """
         pytree.abstract(self, "begin")
 
-    def usable(self, X: jax.Array) -> jax.Array:
+    def usable(self, X: Array) -> Array:
         """Which rows (B,) of ``X`` (B, D) can be learned from."""
         return usable_rows(X)
 
-    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> Any:
+    def encode(self, state: Any, X: Array, keys: Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -399,54 +365,34 @@ class Algorithm(Learner):
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
-    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+    def loss_value(self, prediction: Array, y: Array) -> Array:
         return LOSSES[self.loss].value(prediction, y)
 
     # The rest is final.
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> Any:
-        """The state before the first round.
-
-        Args:
-          key: typed PRNG key (``jax.random.key``).
-          num_inputs: D, columns of X.
-          dtype: floating dtype of the state; the default float of JAX.
-
-        Raises:
-          ValueError: for a number of inputs below 1, or float64 where JAX has it switched off.
-        """
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
         good = self.has_variance or not self.query.needs_variance
         text = "one that needs no variance, which this learner does not have"
         pytree.require(good, self, "query", self.query, text)
-        frame = {
-            "key": jax.random.fold_in(key, 0),
-            "round": jnp.zeros((), jnp.int32),
-            "invalid": jnp.zeros((), jnp.int32),
-            "nonfinite": jnp.zeros((), jnp.int32),
-            "query": self.query.init(),
-            "num_inputs": num_inputs,
-            "dtype": dtype.name,
-        }
+        frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
+        frame |= {"key": jax.random.fold_in(key, 0), "query": self.query.init()}
+        frame |= {name: jnp.zeros((), jnp.int32) for name in ("round", "invalid", "nonfinite")}
         return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 
-    def encode_block(self, state: Any, X: jax.Array, given: jax.Array | None = None) -> Code:
-        """Codes and random numbers of a block ``X`` (B, D)."""
-        given = X if given is None else given
-        usable = self.usable(X)
+    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:
+        given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
-        rounds = rounds_of(state.round, X.shape[0])
+        rounds = rounds_of(state.round, len(X))
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
         return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
 
-    def _noise(self, X: jax.Array, keys: jax.Array) -> Any:
+    def _noise(self, X: Array, keys: Array) -> Any:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
-    def _queried(
-        self, query: Any, forecast: Forecast, learns: jax.Array, counted: jax.Array
-    ) -> Any:
+    def _queried(self, query: Any, forecast: Forecast, learns: Array, counted: Array) -> Any:
         """The query's state after an example."""
         return optax.tree.where(counted, self.query.update(query, forecast, learns), query)
 
@@ -456,12 +402,10 @@ class Algorithm(Learner):
             return forecast
         return forecast._replace(margin=jnp.abs(forecast.value))
 
-    def await_label(self, state: Any, query: jax.Array) -> Any:
+    def await_label(self, state: Any, query: Array) -> Any:
         return state.replace(query=self.query.await_label(state.query, query))
 
-    def _judged(
-        self, forecast: Forecast, y: jax.Array, seen: jax.Array, asked: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
         """Whether an example is learned from, whether it is not refused, whether f diverges."""
         known = jnp.isfinite(y)
         learns, counted = seen & asked & known, seen & (known | ~asked)
@@ -477,19 +421,12 @@ class Algorithm(Learner):
         return Prediction(value, query, score), forecast
 
     def teach(
-        self,
-        state: Any,
-        code: Code,
-        forecast: Forecast,
-        y: jax.Array,
-        asked: jax.Array,
-        present: jax.Array,
+        self, state: Any, code: Code, forecast: Forecast, y: Array, asked: Array, present: Array
     ) -> Any:
         seen = present & code.usable
         learns, counted, diverging = self._judged(forecast, y, seen, asked)
         round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
-        after = self.learn(state, code.own, forecast, round)
-        return after.replace(
+        return self.learn(state, code.own, forecast, round).replace(
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
@@ -502,13 +439,11 @@ class Algorithm(Learner):
 
 def require_learner(owner: Any, learner: Any) -> None:
     """Raise unless this is a learner, and one that JAX can see through."""
-    text = "a learner, as jaxmkl.raker()"
-    if isinstance(learner, type) or (callable(learner) and not isinstance(learner, Learner)):
-        text += " (call it: a class or a factory makes one)"
-    shown = learner if isinstance(learner, type | str) or callable(learner) else type(learner)
-    pytree.require(isinstance(learner, Learner), owner, "learner", shown, text)
-    opaque = [leaf for leaf in jax.tree.leaves(learner) if isinstance(leaf, Learner)]
-    if opaque:
-        name, text = type(opaque[0]).__name__, "a pytree: decorate its class with"
-        wanted = f"{text} jaxmkl.pytree.dataclass"
-        pytree.require(False, owner, "learner", f"an instance of {name}, which is none", wanted)
+    advice = " (call it: a class or a factory makes one)" if callable(learner) else ""
+    shown = learner if callable(learner) or isinstance(learner, str) else type(learner)
+    good, wanted = isinstance(learner, Learner), f"a learner, as jaxmkl.raker(){advice}"
+    pytree.require(good, owner, "learner", shown, wanted)
+    wanted = "a pytree: decorate its class with jaxmkl.pytree.dataclass"
+    for leaf in jax.tree.leaves(learner):
+        shown = f"an instance of {type(leaf).__name__}, which is none"
+        pytree.require(not isinstance(leaf, Learner), owner, "learner", shown, wanted)

@@ -21,31 +21,11 @@ fields have been converted; it is for what concerns two of them at once.
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
-
-__all__ = [
-    "abstract",
-    "as_count",
-    "as_leaf",
-    "choice",
-    "count",
-    "dataclass",
-    "flag",
-    "from_fields",
-    "nonnegative",
-    "number",
-    "part",
-    "parts",
-    "positive",
-    "qualified_name",
-    "registered",
-    "require",
-    "share",
-    "static",
-]
 
 C = TypeVar("C", bound=type)
 Convert = Callable[[Any, str, Any], Any]
@@ -66,9 +46,6 @@ def registered(name: str) -> type | None:
     return _REGISTERED.get(name)
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str) -> None:
     """Raise a ``ValueError`` that names the argument, what was given and what is wanted."""
     if not condition:
@@ -84,16 +61,16 @@ def abstract(owner: Any, method: str) -> NoReturn:
     )
 
 
-# --- declarations --------------------------------------------------------------------------------
+def _declared(
+    default: Any, convert: Convert | None, static: bool = False, optional: bool = False
+) -> Any:
+    metadata = {"convert": convert, "static": static, "optional": optional}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def static(default: Any = MISSING, convert: Convert | None = None) -> Any:
     """Declare a field that belongs to the structure of the tree (hashable, never traced)."""
-    return dataclasses.field(default=default, metadata={"static": True, "convert": convert})
-
-
-def _leaf(default: Any, convert: Convert) -> Any:
-    return dataclasses.field(default=default, metadata={"convert": convert})
+    return _declared(default, convert, static=True)
 
 
 def number(
@@ -111,40 +88,23 @@ def number(
 
     Args:
       default: what it is where nothing is passed.
-      minimum: the smallest value.
+      minimum, maximum: the smallest and the largest value.
       exclusive: whether the smallest value itself is refused.
-      maximum: the largest value.
       ndim: 1 where a one-dimensional array may stand for several values, 2 for a matrix.
       finite: whether infinity is refused. NaN always is.
       optional: whether None is taken.
       wanted: what a message asks for.
     """
-    text = wanted + (" or several" if ndim else "") + (", or None" if optional else "")
-
-    def convert(owner: Any, name: str, value: Any) -> Any:
-        if optional and value is None:
-            return None
-        return as_leaf(
-            owner,
-            name,
-            value,
-            wanted=text,
-            minimum=minimum,
-            exclusive=exclusive,
-            maximum=maximum,
-            max_ndim=ndim,
-            finite=finite,
-        )
-
-    return _leaf(default, convert)
+    wanted += (" or several" if ndim else "") + (", or None" if optional else "")
+    limits: Any = {"minimum": minimum, "exclusive": exclusive, "maximum": maximum}
+    convert = partial(as_leaf, wanted=wanted, max_ndim=ndim, finite=finite, **limits)
+    return _declared(default, convert, optional=optional)
 
 
 def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -> Any:
     """Declare a number above 0."""
-    wanted = "a positive finite number"
-    return number(
-        default, minimum=0.0, exclusive=True, ndim=ndim, optional=optional, wanted=wanted
-    )
+    limits: Any = {"minimum": 0.0, "exclusive": True, "wanted": "a positive finite number"}
+    return number(default, ndim=ndim, optional=optional, **limits)
 
 
 def nonnegative(
@@ -171,43 +131,36 @@ def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
 
 def count(default: Any = MISSING, *, minimum: int = 1, optional: bool = False) -> Any:
     """Declare a static whole number."""
+    return _declared(default, partial(as_count, minimum=minimum), static=True, optional=optional)
 
-    def convert(owner: Any, name: str, value: Any) -> int | None:
-        return None if optional and value is None else as_count(owner, name, value, minimum)
 
-    return static(default, convert)
+def _taken_if(good: Callable[[Any], bool], wanted: str) -> Convert:
+    """A conversion that takes good values as they are and refuses others."""
+
+    def convert(owner: Any, name: str, value: Any) -> Any:
+        require(good(value), owner, name, value, wanted)
+        return value
+
+    return convert
 
 
 def flag(default: Any = MISSING) -> Any:
     """Declare a static boolean."""
-
-    def convert(owner: Any, name: str, value: Any) -> bool:
-        require(isinstance(value, bool | np.bool_), owner, name, value, "True or False")
-        return bool(value)
-
-    return static(default, convert)
+    checked = _taken_if(lambda value: isinstance(value, bool | np.bool_), "True or False")
+    return static(default, lambda *given: bool(checked(*given)))
 
 
 def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a static name, one of those ``known``."""
-
-    def convert(owner: Any, name: str, value: Any) -> str | None:
-        good = (isinstance(value, str) and value in known) or (optional and value is None)
-        require(good, owner, name, value, "one of " + ", ".join(map(repr, known)))
-        return value
-
-    return static(default, convert)
+    wanted = "one of " + ", ".join(map(repr, known))
+    convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
+    return _declared(default, convert, static=True, optional=optional)
 
 
 def part(base: type, wanted: str, default: Any = MISSING, *, optional: bool = False) -> Any:
     """Declare a field that holds a value of the class ``base``; ``wanted`` says which and how."""
-
-    def convert(owner: Any, name: str, value: Any) -> Any:
-        good = isinstance(value, base) or (optional and value is None)
-        require(good, owner, name, value, wanted)
-        return value
-
-    return _leaf(default, convert)
+    convert = _taken_if(lambda value: isinstance(value, base), wanted)
+    return _declared(default, convert, optional=optional)
 
 
 def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
@@ -219,95 +172,7 @@ def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
         require(good, owner, name, value, f"{wanted}, or a tuple of them")
         return several
 
-    return _leaf(default, convert)
-
-
-# --- the class -----------------------------------------------------------------------------------
-
-
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
-def dataclass(cls: C) -> C:
-    """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
-
-    A field without a declaration is a child taken as it is; only a list or tuple of numbers
-    becomes an array. Equality and hash are those of identity: a value may hold arrays. Compare
-    the leaves with ``chex.assert_trees_all_equal``.
-
-    >>> import jax
-    >>> @dataclass
-    ... class Step:
-    ...     rates: float = positive(ndim=1)
-    ...     loss: str = choice("squared", "hinge", default="squared")
-    >>> jax.tree.map(lambda leaf: 2 * leaf, Step(0.5))
-    Step(rates=1.0, loss='squared')
-    >>> Step([0.5, 1]).rates
-    array([0.5, 1. ])
-    >>> Step(-1.0)
-    Traceback (most recent call last):
-        ...
-    ValueError: Step: rates must be a positive finite number or several; got -1.0
-    """
-    own = getattr(cls, "__post_init__", None)
-
-    def __post_init__(self: Any) -> None:
-        _convert(self)
-        if own is not None:
-            own(self)
-
-    cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)  # type: ignore[assignment]
-    fields = dataclasses.fields(cls)
-    data = tuple(f.name for f in fields if not f.metadata.get("static", False))
-    meta = tuple(f.name for f in fields if f.metadata.get("static", False))
-    keys = tuple(jax.tree_util.GetAttrKey(name) for name in data)
-
-    def flatten(value: Any) -> tuple[tuple, tuple]:
-        return tuple(getattr(value, n) for n in data), tuple(getattr(value, n) for n in meta)
-
-    def flatten_with_keys(value: Any) -> tuple[tuple, tuple]:
-        children, aux = flatten(value)
-        return tuple(zip(keys, children, strict=True)), aux
-
-    def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
-        named = zip((*data, *meta), (*children, *aux), strict=True)
-        return from_fields(cls, dict(named))
-
-    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    _REGISTERED[qualified_name(cls)] = cls
-    return cls
-
-
-def from_fields(cls: type, fields: dict[str, Any]) -> Any:
-    """An instance with these fields as they are, not checked and not converted."""
-    value: Any = object.__new__(cls)
-    for name, item in fields.items():
-        object.__setattr__(value, name, item)
-    return value
-
-
-def _convert(value: Any) -> None:
-    """Convert the fields of a fresh value as they are declared."""
-    for field in dataclasses.fields(value):
-        given = getattr(value, field.name)
-        convert = field.metadata.get("convert")
-        if convert is not None:
-            converted = convert(value, field.name, given)
-        elif field.metadata.get("static", False):
-            continue
-        elif not _are_numbers(given):
-            text = "declared as static() or choice(...): text is no number that could be traced"
-            require(not isinstance(given, str), value, field.name, given, text)
-            continue
-        else:
-            converted = np.asarray(given, np.float64)
-        if converted is not given:
-            object.__setattr__(value, field.name, converted)
-
-
-def _are_numbers(value: Any) -> bool:
-    """Whether this is a plain list or tuple of numbers."""
-    plain = type(value) in (list, tuple) and len(value) > 0
-    return plain and all(isinstance(v, int | float | np.number) for v in value)
+    return _declared(default, convert)
 
 
 def as_leaf(
@@ -336,9 +201,81 @@ def as_leaf(
     except (TypeError, ValueError):
         array = np.array(np.nan)
     ok = array.ndim <= max_ndim and array.size > 0 and not np.isnan(array).any()
-    ok = ok and (not finite or bool(np.isfinite(array).all()))
-    ok = ok and bool((array > minimum).all() if exclusive else (array >= minimum).all())
-    require(ok and bool((array <= maximum).all()), owner, argument, value, wanted)
+    ok = ok and bool(np.all(array > minimum if exclusive else array >= minimum))
+    ok = ok and bool(np.all(array <= maximum)) and not (finite and np.isinf(array).any())
+    require(ok, owner, argument, value, wanted)
     if isinstance(value, jax.Array):
         return value
     return float(array) if array.ndim == 0 else array
+
+
+def _undeclared(owner: Any, name: str, value: Any) -> Any:
+    """A plain list or tuple of numbers as an array, and all else but text as it is."""
+    text = "declared as static() or choice(...): text is no number that could be traced"
+    require(not isinstance(value, str), owner, name, value, text)
+    plain = type(value) in (list, tuple) and len(value) > 0
+    numbers = plain and all(isinstance(item, int | float | np.number) for item in value)
+    return np.asarray(value, np.float64) if numbers else value
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
+def dataclass(cls: C) -> C:
+    """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
+
+    A field without a declaration is a child taken as it is; only a list or tuple of numbers
+    becomes an array. Equality and hash are those of identity: a value may hold arrays. Compare
+    the leaves with ``chex.assert_trees_all_equal``.
+
+    >>> import jax
+    >>> @dataclass
+    ... class Step:
+    ...     rates: float = positive(ndim=1)
+    ...     loss: str = choice("squared", "hinge", default="squared")
+    >>> jax.tree.map(lambda leaf: 2 * leaf, Step(0.5))
+    Step(rates=1.0, loss='squared')
+    >>> Step([0.5, 1]).rates
+    array([0.5, 1. ])
+    >>> Step(-1.0)
+    Traceback (most recent call last):
+        ...
+    ValueError: Step: rates must be a positive finite number or several; got -1.0
+    """
+    own = getattr(cls, "__post_init__", None)
+
+    def __post_init__(self: Any) -> None:
+        for field in dataclasses.fields(self):
+            given, declared = getattr(self, field.name), field.metadata
+            convert = declared.get("convert", None if declared.get("static") else _undeclared)
+            if convert is not None and not (given is None and declared.get("optional")):
+                object.__setattr__(self, field.name, convert(self, field.name, given))
+        if own is not None:
+            own(self)
+
+    cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)  # type: ignore[assignment]
+    fields = dataclasses.fields(cls)
+    data = tuple(field.name for field in fields if not field.metadata.get("static"))
+    meta = tuple(field.name for field in fields if field.metadata.get("static"))
+    keys = tuple(map(jax.tree_util.GetAttrKey, data))
+
+    def flatten(value: Any) -> tuple[tuple, tuple]:
+        return tuple(getattr(value, n) for n in data), tuple(getattr(value, n) for n in meta)
+
+    def flatten_with_keys(value: Any) -> tuple[tuple, tuple]:
+        children, aux = flatten(value)
+        return tuple(zip(keys, children, strict=True)), aux
+
+    def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
+        return from_fields(cls, dict(zip((*data, *meta), (*children, *aux), strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    _REGISTERED[qualified_name(cls)] = cls
+    return cls
+
+
+def from_fields(cls: type, fields: dict[str, Any]) -> Any:
+    """An instance with these fields as they are, not checked and not converted."""
+    value: Any = object.__new__(cls)
+    for name, item in fields.items():
+        object.__setattr__(value, name, item)
+    return value

@@ -9,8 +9,6 @@ import dataclasses
 import json
 import os
 import secrets
-import zipfile
-import zlib
 from typing import Any
 
 import jax
@@ -18,42 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import abstract_state
+from jaxmkl._checks import abstract_state, kind_of
 from jaxmkl._learner import Learner, require_learner
 
-__all__ = ["load", "save"]
-
-_FORMAT = "jaxmkl checkpoint"
-_VERSION = 2
-_HEADER = "header"
-
-# What reading a damaged or foreign file raises: zipfile and NumPy have no error of their own.
-_UNREADABLE = (
-    ValueError,
-    KeyError,
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    MemoryError,
-)
+_FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
+# What the header says of the state, in the order of :func:`jaxmkl._checks.kind_of`.
+_KIND = "num_inputs", "dtype", "capacity"
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     """A JSON value for part of a learner; arrays go into ``arrays`` under ``name``."""
     cls = pytree.qualified_name(type(value))
     if pytree.registered(cls) is not None:  # or an older class of this name, as in a notebook
-        fields = {
-            f.name: _describe(getattr(value, f.name), arrays, f"{name}.{f.name}")
-            for f in dataclasses.fields(value)
-        }
+        of = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        fields = {key: _describe(item, arrays, f"{name}.{key}") for key, item in of.items()}
         return {"class": cls, "fields": fields}
     if isinstance(value, tuple | list):
-        items = [_describe(item, arrays, f"{name}[{i}]") for i, item in enumerate(value)]
-        return {"items": items}
+        return {"items": [_describe(v, arrays, f"{name}[{i}]") for i, v in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -73,10 +52,10 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     if not isinstance(description, dict):
         return description
     if "array" in description:
-        if description["array"] not in arrays:
-            raise ValueError(f"load: the checkpoint lacks the array {description['array']}")
-        array = arrays[description["array"]]
-        return _on_device(description["array"], array) if description["jax"] else array
+        name = description["array"]
+        if name not in arrays:
+            raise ValueError(f"load: the checkpoint lacks the array {name}")
+        return _on_device(name, arrays[name]) if description["jax"] else arrays[name]
     if "items" in description:
         return tuple(_rebuild(item, arrays) for item in description["items"])
     name = description["class"]
@@ -95,26 +74,18 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
-    _require_dtype(name, array.dtype)
-    return jax.device_put(array)
-
-
-def _require_dtype(name: str, dtype: np.dtype) -> None:
-    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         raise ValueError(
-            f"load: {name} is in {dtype}; switch double precision on first "
+            f"load: {name} is in {array.dtype}; switch double precision on first "
             "(jax.config.update('jax_enable_x64', True))"
         )
+    return jax.device_put(array)
 
 
 def _by_name(state: Any) -> dict[str, Any]:
     """Leaves of a state by their path."""
-    paths = jax.tree.leaves_with_path(state)
-    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in paths}
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    named = jax.tree.leaves_with_path(state)
+    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in named}
 
 
 def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
@@ -145,34 +116,23 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
-    try:
-        num_inputs, dtype = int(learner.num_inputs(state)), str(learner.dtype(state))
-        capacity = learner.capacity(state)
-    except (AttributeError, IndexError, KeyError, TypeError):
-        pytree.require(False, "save", "state", type(state), "one of the learner's")
-        raise
+    refusal = "save", "state", type(state), "one of the learner's"
+    kind = kind_of(learner, state, *refusal)
     leaves = _by_name(state)
-    like = _require_fit("save", learner, num_inputs, dtype, capacity, leaves)
-    given, wanted = jax.tree.structure(state), jax.tree.structure(like)
-    pytree.require(given == wanted, "save", "state", type(state), "one of the learner's")
+    like = _require_fit("save", learner, kind, leaves)
+    given: Any = jax.tree.structure(state)
+    pytree.require(given == jax.tree.structure(like), *refusal)
     keys = {}
     for name, leaf in leaves.items():
-        if _is_key(leaf):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
         arrays[name] = np.asarray(leaf)
     for name, array in arrays.items():
         if array.dtype.kind == "V":
             raise ValueError(f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}")
-    header = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "learner": description,
-        "num_inputs": num_inputs,
-        "dtype": dtype,
-        "capacity": capacity,
-        "keys": keys,
-    }
+    header = {"format": _FORMAT, "version": _VERSION, "learner": description}
+    header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     path = os.fspath(path)
     partial = f"{path}.{secrets.token_hex(4)}.partial"
@@ -216,67 +176,60 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             header = json.loads(bytes(arrays[_HEADER]).decode())
             if not isinstance(header, dict):
                 raise ValueError("its header is another's")
-        except _UNREADABLE as error:
+        except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
-    if header.get("format") != _FORMAT or header.get("version", 0) > _VERSION:
+    version = header.get("version", 0)
+    if header.get("format") != _FORMAT or version > _VERSION:
         raise ValueError(
             f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
             f"{header.get('format')!r} of version {header.get('version')!r}"
         )
-    if header["version"] < _VERSION:
+    if version < _VERSION:
         raise ValueError(
             f"load: {name} was written by an older version of jaxmkl, whose learners had other "
-            f"parts; make it again (format {header['version']}, read is {_VERSION})"
+            f"parts; make it again (format {version}, read is {_VERSION})"
         )
-    dtype = header["dtype"]
-    _require_dtype("the checkpoint", np.dtype(dtype))
+    _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
     if like is not None and (differences := _differences(learner, like, "learner")):
         text = "; ".join(differences)
         raise ValueError(f"load: the checkpoint is not like the learner given: {text}")
     found = {}
-    for key in arrays:
+    for key, array in arrays.items():
         if key in header["keys"]:
-            data = jax.device_put(arrays[key])
+            data = jax.device_put(array)
             found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
         elif key.startswith("state"):
-            found[key] = _on_device(key, arrays[key])
-    like = _require_fit("load", learner, header["num_inputs"], dtype, header["capacity"], found)
-    leaves = [found[key] for key in _by_name(like)]
-    return learner, jax.tree.unflatten(jax.tree.structure(like), leaves)
+            found[key] = _on_device(key, array)
+    fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
+    leaves = [found[key] for key in _by_name(fitting)]
+    return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
-def _require_fit(
-    action: str,
-    learner: Learner,
-    num_inputs: int,
-    dtype: str,
-    capacity: int | None,
-    leaves: dict[str, jax.Array],
-) -> Any:
+def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]) -> Any:
     """Raise unless these are the leaves of a state of this learner; return a tree like it.
 
     The states of many runs, with one or several leading axes in common, are one state, too.
     """
     try:
-        like = abstract_state(learner, num_inputs, dtype, capacity)
+        like = abstract_state(learner, *kind)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
-    expected = _by_name(like)
-    if set(leaves) != set(expected):
-        missing = sorted(set(expected) - set(leaves))
-        extra = sorted(set(leaves) - set(expected))
+    expected, leading = _by_name(like), set()
+    if leaves.keys() != expected.keys():
+        missing = sorted(expected.keys() - leaves.keys())
+        extra = sorted(leaves.keys() - expected.keys())
         raise ValueError(
             f"{action}: the state must be one of the learner's; it lacks {missing} and has "
             f"{extra} besides"
         )
-    leading = set()
     for name, leaf in leaves.items():
         wanted = expected[name]
         cut = leaf.ndim - wanted.ndim
         if cut < 0 or leaf.shape[cut:] != wanted.shape:
             raise ValueError(f"{action}: {name} must have shape {wanted.shape}; got {leaf.shape}")
-        if not _is_key(wanted) and leaf.dtype != wanted.dtype:
+        is_key = jnp.issubdtype(wanted.dtype, jax.dtypes.prng_key)
+        if leaf.dtype != wanted.dtype and not is_key:
             raise ValueError(f"{action}: {name} must be {wanted.dtype}; got {leaf.dtype}")
         leading.add(leaf.shape[:cut])
     if len(leading) > 1:
@@ -290,25 +243,23 @@ def _differences(here: Any, there: Any, name: str) -> list[str]:
     def differ(what: str, mine: Any, other: Any) -> list[str]:
         return [f"{what} {mine} in the checkpoint and {other} in like"]
 
-    if type(here) is not type(there) and not (_numeric(here) and _numeric(there)):
+    numbers = float | int | np.ndarray | np.generic | jax.Array
+    if isinstance(here, numbers) and isinstance(there, numbers):
+        mine, other = jnp.shape(here), jnp.shape(there)
+        return differ(f"{name} has shape", mine, other) if mine != other else []
+    if type(here) is not type(there):
         return differ(f"{name} is", repr(here), repr(there))
     found: list[str] = []
-    if dataclasses.is_dataclass(here):
+    if isinstance(here, tuple):
+        if len(here) != len(there):
+            return differ(f"{name} has", f"{len(here)} parts", len(there))
+        for i, (mine, other) in enumerate(zip(here, there, strict=True)):
+            found += _differences(mine, other, f"{name}[{i}]")
+    elif dataclasses.is_dataclass(here):
         for field in dataclasses.fields(here):
             mine, other = getattr(here, field.name), getattr(there, field.name)
             if not field.metadata.get("static"):
                 found += _differences(mine, other, f"{name}.{field.name}")
             elif mine != other:
                 found += differ(f"{name}.{field.name} is", repr(mine), repr(other))
-    elif isinstance(here, tuple):
-        if len(here) != len(there):
-            return differ(f"{name} has", f"{len(here)} parts", f"{len(there)}")
-        for i, (mine, other) in enumerate(zip(here, there, strict=True)):
-            found += _differences(mine, other, f"{name}[{i}]")
-    elif _numeric(here) and jnp.shape(here) != jnp.shape(there):
-        return differ(f"{name} has shape", jnp.shape(here), jnp.shape(there))
     return found
-
-
-def _numeric(value: Any) -> bool:
-    return isinstance(value, float | int | np.ndarray | np.generic | jax.Array)

@@ -6,16 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["labels", "signs"]
-
 
 def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
-    Numbers are read by their sign, as everywhere: above 0 is +1. Two values are accepted if one
-    is above 0 and the other is not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one if its sign
-    is plain: 1 and True are +1; 0, -1 and False are -1. Of two strings the second in sorted order
-    is +1. What is ambiguous is refused: {1, 2} would be one class inside a trace.
+    Numbers are read by their sign, as everywhere: above 0 is +1. Two values must be one above 0
+    and one not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one 1 or True (+1), 0, -1 or False
+    (-1). Of two strings the second in sorted order is +1. What is ambiguous is refused: {1, 2}
+    would be one class inside a trace.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -31,10 +29,6 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     (array([-1.,  1.,  1.], dtype=float32), (0, 1))
     >>> labels(["spam", "ham"])
     (array([ 1., -1.], dtype=float32), ('ham', 'spam'))
-    >>> labels([1, 2, 3])
-    Traceback (most recent call last):
-    ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2, 3
-
     >>> labels([1, 2])
     Traceback (most recent call last):
     ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2 \
@@ -48,35 +42,32 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     if values.dtype.kind in "OT":
         values = _unboxed(values)
     kind = values.dtype.kind
-    if kind in "US":
-        classes = tuple(np.unique(values).tolist())
-        if len(classes) != 2:
-            raise _unknown_labels(values)
-        is_positive = values == classes[1]
-    elif kind in "biuf":
-        distinct = np.unique(values).tolist()
-        is_positive = values > 0
-        if len(distinct) == 2 and distinct[0] <= 0 < distinct[1]:
-            classes = tuple(distinct)
-        elif len(distinct) < 2 and set(distinct) <= {-1, 0, 1}:
-            classes = (0, 1) if 0 in distinct else (-1, 1)
-        else:
-            raise _unknown_labels(values)
-        classes = (False, True) if kind == "b" else classes
+    distinct = np.unique(values).tolist() if kind in "USiuf" else []
+    classes: tuple
+    if kind == "b":
+        classes = False, True
+    elif len(distinct) == 2 and (kind in "US" or distinct[0] <= 0 < distinct[1]):
+        classes = tuple(distinct)
+    elif kind in "iuf" and len(distinct) < 2 and set(distinct) <= {-1, 0, 1}:
+        classes = (0, 1) if 0 in distinct else (-1, 1)
     else:
-        raise _unknown_labels(values)
+        shown = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
+        text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+        if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
+            text += f" (numbers are read by their sign: pass y == {values.max()})"
+        raise ValueError(
+            "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
+            f"got the {'value' if len(shown) == 1 else 'values'} {text}"
+        )
     dtype = values.dtype if kind == "f" else np.dtype(np.float32)
-    return np.where(is_positive, dtype.type(1), dtype.type(-1)), classes
+    return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
 def signs(y: Any) -> jax.Array:
     """The same inside a trace, where values cannot be looked at: +1 above 0, else -1.
 
-    Args:
-      y: numbers or booleans of any shape; NaN stays NaN.
-
-    Returns:
-      The signs, in the dtype of ``y`` if it is floating, else in JAX's default one.
+    Of numbers or booleans ``y`` of any shape, in their dtype if it is floating, else in JAX's
+    default one. NaN stays NaN.
 
     >>> import jax
     >>> jax.jit(signs)(jax.numpy.array([True, False]))
@@ -88,21 +79,10 @@ def signs(y: Any) -> jax.Array:
 
 
 def _unboxed(values: np.ndarray) -> np.ndarray:
-    """Return Python objects as an array of strings, booleans or numbers, if all are of a kind."""
+    """Python objects as an array of strings, booleans or numbers, where all are of a kind."""
     items = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
     found = {type(item) for item in items}
     for kind, dtype in (({str}, np.str_), ({bool}, np.bool_), ({int, float}, None)):
         if found <= kind:
             return np.array(items, dtype)
-    raise _unknown_labels(values)
-
-
-def _unknown_labels(values: np.ndarray) -> ValueError:
-    distinct = list(dict.fromkeys(map(repr, values.tolist())))  # repr: NaN equals NaN
-    shown = ", ".join(distinct[:5]) + (", ..." if len(distinct) > 5 else "")
-    same_side = len(distinct) == 2 and values.dtype.kind in "iuf" and not np.isnan(values).any()
-    advice = f" (numbers are read by their sign: pass y == {values.max()})" if same_side else ""
-    return ValueError(
-        "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
-        f"got the {'value' if len(distinct) == 1 else 'values'} {shown}{advice}"
-    )
+    return values

@@ -2,10 +2,12 @@
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
 time; axes before it (seeds, say) are kept. An example that was refused has a loss, or a
-prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it.
+prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it. What is
+running has as many values as there are examples, NaN until the first that counts.
+
+Equations are those of Hong and Chae, Active learning with multiple kernels.
 """
 
-import types
 from typing import Any
 
 import jax
@@ -28,7 +30,7 @@ ROWS_AT_ONCE = 512
 
 
 def running_mse(prediction: Any, y: Any) -> Any:
-    r"""Mean squared error of the predictions so far.
+    """Mean squared error of the predictions so far (..., T), equation (54).
 
         MSE(t) = 1/t Σ_{τ <= t} (prediction_τ - y_τ)²
 
@@ -36,14 +38,8 @@ def running_mse(prediction: Any, y: Any) -> Any:
       prediction: (..., T).
       y: (T,), or the shape of ``prediction`` where every seed has its own order.
 
-    Returns:
-      MSE(1), ..., MSE(T) in an array (..., T); NaN until the first example that counts.
-
     Raises:
       ValueError: for shapes that do not fit.
-
-    References:
-      Hong and Chae, Active learning with multiple kernels, equation (54).
 
     >>> running_mse([1.0, 2.0, 4.0], [1.0, 1.0, 2.0])
     array([0.        , 0.5       , 1.66666667])
@@ -53,7 +49,7 @@ def running_mse(prediction: Any, y: Any) -> Any:
 
 
 def running_mistake_rate(prediction: Any, y: Any) -> Any:
-    r"""Share of mistakes among the predictions so far.
+    """Share of mistakes among the predictions so far (..., T).
 
         1/t Σ_{τ <= t} [y_τ prediction_τ <= 0]
 
@@ -64,9 +60,6 @@ def running_mistake_rate(prediction: Any, y: Any) -> Any:
       y: labels (T,), or of the shape of ``prediction``: {-1, 1}, {0, 1}, booleans or two strings,
         read as by :func:`jaxmkl.data.labels`; NaN where an example was refused. Inside ``jit``
         all that is above 0 is +1.
-
-    Returns:
-      An array (..., T); NaN until the first example that counts.
 
     Raises:
       ValueError: for shapes that do not fit, or other labels.
@@ -80,21 +73,13 @@ def running_mistake_rate(prediction: Any, y: Any) -> Any:
 
 
 def label_rate(queried: Any) -> Any:
-    r"""Share of the examples whose label was asked for (the efficiency of active learning).
-
-        AL_eff = 1/T Σ_t a_t
+    """Share (...) of the examples whose label was asked for, 1/T Σ_t a_t, equation (55) (AL_eff).
 
     Args:
       queried: (..., T) booleans a_t, T >= 1.
 
-    Returns:
-      An array (...).
-
     Raises:
       ValueError: for no examples, or values other than booleans, 0 and 1.
-
-    References:
-      Hong and Chae, Active learning with multiple kernels, equation (55).
 
     >>> float(label_rate([True, False, True, True]))
     0.75
@@ -108,16 +93,7 @@ def label_rate(queried: Any) -> Any:
 
 
 def running_label_rate(queried: Any) -> Any:
-    r"""Share of the examples so far whose label was asked for, 1/t Σ_{τ <= t} a_τ.
-
-    Args:
-      queried: (..., T) booleans a_t.
-
-    Returns:
-      An array (..., T).
-
-    Raises:
-      ValueError: for values other than booleans, 0 and 1.
+    """The :func:`label_rate` of the examples so far, 1/t Σ_{τ <= t} a_τ (..., T).
 
     >>> running_label_rate([True, False, True, True])
     array([1.  , 0.5 , 0.66666667, 0.75 ])
@@ -129,14 +105,13 @@ def running_label_rate(queried: Any) -> Any:
 def hindsight_losses(
     learner: Any, state: Any, X: Any, y: Any, regularization: float = 0.0
 ) -> np.ndarray:
-    r"""Total squared loss of the best fixed function of each kernel, chosen in hindsight.
+    """Total squared loss of the best fixed function of each kernel, chosen in hindsight.
 
         loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
 
-    on the learner's own random features z_p. Of several best θ (λ = 0) the shortest is meant. The
-    triangular factor of the features is kept up to date block by block in float64, so memory does
-    not grow with T, and features that depend on each other do no harm: no normal equations, whose
-    condition would be squared.
+    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. Instead of
+    normal equations, whose condition would be squared, the triangular factor of the features is
+    kept block by block in float64: memory does not grow with T, and features may be dependent.
 
     Args:
       learner: a learner on random features, such as :func:`jaxmkl.raker`; of several banks of
@@ -179,24 +154,22 @@ def hindsight_losses(
             f"hindsight_losses: y must be {len(X)} numbers, one a row of X; got the shape "
             f"{y.shape} and the dtype {y.dtype}"
         )
-    factor: np.ndarray | None = None  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1)
+    factor: list[Any] = []  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1), once there are rows
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         block = jnp.asarray(X[rows], frequencies.dtype)
         z = bank.features(bank.kernels, frequencies, block)
         features = np.asarray(z, np.float64).swapaxes(0, 1)
-        targets = y[rows].astype(np.float64)
-        valid = np.isfinite(features).all(axis=(0, 2)) & np.isfinite(targets)
-        column = np.broadcast_to(targets[None, :, None], (*features.shape[:2], 1))
-        table = np.concatenate([features, column], axis=2)[:, valid]
-        if not valid.any():
-            continue
-        before = () if factor is None else (factor,)
-        factor = np.asarray(np.linalg.qr(np.concatenate([*before, table], axis=1), mode="r"))
-    if factor is None:
+        target = np.broadcast_to(y[rows].astype(np.float64)[:, None], (*features.shape[:2], 1))
+        table = np.concatenate([features, target], axis=2)
+        valid = np.isfinite(table).all(axis=(0, 2))
+        if valid.any():
+            table = np.concatenate([*factor, table[:, valid]], axis=1)
+            factor = [np.linalg.qr(table, mode="r")]
+    if not factor:
         raise ValueError("hindsight_losses: X and y must hold a finite example; got none")
     # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
-    triangle, target = factor[..., :-1], factor[..., -1]
+    triangle, target = factor[0][..., :-1], factor[0][..., -1]
     left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
     along = np.einsum("pmk,pm->pk", left, target)
     cut = np.finfo(np.float64).eps * max(triangle.shape[1:]) * singular.max(axis=1, keepdims=True)
@@ -207,7 +180,7 @@ def hindsight_losses(
 
 
 def regret(losses: Any, hindsight: Any) -> np.ndarray:
-    r"""Cumulative regret against the best kernel in hindsight.
+    """Cumulative regret (...) against the best kernel in hindsight, float64, equation (15).
 
         regret_T = Σ_t loss_t - min_p hindsight_p
 
@@ -215,14 +188,8 @@ def regret(losses: Any, hindsight: Any) -> np.ndarray:
       losses: the learner's losses (..., T); NaN where an example was refused.
       hindsight: total loss of each kernel (..., P), as from :func:`hindsight_losses`.
 
-    Returns:
-      A float64 array (...).
-
     Raises:
       ValueError: for a hindsight that is empty or not finite.
-
-    References:
-      Hong and Chae, Active learning with multiple kernels, equation (15).
 
     >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
     0.5
@@ -238,20 +205,17 @@ def regret(losses: Any, hindsight: Any) -> np.ndarray:
     return np.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
-def _array(values: Any) -> tuple[types.ModuleType, Any]:
-    """Return the library of an array, and the array (NumPy's numbers in float64)."""
-    if isinstance(values, jax.Array):
-        floating = jnp.issubdtype(values.dtype, jnp.floating)
-        return jnp, values if floating else values.astype(float)
-    return np, np.asarray(values, np.float64)
+def _arrays(*values: Any) -> tuple:
+    """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
+    if not any(isinstance(value, jax.Array) for value in values):
+        return np, *(np.asarray(value, np.float64) for value in values)
+    arrays = [jnp.asarray(value) for value in values]
+    floating = [jnp.issubdtype(array.dtype, jnp.floating) for array in arrays]
+    return jnp, *(a if ok else a.astype(float) for a, ok in zip(arrays, floating, strict=True))
 
 
-def _paired(caller: str, prediction: Any, y: Any) -> tuple[types.ModuleType, Any, Any]:
-    is_jax = isinstance(prediction, jax.Array) or isinstance(y, jax.Array)
-    if is_jax:
-        prediction, y = jnp.asarray(prediction), jnp.asarray(y)
-    xp, prediction = _array(prediction)
-    _, y = _array(y)
+def _paired(caller: str, prediction: Any, y: Any) -> tuple:
+    xp, prediction, y = _arrays(prediction, y)
     if prediction.ndim == 0 or y.shape not in (prediction.shape, prediction.shape[-1:]):
         raise ValueError(
             f"{caller}: y must have the shape of prediction (..., T) or (T,); got {y.shape} for "
@@ -265,14 +229,15 @@ def _signs(y: Any) -> Any:
     if isinstance(y, jax.core.Tracer):
         return signs(y)
     values = np.asarray(y)
-    given = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
-    read = np.full(values.shape, np.nan, values.dtype if values.dtype.kind == "f" else np.float32)
+    floating = values.dtype.kind == "f"
+    given = ~np.isnan(values) if floating else np.ones(values.shape, bool)
+    read = np.full(values.shape, np.nan, values.dtype if floating else np.float32)
     read[given] = labels(values[given])[0]
     return jnp.asarray(read) if isinstance(y, jax.Array) else read
 
 
-def _indicators(caller: str, queried: Any) -> tuple[types.ModuleType, Any]:
-    xp, values = _array(queried)
+def _indicators(caller: str, queried: Any) -> tuple:
+    xp, values = _arrays(queried)
     if values.ndim == 0:
         raise ValueError(f"{caller}: queried must have the shape (..., T); got a single value")
     if not isinstance(values, jax.core.Tracer):
@@ -282,7 +247,7 @@ def _indicators(caller: str, queried: Any) -> tuple[types.ModuleType, Any]:
     return xp, values
 
 
-def _running_mean(xp: types.ModuleType, values: Any) -> Any:
+def _running_mean(xp: Any, values: Any) -> Any:
     """Means of the first 1, ..., T values that are not NaN, along the last axis."""
     counts = ~xp.isnan(values)
     total = xp.cumsum(xp.where(counts, values, 0), axis=-1)

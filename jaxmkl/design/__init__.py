@@ -12,10 +12,10 @@ All are functions that can be traced: map them over ``regularization`` or over a
 """
 
 from jaxmkl.design._frame import Design as Design
-from jaxmkl.design.cted import cted as cted
 from jaxmkl.design.dictionary import centred as centred
 from jaxmkl.design.dictionary import dictionary as dictionary
 from jaxmkl.design.dictionary import normalised as normalised
+from jaxmkl.design.gmkal import cted as cted
 from jaxmkl.design.gmkal import gmkal as gmkal
 from jaxmkl.design.lmkal import lmkal as lmkal
 from jaxmkl.design.random import random as random

@@ -43,8 +43,8 @@ class Descent(NamedTuple):
 
     origin: jax.Array  # the point (d,) the last accepted step was taken from
     move: Move  # that step
-    points: jax.Array  # differences (m, d) of past origins
-    images: jax.Array  # differences (m, d) of past steps' points
+    points: Any  # differences (m, d) of past origins
+    images: Any  # differences (m, d) of past steps' points
     held: jax.Array  # how many of them there are
     turn: jax.Array  # how often the map was applied
     length: jax.Array  # how many steps were accepted
@@ -58,16 +58,14 @@ class Descent(NamedTuple):
 def extrapolated(state: Descent) -> jax.Array:
     """The next point (d,) from the last steps."""
     g = state.move.point
-    residual = g - state.origin
     changes = state.images - state.points  # (m, d), zero where nothing is held
     products = dot(changes, changes.T)
     size = jnp.trace(products)
     small = 100 * jnp.finfo(g.dtype).eps ** 0.75
     filled = products + (small * size + (size == 0)) * jnp.eye(MEMORY, dtype=g.dtype)
-    c = solver(filled)(dot(changes, residual))
+    c = solver(filled)(dot(changes, g - state.origin))
     point = g - dot(c, state.images)
-    point = jnp.where(jnp.isfinite(point), point, g)
-    return jnp.clip(point, g / REACH, g * REACH)
+    return jnp.clip(jnp.where(jnp.isfinite(point), point, g), g / REACH, g * REACH)
 
 
 def descend(
@@ -77,39 +75,31 @@ def descend(
     tolerance: Any,
     max_iterations: int,
     limit: Any = None,
-    leave: Callable[["Descent"], jax.Array] | None = None,
     accelerate: bool = True,
 ) -> Descent:
     """Apply a map until its objective hardly falls and its violation is small.
 
     It stops when an accepted step lowers the objective by at most ``tolerance`` of its value,
-    with a violation of at most the root of the tolerance; or when a plain step does not lower
-    the objective any more, which is where the precision ends.
-
-    Args:
-      step: the map, pure.
-      start: the first point (d,), positive.
-      tolerance: see above, a number.
-      max_iterations: T, how often the map is applied at most.
-      limit: the same, a number that may be traced.
-      leave: when to stop besides, by the state.
-      accelerate: whether to go beyond plain steps.
+    with a violation of at most the root of the tolerance; when a plain step does not lower the
+    objective any more, which is where the precision ends; or after ``max_iterations`` (T) or
+    ``limit`` applications, the latter a number that may be traced. The first point, ``start``
+    (d,), is positive. Without ``accelerate`` all steps are plain.
     """
-    d, dtype = len(start), start.dtype
+    dtype = start.dtype
     tolerance = jnp.asarray(tolerance, dtype)
-    # before the first step: as if one from the start had led to the start
-    above = jnp.asarray(jnp.inf, dtype)
-    yes, no = jnp.asarray(True), jnp.asarray(False)
-    none = jnp.asarray(0, jnp.int32)
-    history = jnp.full((max_iterations,), jnp.nan, dtype)
-    empty = jnp.zeros((MEMORY, d), dtype)
-    before = Move(start, above, above)
-    once = jnp.asarray(1, dtype)
-    state = Descent(start, before, empty, empty, none, none, none, history, yes, once, no, no)
-
-    def going(state: Descent) -> jax.Array:
-        on = ~state.done & (state.turn < (max_iterations if limit is None else limit))
-        return on if leave is None else on & ~leave(state)
+    limit = max_iterations if limit is None else limit
+    above, none, no = jnp.asarray(jnp.inf, dtype), jnp.asarray(0, jnp.int32), jnp.asarray(False)
+    empty = jnp.zeros((MEMORY, len(start)), dtype)
+    state = Descent(
+        start,
+        Move(start, above, above),  # as if a step from the start had led to the start
+        *(empty, empty, none, none, none),
+        objective=jnp.full((max_iterations,), jnp.nan, dtype),
+        plain=~no,
+        stretch=jnp.asarray(1, dtype),
+        done=no,
+        converged=no,
+    )
 
     def turn(state: Descent) -> Descent:
         further = state.origin * (state.move.point / state.origin) ** state.stretch
@@ -124,21 +114,16 @@ def descend(
         # a point beyond a plain step may violate where that step does not
         violation = jnp.minimum(state.move.violation, move.violation)
         converged |= stuck & (violation <= jnp.sqrt(tolerance))
-
-        def kept(new: Any, old: Any) -> Any:
-            return optax.tree.where(accepted, new, old)
-
         # the first step has no step before it to differ from
         slot = jnp.where(state.length == 0, MEMORY, state.held % MEMORY)
         points = state.points.at[slot].set(x - state.origin, mode="drop")
         images = state.images.at[slot].set(move.point - state.move.point, mode="drop")
+        held = state.held + (state.length > 0).astype(jnp.int32)
         place = jnp.where(accepted, state.length, max_iterations)
+        new, old = (x, move, points, images, held), (state.origin, state.move, empty, empty, none)
+        origin, last, points, images, held = optax.tree.where(accepted, new, old)
         return Descent(
-            origin=kept(x, state.origin),
-            move=kept(move, state.move),
-            points=kept(points, empty),
-            images=kept(images, empty),
-            held=kept(state.held + (state.length > 0).astype(jnp.int32), none),
+            *(origin, last, points, images, held),
             turn=state.turn + 1,
             length=state.length + accepted.astype(jnp.int32),
             objective=state.objective.at[place].set(move.objective, mode="drop"),
@@ -148,4 +133,4 @@ def descend(
             converged=converged,
         )
 
-    return jax.lax.while_loop(going, turn, state)
+    return jax.lax.while_loop(lambda state: ~state.done & (state.turn < limit), turn, state)

@@ -5,6 +5,7 @@ Shapes: n points of the pool, P kernels, r features a kernel, T iterations at mo
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
-from jaxmkl.design._descent import Move
+from jaxmkl.design._descent import Descent, Move
 from jaxmkl.design._pool import Pool, traced
 
 # A row of the coefficients is active from this share of the largest row on.
 ACTIVE = 1e-4
+as_positive = partial(as_leaf, wanted="positive and finite", minimum=0.0, exclusive=True)
+warn = partial(warnings.warn, stacklevel=3)  # names the line that asked for the design
 
 
 class Design(NamedTuple):
@@ -46,64 +49,40 @@ class Problem(NamedTuple):
 
     pool: Pool
     penalty: Any  # lambda, a number
-    smoothing: Any  # eps, a number
-    tolerance: Any  # see choose
-
-    @property
-    def eps(self) -> jax.Array:
-        """The smoothing in the precision of the work."""
-        return jnp.asarray(self.smoothing, self.pool.dtype)
+    eps: Any  # the smoothing
+    tolerance: Any
+    largest: Any = jnp.inf  # the penalty from which on no point is chosen
 
 
 def choose(
-    owner: str,
-    pool: Pool,
-    solve: Callable[..., Design],
-    largest: Callable[[Pool], jax.Array],
-    num_points: int | None,
-    regularization: Any,
-    absolute: bool,
-    tolerance: Any,
-    max_iterations: int,
-    smoothing: Any,
+    owner: str, pool: Pool, solve: Callable[..., Design], largest_penalty: Any, settings: Any
 ) -> Design:
-    """Check the settings, solve, and warn of what means little.
-
-    Args:
-      owner: the function that was called, for messages.
-      pool: the checked kernels.
-      solve: from the problem, and by name ``max_iterations`` and ``num_points``, to the design.
-      largest: from the pool to the penalty from which on no point is chosen.
-      num_points: this and the others: see :func:`jaxmkl.design.cted`.
-    """
+    """Check the settings of ``owner``, solve a problem, and warn of what means little."""
+    num_points, regularization, absolute, tolerance, max_iterations, smoothing = settings
     num_points = points_wanted(owner, num_points, pool.num_points)
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
     as_count(owner, "max_iterations", max_iterations)
     if smoothing is None:
         smoothing = 1e-16 if jnp.finfo(pool.dtype).bits == 64 else 1e-12
-    _check_positive(owner, "smoothing", smoothing)
-    bound = largest(pool)
+    as_positive(owner, "smoothing", smoothing)
+    bound = largest_penalty(pool)
     penalty = penalty_of(owner, regularization, absolute, bound)
     if not traced(penalty, bound) and float(penalty) >= float(bound):
-        warnings.warn(
+        warn(
             f"{owner}: regularization {float(regularization):.4g} makes a penalty of "
             f"{float(penalty):.4g}, which is at or above lambda_max = {float(bound):.4g}: all "
             "coefficients vanish (of several kernels: while their weights are equal) and the "
-            "ranking means nothing",
-            UserWarning,
-            stacklevel=3,
+            "ranking means nothing"
         )
-    settings = {"max_iterations": max_iterations, "num_points": num_points}
-    found = solve(Problem(pool, penalty, smoothing, tolerance), **settings)
+    problem = Problem(pool, penalty, jnp.asarray(smoothing, pool.dtype), tolerance, bound)
+    found = solve(problem, max_iterations=max_iterations)
     few = num_points is not None and not traced(found.num_active)
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
-        warnings.warn(
+        warn(
             f"{owner}: num_points is {num_points}, but only {int(found.num_active)} points are "
-            "active: the order of the others means little; a smaller regularization has more",
-            UserWarning,
-            stacklevel=3,
+            "active: the order of the others means little; a smaller regularization has more"
         )
-    return found
+    return found._replace(ranking=found.ranking[:num_points])
 
 
 def points_wanted(owner: str, num_points: Any, pool_size: int) -> int | None:
@@ -117,35 +96,19 @@ def points_wanted(owner: str, num_points: Any, pool_size: int) -> int | None:
     return int(num_points)
 
 
-def _check_positive(owner: str, argument: str, value: Any) -> None:
-    as_leaf(owner, argument, value, wanted="positive and finite", minimum=0.0, exclusive=True)
-
-
 def penalty_of(owner: str, regularization: Any, absolute: bool, largest: jax.Array) -> jax.Array:
-    """The penalty lambda, a number.
-
-    Args:
-      owner: the function that was called, for messages.
-      regularization: a share of ``largest``, or with ``absolute`` the penalty itself.
-      absolute: which of the two it is.
-      largest: a penalty that all others are measured by.
-    """
-    _check_positive(owner, "regularization", regularization)
-    given = jnp.asarray(regularization, largest.dtype)
+    """The penalty: ``regularization`` itself if ``absolute``, else as a share of ``largest``."""
+    given = jnp.asarray(as_positive(owner, "regularization", regularization), largest.dtype)
     return given if absolute else given * largest
 
 
 def move_to(
     problem: Problem, sizes: jax.Array, norms: jax.Array, value: jax.Array, others: jax.Array
 ) -> Move:
-    """The move of an iteration whose points are rows' sizes sqrt(|a^i|² + eps), then others.
+    """The move of an iteration whose points are the rows' sizes sqrt(|a^i|² + eps), then others.
 
-    Args:
-      problem: for its penalty and smoothing.
-      sizes: those the rows were found from (n,).
-      norms: squared norms |a^i|² of the rows (n,) that were found.
-      value: the objective without its penalty.
-      others: what else makes the next point (d - n,).
+    From ``sizes`` (n,) came rows of squared ``norms`` (n,) and the objective without its penalty,
+    ``value``; so the last coefficients are those that follow from the origin of a descent.
     """
     following = jnp.sqrt(norms + problem.eps)
     objective = value + problem.penalty * jnp.sum(following - jnp.sqrt(problem.eps))
@@ -154,45 +117,27 @@ def move_to(
 
 
 def design_of(
-    problem: Problem,
-    num_points: int | None,
-    end: Any,
-    sizes: jax.Array,
-    scores: jax.Array,
-    kernel_weights: jax.Array,
-    none: jax.Array,
-    zero: jax.Array | None = None,
+    problem: Problem, end: Descent, scores: jax.Array, kernel_weights: jax.Array, none: jax.Array
 ) -> Design:
     """The design, or that of coefficients that all vanish where these are better.
 
-    Args:
-      problem: what was solved.
-      num_points: how many points to rank.
-      end: how the iteration ended, with ``objective`` (T,) and ``converged``.
-      sizes: sqrt(|a^i|² + eps) of the rows (n,).
-      scores: sums of the absolute values of the rows (n,).
-      kernel_weights: the weights.
-      none: the objective of no coefficients.
-      zero: whether these are better; by default where ``none`` is at most the last objective.
+    Without coefficients the objective is ``none``. With one kernel that is better from the
+    largest penalty on, else where ``none`` is at most the last objective.
     """
-    if zero is None:
+    sizes = end.move.point[: len(scores)]
+    if kernel_weights.shape == (1,):
+        zero = problem.penalty >= problem.largest
+    else:
         # the last value with |a^i| for sqrt(|a^i|² + eps) - sqrt(eps)
         last = end.objective[jnp.sum(jnp.isfinite(end.objective)) - 1]
         norms = jnp.sqrt(jnp.maximum(sizes**2 - problem.eps, 0))
         smoothed = sizes - jnp.sqrt(problem.eps)
         zero = none <= last + problem.penalty * jnp.sum(norms - smoothed)
-    ranking = ranked(scores, num_points)
-    count = jnp.sum(active(sizes, problem.eps), dtype=jnp.int32)
-    found = Design(scores, ranking, count, kernel_weights, end.objective, end.converged)
-    nothing = Design(
-        scores=jnp.zeros_like(scores),
-        ranking=jnp.arange(len(ranking), dtype=jnp.int32),
-        num_active=jnp.zeros_like(count),
-        kernel_weights=kernel_weights,
-        objective=jnp.full_like(end.objective, jnp.nan).at[0].set(none),
-        converged=jnp.ones_like(end.converged),
-    )
-    return jax.tree.map(lambda a, b: jnp.where(zero, a, b), nothing, found)
+    scores = jnp.where(zero, 0, scores)
+    count = jnp.sum(active(sizes, problem.eps) & ~zero, dtype=jnp.int32)
+    only = jnp.full_like(end.objective, jnp.nan).at[0].set(none)
+    objective = jnp.where(zero, only, end.objective)
+    return Design(scores, ranked(scores), count, kernel_weights, objective, zero | end.converged)
 
 
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:

@@ -12,15 +12,10 @@ from jaxmkl._pytree import require
 
 
 class Pool(NamedTuple):
-    """Kernels over a pool of points: of ``gram`` and ``features`` one is None.
+    """Kernels over a pool of points: of ``gram`` and ``features`` one is None."""
 
-    Attributes:
-      gram: Gram matrices (P, n, n).
-      features: features (P, n, r); the inner products of rows are the kernels' values.
-    """
-
-    gram: Any
-    features: Any
+    gram: Any  # Gram matrices (P, n, n)
+    features: Any  # features (P, n, r); the inner products of rows are the kernels' values
 
     @property
     def values(self) -> jax.Array:
@@ -29,17 +24,14 @@ class Pool(NamedTuple):
 
     @property
     def num_kernels(self) -> int:
-        """Number of kernels P."""
         return self.values.shape[0]
 
     @property
     def num_points(self) -> int:
-        """Number of points n."""
         return self.values.shape[1]
 
     @property
     def dtype(self) -> Any:
-        """Precision in which the work is done."""
         return self.values.dtype
 
 
@@ -49,13 +41,7 @@ def traced(*values: Any) -> bool:
 
 
 def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
-    """The checked pool.
-
-    Args:
-      owner: the function that was called, for messages.
-      gram: one Gram matrix (n, n), or with ``stacked`` several (P, n, n); or None.
-      features: features (n, r) or (P, n, r); or None.
-      stacked: whether there is a leading axis of kernels.
+    """The checked pool of ``owner``; with ``stacked`` there is a leading axis of kernels.
 
     Raises:
       ValueError: for both or none, a wrong shape, a number that is not finite, a Gram matrix
@@ -68,14 +54,14 @@ def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
         raise ValueError(f"{owner}: {name} or features must be given, one of them; got {found}")
     if not isinstance(given, jax.Array):
         given = np.asarray(given)
-        kind = given.dtype.kind
-        require(kind in "biuf", owner, argument, given.dtype, "an array of real numbers")
+        real = given.dtype.kind in "biuf"
+        require(real, owner, argument, given.dtype, "an array of real numbers")
     shape = tuple(given.shape)
     axes = ("P",) * stacked + (("n", "n") if features is None else ("n", "r"))
     good = len(shape) == len(axes) and 0 not in shape
     good = good and (features is not None or shape[-1] == shape[-2])
-    found = f"an array of shape {shape}"
-    require(good, owner, argument, found, f"an array ({', '.join(axes)})")
+    wanted = f"an array ({', '.join(axes)})"
+    require(good, owner, argument, f"an array of shape {shape}", wanted)
     dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
     values = jnp.asarray(given, dtype)
     values = values if stacked else values[None]
@@ -103,7 +89,6 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
             f"{owner}: {argument} has duplicates: {count} points are the same as one before, as "
             f"point {second} is as point {first}; they share their coefficients and are ranked "
             "side by side, so leave one out",
-            UserWarning,
             stacklevel=4,
         )
 
@@ -117,32 +102,25 @@ def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
     return jnp.max(jnp.abs(matrix - matrix.T)), jnp.all(jnp.isfinite(jnp.diagonal(factor)))
 
 
-@jax.jit
-def _fingerprints(values: jax.Array) -> jax.Array:
-    """A number (n,) for each row of (P, n, k), the same for rows that are the same."""
-    P, _, k = values.shape
-    weights = jax.random.normal(jax.random.key(0), (P, k), values.dtype)
-    return jnp.einsum("pnk,pk->n", values, weights, precision=jax.lax.Precision.HIGHEST)
-
-
 def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     """The first two points whose rows of (P, n, k) agree, and how many rows occurred before.
 
     Rows of features must be the same bit by bit; rows of Gram matrices to rounding.
     """
-    prints = np.asarray(_fingerprints(values))
+    # a number (n,) for each row, the same for rows that are the same
+    draws = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
+    prints = np.asarray(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
     order = np.argsort(prints, kind="stable")
-    width = values.shape[2] if is_gram else 1
-    slack = 64 * np.finfo(prints.dtype).eps * math.sqrt(width) * float(np.abs(prints).max())
+    eps, width = np.finfo(prints.dtype).eps, values.shape[2] if is_gram else 1
+    slack = 64 * eps * math.sqrt(width) * float(np.abs(prints).max())
     close = np.flatnonzero(np.diff(prints[order]) <= slack)
     if not len(close):
         return 0, 0, 0
-    pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)
-    if len(close) > 4096:  # of a pool this large a sample will do
-        pairs = pairs[:, :4096]
+    # of a pool with more such pairs a sample will do
+    pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)[:, :4096]
     one, other = values[:, pairs[0]], values[:, pairs[1]]
     apart = np.asarray(jnp.max(jnp.abs(one - other), axis=(0, 2)))
-    limit = 8 * np.finfo(prints.dtype).eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
+    limit = 8 * eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
     same = pairs[:, apart <= limit]
     if not same.size:
         return 0, 0, 0

@@ -23,9 +23,8 @@ from jaxmkl.design._pool import Pool
 
 HIGHEST = jax.lax.Precision.HIGHEST
 dot = partial(jnp.dot, precision=HIGHEST)
-# From features: rows whose sums are worked out where A has more entries than these, and at once.
-EXACT_ROWS, ROWS_AT_ONCE = 4096, 64
-ENTRIES = 2**31
+# Where A has more entries than these, only so many rows of it are summed; and so many at once.
+ENTRIES, EXACT_ROWS, ROWS_AT_ONCE = 2**31, 4096, 64
 
 
 class Reconstruction(NamedTuple):
@@ -39,16 +38,6 @@ def solver(matrix: jax.Array) -> Callable[[jax.Array], jax.Array]:
     """The product with the inverse of a symmetric positive definite matrix (k, k)."""
     factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
     return lambda right: jax.scipy.linalg.cho_solve((factor, True), right)
-
-
-def inverse(matrix: jax.Array) -> jax.Array:
-    """The inverse (k, k) of a symmetric positive definite matrix."""
-    return solver(matrix)(jnp.eye(len(matrix), dtype=matrix.dtype))
-
-
-def shifted(matrix: jax.Array, penalty: jax.Array) -> jax.Array:
-    """The matrix (k, k) with the penalty added to its diagonal."""
-    return matrix + penalty * jnp.eye(len(matrix), dtype=matrix.dtype)
 
 
 def consensus(gram: jax.Array, weights: jax.Array) -> jax.Array:
@@ -71,20 +60,24 @@ def forms(F: jax.Array, N: jax.Array) -> jax.Array:
     return jnp.sum(dot(F, N) * F, axis=1)
 
 
-def squared_columns(pool: Pool, weights: jax.Array, by: jax.Array) -> jax.Array:
-    """sum_j K_ij² b_j (n,) of the consensus kernel."""
+def equal_weights(pool: Pool) -> jax.Array:
+    """One weight (P,) for all kernels, of sum 1."""
+    return jnp.full((pool.num_kernels,), 1 / pool.num_kernels, pool.dtype)
+
+
+def squared_columns(pool: Pool, by: jax.Array) -> jax.Array:
+    """sum_j K_ij² b_j (n,) of the consensus kernel with equal weights."""
     if pool.gram is not None:
-        return jnp.sum(consensus(pool.gram, weights) ** 2 * by[None, :], axis=1)
-    F = stacked(pool.features, weights)
+        return jnp.sum(consensus(pool.gram, equal_weights(pool)) ** 2 * by[None, :], axis=1)
+    F = stacked(pool.features, equal_weights(pool))
     return forms(F, dot(F.T, F * by[:, None]))
 
 
 @jax.jit
 def largest_penalty(pool: Pool) -> jax.Array:
     """lambda_max = 2 max_i |k_i| with equal weights: from it on all coefficients vanish."""
-    P, one = pool.num_kernels, jnp.ones((pool.num_points,), pool.dtype)
-    squares = squared_columns(pool, jnp.full((P,), 1 / P, pool.dtype), one)
-    return 2 * jnp.sqrt(jnp.max(squares))
+    one = jnp.ones((pool.num_points,), pool.dtype)
+    return 2 * jnp.sqrt(jnp.max(squared_columns(pool, one)))
 
 
 def diagonals_of(pool: Pool) -> jax.Array:
@@ -97,32 +90,39 @@ def diagonals_of(pool: Pool) -> jax.Array:
 def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Array, jax.Array]:
     """R' = I - A' and R (n, n)."""
     s = jnp.sqrt(d)
-    M = shifted(s[:, None] * K * s[None, :], penalty)
-    inverted = penalty * inverse(M)
+    one = jnp.eye(len(K), dtype=K.dtype)
+    inverted = penalty * solver(s[:, None] * K * s[None, :] + penalty * one)(one)
     return inverted * s[None, :] / s[:, None], inverted * s[:, None] / s[None, :]
 
 
 def products_of(pool: Pool) -> Any:
-    """What every iteration needs of a pool and no iteration changes."""
+    """What every iteration needs of a pool and none changes: all features F (n, k), and F'F."""
     if pool.gram is not None:
         return None
-    P, n, r = pool.features.shape
-    F = jnp.moveaxis(pool.features, 0, 1).reshape(n, P * r)
+    F = stacked(pool.features, jnp.ones((1,), pool.dtype))
     return F, dot(F.T, F)
+
+
+def factored(
+    products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
+) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
+    """The product with M^-1, N (k, k), and w_s w_t (k, k) for features of kernels s and t.
+
+    Here both are of features without their weights, which ``F N F'`` takes as ``N w_s w_t``.
+    """
+    F, inner = products
+    scale = jnp.repeat(weights, F.shape[1] // len(weights), total_repeat_length=F.shape[1])
+    scales = scale[:, None] * scale[None, :]
+    rooted = F * jnp.sqrt(d)[:, None]
+    M = dot(rooted.T, rooted) * scales + penalty * jnp.eye(len(scales), dtype=F.dtype)
+    solved = solver(M)
+    return solved, solved(solved(inner * scales).T), scales
 
 
 def reconstruct(
     pool: Pool, products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
 ) -> Reconstruction:
-    """Norms of the coefficients' rows and the kernels' errors.
-
-    Args:
-      pool: the kernels.
-      products: :func:`products_of` the pool.
-      weights: w (P,).
-      d: the reciprocals of D (n,), positive.
-      penalty: lambda, a number.
-    """
+    """Norms and errors, of :func:`products_of` the pool, w (P,), positive d (n,) and lambda."""
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)
@@ -133,78 +133,35 @@ def reconstruct(
             return Reconstruction(norms, errors / weights**2)
         G = dot(R, R_transposed)
         return Reconstruction(norms, jnp.sum(pool.gram * G[None], axis=(1, 2)))
-    F, inner = products
-    P, r = pool.num_kernels, pool.features.shape[2]
-    scales = kernel_scales(pool, weights)
-    N = squared_inverse(small_matrix(F, scales, d, penalty), inner * scales)
-    norms = d**2 * forms(F, N * scales)
-    errors = penalty**2 * jnp.sum(jnp.diagonal(N).reshape(P, r), axis=1) / weights**2
-    return Reconstruction(jnp.maximum(norms, 0), errors)
-
-
-def small_matrix(F: jax.Array, scales: jax.Array, d: jax.Array, penalty: jax.Array) -> jax.Array:
-    """M (k, k) = lambda I + F' S² F, the features' scales put in afterwards."""
-    rooted = F * jnp.sqrt(d)[:, None]
-    return shifted(dot(rooted.T, rooted) * scales, penalty)
-
-
-def kernel_scales(pool: Pool, weights: jax.Array) -> jax.Array:
-    """w_s w_t (P r, P r) for each pair of features, of kernels s and t."""
-    P, r = pool.num_kernels, pool.features.shape[2]
-    scale = jnp.repeat(weights, r, total_repeat_length=P * r)
-    return scale[:, None] * scale[None, :]
-
-
-def slopes_of(F: jax.Array, N: jax.Array) -> jax.Array:
-    """sqrt(F_i N F_i') (n,)."""
-    return jnp.sqrt(jnp.maximum(forms(F, N), 0))
-
-
-def squared_inverse(M: jax.Array, inner: jax.Array) -> jax.Array:
-    """N (k, k) = M^-1 F' F M^-1 from M and F'F."""
-    solved = solver(M)
-    return solved(solved(inner).T)
+    _, N, scales = factored(products, weights, d, penalty)
+    norms = d**2 * forms(products[0], N * scales)
+    traces = jnp.sum(jnp.diagonal(N).reshape(pool.num_kernels, -1), axis=1)
+    return Reconstruction(jnp.maximum(norms, 0), penalty**2 * traces / weights**2)
 
 
 def row_sums(
     pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, floor: Any = 0.0
 ) -> jax.Array:
-    """Sums of the absolute values of the rows of A (n,).
+    """Sums of the absolute values of the rows of A (n,), from features as in :func:`block_sums`.
 
-    From features that is done for the rows of largest norm: for all where A has at most 2^31
-    entries, else for 4,096. The others get their norm, which is less than the sum and so leaves
-    their place behind the others.
-
-    Args:
-      pool: the kernels.
-      weights: w (P,).
-      d: the reciprocals of D (n,), of features also zero.
-      penalty: lambda, a number.
-      floor: what rows are worked out with whose d is less.
+    Of features d may be zero: such a row takes no part in M, and is worked out with ``floor``.
     """
-    n = pool.num_points
     if pool.gram is not None:
         R = coefficients(consensus(pool.gram, weights), d, penalty)[1]
-        return jnp.sum(jnp.abs(jnp.eye(n, dtype=R.dtype) - R), axis=1)
-    F, inner = products_of(pool)
-    scales = kernel_scales(pool, weights)
-    M = small_matrix(F, scales, d, penalty)
+        return jnp.sum(jnp.abs(jnp.eye(len(R), dtype=R.dtype) - R), axis=1)
+    products = F, _ = products_of(pool)
+    solved, N, scales = factored(products, weights, d, penalty)
     d = jnp.maximum(d, floor)
-    norms = d * slopes_of(F, squared_inverse(M, inner * scales) * scales)
-    middle = inverse(M) * scales
-    return blockwise_row_sums(lambda rows: dot(F[rows], middle), F, d, norms)
+    norms = d * jnp.sqrt(jnp.maximum(forms(F, N * scales), 0))
+    middle = solved(jnp.eye(len(N), dtype=N.dtype)) * scales
+    return block_sums(dot(F, middle), F, d, norms)
 
 
-def blockwise_row_sums(
-    left: Callable[[jax.Array], jax.Array], right: jax.Array, d: jax.Array, norms: jax.Array
-) -> jax.Array:
-    """Sums of absolute values (n,) of rows of A = diag(d) L R', or their norms.
+def block_sums(left: jax.Array, right: jax.Array, d: jax.Array, norms: jax.Array) -> jax.Array:
+    """Sums of absolute values (n,) of the rows of A = diag(d) L R' with L and R (n, k).
 
-    Args:
-      left: from indices of rows to those of L.
-      right: R (n, k).
-      d: the factor of each row (n,).
-      norms: the rows' norms (n,).
+    Where A has more than 2^31 entries that is done for the 4,096 rows of largest ``norms`` (n,).
+    The others get their norm, which is less than the sum: they stay behind these.
     """
     n = len(right)
     wanted = n if n * n <= ENTRIES else min(n, EXACT_ROWS)
@@ -213,7 +170,7 @@ def blockwise_row_sums(
 
     def block(turn: jax.Array, sums: jax.Array) -> jax.Array:
         rows = jax.lax.dynamic_slice_in_dim(order, jnp.minimum(turn * B, n - B), B)
-        A = d[rows][:, None] * dot(left(rows), right.T)
+        A = d[rows][:, None] * dot(left[rows], right.T)
         return sums.at[rows].set(jnp.sum(jnp.abs(A), axis=1))
 
     return jax.lax.fori_loop(0, -(-wanted // B), block, norms)

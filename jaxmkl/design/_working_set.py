@@ -13,7 +13,7 @@ and these take the places of points that are not active, until none does. What i
 minimum over the whole pool, to the same tolerance.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,120 +21,69 @@ import jax.numpy as jnp
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Problem, active
 from jaxmkl.design._pool import Pool
-from jaxmkl.design._reconstruction import (
-    diagonals_of,
-    dot,
-    kernel_scales,
-    products_of,
-    slopes_of,
-    small_matrix,
-    squared_inverse,
-)
+from jaxmkl.design._reconstruction import diagonals_of, dot, factored, forms, products_of
 
 STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
 STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
-WORTH = 4  # a working set is used where the pool is at least that much larger
+WORTH = 4  # working sets are used where the pool is at least that much larger
+
+# The descent, and for the next working set the priority (n,) and the sizes (n,) to start from.
+State = tuple[Descent, jax.Array, jax.Array]
 
 
-class Found(NamedTuple):
-    """Where the iteration stands after a working set."""
+def by_working_sets(iterate: Any, problem: Problem, max_iterations: int) -> Descent:
+    """Iterate, on a large pool at last on working sets, until no point violates the conditions.
 
-    sizes: (
-        jax.Array
-    )  # sqrt(|a^i|² + eps) of all points (n,), sqrt(eps) of those outside of the set
-    origin: jax.Array  # the sizes (n,) the coefficients follow from, zero outside
-    weights: jax.Array  # the weights (P,) they follow from
-    updated: jax.Array  # the weights that follow from them
-    priority: jax.Array  # what the points (n,) of a next working set are the largest of
-    start: jax.Array  # the sizes (n,) a next working set starts from
-    objective: jax.Array  # history (T,)
-    length: jax.Array  # how many values it has
-    turn: jax.Array  # how often the map was applied
-    converged: jax.Array  # if the last one ended by its tolerance and no point outside violates
-
-
-def found_of(end: Descent, n: int) -> Found:
-    """Where a descent on the whole pool of n points stands."""
-    sizes = end.move.point[:n]
-    return Found(
-        sizes=sizes,
-        origin=end.origin[:n],
-        weights=end.origin[n:] / jnp.sum(end.origin[n:]),
-        updated=end.move.point[n:],
-        priority=sizes,
-        start=sizes,
-        objective=end.objective,
-        length=end.length,
-        turn=end.turn,
-        converged=end.converged,
-    )
-
-
-def size_of_set(pool: Pool) -> int:
-    """How many points a working set has."""
-    return max(4096, (pool.num_kernels * pool.features.shape[2]) ** 2)
-
-
-def worth_it(pool: Pool) -> bool:
-    """Whether the pool is so much larger than a working set that this pays."""
-    return pool.gram is None and pool.num_points >= WORTH * size_of_set(pool)
-
-
-def by_working_sets(iterate: Any, problem: Problem, max_iterations: int) -> Found:
-    """Iterate, at last on working sets, until no point of the pool violates the conditions.
-
-    Args:
-      iterate: from a problem, and by name its products, a start (m + P,) and when to stop, to
-        a descent.
-      problem: with the features of more points than a working set has.
-      max_iterations: T.
+    Points outside the last working set have size 0 in the origin of what is returned, and
+    sqrt(eps) in the point after it; differences of past steps are not in it. ``iterate`` is that
+    of GMKAL, with all set but the problem, its products, a start (m + P,) and a limit.
     """
     pool, penalty, eps = problem.pool, problem.penalty, problem.eps
+    n, k, dtype = pool.num_points, pool.num_kernels * pool.values.shape[2], pool.dtype
+    m = max(4096, k**2)  # points of a working set
+    if pool.gram is not None or n < WORTH * m:
+        return iterate(problem)
     products = F, inner = products_of(pool)
-    n, m, dtype = pool.num_points, size_of_set(pool), pool.dtype
     diagonals = diagonals_of(pool)  # (P, n)
 
-    def started(state: Descent) -> jax.Array:
-        return state.turn >= STEPS_OF_ALL
+    def going(state: State) -> jax.Array:
+        return ~state[0].converged & (state[0].turn < max_iterations)
 
-    def going(state: Found) -> jax.Array:
-        return ~state.converged & (state.turn < max_iterations)
-
-    def turn(state: Found) -> Found:
-        rows = jnp.sort(jax.lax.top_k(state.priority, m)[1].astype(jnp.int32))
-        part = problem._replace(pool=Pool(None, pool.features[:, rows]))
-        own = F[rows], inner
-        limit = jnp.minimum(STEPS_OF_SET, max_iterations - state.turn)
-        start = jnp.concatenate([state.start[rows], state.updated])
-        end: Descent = iterate(part, products=own, start=start, limit=limit)
+    def turn(state: State) -> State:
+        past, priority, start = state
+        rows = jnp.sort(jax.lax.top_k(priority, m)[1].astype(jnp.int32))
+        end: Descent = iterate(
+            problem._replace(pool=Pool(None, pool.features[:, rows])),
+            products=(F[rows], inner),
+            start=jnp.concatenate([start[rows], past.move.point[n:]]),
+            limit=jnp.minimum(STEPS_OF_SET, max_iterations - past.turn),
+        )
         origin, w = end.origin[:m], end.origin[m:] / jnp.sum(end.origin[m:])
         sizes = jnp.full((n,), jnp.sqrt(eps)).at[rows].set(end.move.point[:m])
-        scales = kernel_scales(pool, w)
-        M = small_matrix(own[0], scales, 2 * origin, penalty)
-        slopes = slopes_of(F, squared_inverse(M, inner * scales) * scales)
+        _, N, scales = factored((F[rows], inner), w, 2 * origin, penalty)
+        slopes = jnp.sqrt(jnp.maximum(forms(F, N * scales), 0))
         outside = jnp.max(2 * slopes, where=jnp.ones((n,), bool).at[rows].set(False), initial=0)
         # a point alone would get a row of this norm; half of it, as it is not alone
         gain = penalty * jnp.maximum(2 * slopes - 1, 0) / 4
-        scale = dot(w**2, diagonals)
-        alone = gain / jnp.maximum(scale, jnp.finfo(dtype).tiny)
+        alone = gain / jnp.maximum(dot(w**2, diagonals), jnp.finfo(dtype).tiny)
         # a working set that does not yet lower the objective is not a step of its own
-        places = jnp.arange(max_iterations) - state.length
+        places = jnp.arange(max_iterations) - past.length
         inside = (places >= 0) & (places < end.length)
         values = end.objective[jnp.clip(places, 0, max_iterations - 1)]
-        last = state.objective[jnp.maximum(state.length - 1, 0)]
+        last = past.objective[jnp.maximum(past.length - 1, 0)]
         lowest = jax.lax.cummin(jnp.where(inside, jnp.minimum(values, last), jnp.inf))
-        return Found(
-            sizes=sizes,
-            origin=jnp.zeros((n,), dtype).at[rows].set(origin),
-            weights=w,
-            updated=end.move.point[m:],
-            priority=slopes + jnp.where(active(sizes, eps), jnp.max(slopes), 0),
-            start=jnp.maximum(sizes, alone),
-            objective=jnp.where(inside, lowest, state.objective),
-            length=state.length + end.length,
-            turn=state.turn + end.turn,
+        whole = jnp.zeros((n,), dtype).at[rows].set(origin)
+        here = past._replace(
+            origin=jnp.concatenate([whole, end.origin[m:]]),
+            move=past.move._replace(point=jnp.concatenate([sizes, end.move.point[m:]])),
+            objective=jnp.where(inside, lowest, past.objective),
+            length=past.length + end.length,
+            turn=past.turn + end.turn,
             converged=end.converged & (outside <= 1 + jnp.sqrt(problem.tolerance)),
         )
+        priority = slopes + jnp.where(active(sizes, eps), jnp.max(slopes), 0)
+        return here, priority, jnp.maximum(sizes, alone)
 
-    first = found_of(iterate(problem, products=products, leave=started), n)
-    return jax.lax.while_loop(going, turn, first)
+    first = iterate(problem, products=products, limit=min(STEPS_OF_ALL, max_iterations))
+    first, sizes = first._replace(points=None, images=None), first.move.point[:n]
+    return jax.lax.while_loop(going, turn, (first, sizes, sizes))[0]

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmkl._pytree import require
 
 WIDTHS = tuple(10.0**k for k in range(6))
-DEGREES = (2, 4)
+DEGREES = (2, 4, 1)  # the last is the linear kernel
 NORMALISATIONS = ("distance", "max_abs", "none")
 
 
@@ -24,21 +24,15 @@ def centred(gram: Any) -> np.ndarray:
     [[0.0, 0.0], [0.0, 0.0]]
     """
     gram = np.asarray(gram, np.float64)
-    rows = gram.mean(axis=-1, keepdims=True)
-    columns = gram.mean(axis=-2, keepdims=True)
+    rows, columns = (gram.mean(axis=axis, keepdims=True) for axis in (-1, -2))
     return gram - rows - columns + rows.mean(axis=-2, keepdims=True)
 
 
 def normalised(gram: Any, by: str = "distance") -> np.ndarray:
     """Gram matrices (..., n, n), each divided by one number.
 
-    Args:
-      gram: the matrices.
-      by: "distance", the largest squared distance of two points in feature space; "max_abs", the
-        largest absolute value; "none", 1.
-
-    Raises:
-      ValueError: for another ``by``.
+    That is ``by`` "distance" the largest squared distance of two points in feature space, by
+    "max_abs" the largest absolute value, by "none" 1; anything else raises a ``ValueError``.
 
     >>> normalised(np.diag([1.0, 3.0])).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
@@ -47,22 +41,18 @@ def normalised(gram: Any, by: str = "distance") -> np.ndarray:
     gram = np.asarray(gram, np.float64)
     if by == "none":
         return gram
-    if by == "max_abs":
-        size = np.abs(gram).max(axis=(-2, -1), keepdims=True)
-    else:
-        diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
-        squared = diagonal[..., :, None] + diagonal[..., None, :] - 2 * gram
-        size = squared.max(axis=(-2, -1), keepdims=True)
+    diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
+    squared = diagonal[..., :, None] + diagonal[..., None, :] - 2 * gram
+    size = (np.abs(gram) if by == "max_abs" else squared).max(axis=(-2, -1), keepdims=True)
     return gram / np.where(size > 0, size, 1.0)
 
 
 def dictionary(
     X: Any = None, *, inner: Any = None, centre: bool = True, normalise: str = "distance"
 ) -> np.ndarray:
-    """Gram matrices (9, n, n), float64, of the paper's kernels over a pool.
+    """Gram matrices (9, n, n), float64, of the paper's kernels over a pool, exactly symmetric.
 
     The order is that of the widths 1 to 1e5 of the Gaussians, the degrees 2 and 4, the linear.
-
     Centred and divided by the largest squared distance in feature space, they are comparable and
     the consensus of GMKAL does not depend on where it starts. The other settings are there to be
     compared with, and degenerate: without centring, a wide Gaussian is the constant 1 but for
@@ -76,9 +66,6 @@ def dictionary(
       centre: whether to centre each kernel over the pool.
       normalise: what each is divided by, see :func:`normalised`.
 
-    Returns:
-      The matrices, symmetric to the last bit.
-
     Raises:
       ValueError: for points that are not finite or all the same, and for wrong shapes.
 
@@ -87,11 +74,10 @@ def dictionary(
     """
     if (X is None) == (inner is None):
         raise ValueError("dictionary: X or inner must be given, one of them")
-    name, given = ("X", X) if inner is None else ("inner", inner)
-    array = np.asarray(given, np.float64)
+    name, axes = ("X", "(n, D)") if inner is None else ("inner", "(n, n)")
+    array = np.asarray(X if inner is None else inner, np.float64)
     good = array.ndim == 2 and array.size > 0 and (inner is None or len(array) == array.shape[1])
-    wanted = "an array (n, D)" if inner is None else "an array (n, n)"
-    require(good, "dictionary", name, f"an array of shape {array.shape}", wanted)
+    require(good, "dictionary", name, f"an array of shape {array.shape}", f"an array {axes}")
     require(bool(np.isfinite(array).all()), "dictionary", name, "NaN or infinite values", "finite")
     products = array @ array.T if inner is None else array
     products = (products + products.T) / 2
@@ -101,23 +87,15 @@ def dictionary(
     widest = squared.max()
     found = "points that are all the same"
     require(bool(widest > 0), "dictionary", name, found, "two different points at least")
-    result = np.empty((len(WIDTHS) + len(DEGREES) + 1, *products.shape))
-    kernels = [np.expm1(squared * (-0.5 / (t**2 * widest))) for t in WIDTHS]
-    kernels += [products**q for q in DEGREES] + [products]
-    for t, kernel in enumerate(kernels):
-        kernel = (
-            normalised(centred(kernel), normalise)
-            if centre
-            else _uncentred(kernel, t < len(WIDTHS), normalise)
-        )
+    result = np.empty((len(WIDTHS) + len(DEGREES), *products.shape))
+    for t, size in enumerate(WIDTHS + DEGREES):
+        gaussian = t < len(WIDTHS)
+        kernel = np.expm1(squared * (-0.5 / (size**2 * widest))) if gaussian else products**size
+        if centre:
+            kernel = normalised(centred(kernel), normalise)
+        elif gaussian and normalise == "distance":  # the distances of k - 1 are those of k
+            kernel = normalised(kernel, normalise) + 1.0 / (-2 * kernel.min())
+        else:
+            kernel = normalised(kernel + 1.0 if gaussian else kernel, normalise)
         result[t] = (kernel + kernel.T) / 2
     return result
-
-
-def _uncentred(kernel: np.ndarray, less_one: bool, normalise: str) -> np.ndarray:
-    """The kernel (n, n) as it is; the distances of k - 1 are those of k."""
-    if not less_one:
-        return normalised(kernel, normalise)
-    if normalise == "distance":
-        return normalised(kernel, normalise) + 1.0 / (-2 * kernel.min())
-    return normalised(kernel + 1.0, normalise)

@@ -1,4 +1,4 @@
-"""GMKAL: one consensus kernel for the whole pool, chosen together with the points.
+"""CTED: points that reconstruct all others; and GMKAL: with one consensus kernel for the pool.
 
     minimise  tr((I - A)' K_w (I - A)) + lambda sum_i |a^i|     over A (n, n) and w (P,),
     K_w = sum_t w_t² K_t,  sum_t w_t = 1,  w >= 0
@@ -10,10 +10,14 @@ by turns of one reweighting step of A and the exact step of w,
 
 e floored at 1e-12 of its largest. Each lowers the objective with sqrt(|a^i|² + eps) - sqrt(eps)
 in the place of |a^i|. One step of A for each of w reaches what the paper's full minimisation in
-A reaches. Equation (7) of the paper leaves out lambda, which is meant.
+A reaches. Equation (7) of the paper leaves out lambda, which is meant. CTED is the same with a
+single kernel, K_w = K. The problem is then convex; a point whose row a^i vanishes takes no part in
+reconstructing the others.
 
-Reference:
-  Wang, Du, Shi, Zhou, Qian and Shen, Experimental design with multiple kernels, equations (7) to
+References:
+  Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex
+  transductive experimental design.
+  Wang, Du, Shi, Zhou, Qian and Shen, Experimental design with multiple kernels, equations (6) to
   (17), Algorithms 1 and 2.
 """
 
@@ -24,18 +28,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._pytree import require
+from jaxmkl._pytree import as_leaf, require
+from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
 from jaxmkl.design._pool import Pool, pool_of, traced
-from jaxmkl.design._reconstruction import (
-    diagonals_of,
-    largest_penalty,
-    products_of,
-    reconstruct,
-    row_sums,
-)
-from jaxmkl.design._working_set import by_working_sets, found_of, worth_it
+from jaxmkl.design._reconstruction import equal_weights, largest_penalty
+from jaxmkl.design._working_set import by_working_sets
 
 FLOOR = 1e-12  # of the largest error
 
@@ -48,27 +47,18 @@ def weights_of(errors: jax.Array) -> jax.Array:
 
 
 def iterate(
-    problem: Problem,
-    weights: jax.Array,
-    *,
-    max_iterations: int,
-    products: Any = None,
-    start: jax.Array | None = None,
-    **more: Any,
+    problem: Problem, weights: jax.Array, *, products: Any = None, start: Any = None, **more: Any
 ) -> Descent:
-    """The iteration.
+    """The iteration: its points (n + P,) are the rows' sizes, then the weights.
 
-    Its points (n + P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
-    coefficients are those that follow from its origin. What is given beside goes to
-    :func:`descend`.
+    What is given beside goes to :func:`descend`.
     """
-    pool, penalty = problem.pool, problem.penalty
-    n = pool.num_points
-    products = products_of(pool) if products is None else products
+    pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
+    products = reconstruction.products_of(pool) if products is None else products
 
     def step(x: jax.Array) -> Move:
         sizes, w = x[:n], x[n:] / jnp.sum(x[n:])
-        found = reconstruct(pool, products, w, 2 * sizes, penalty)
+        found = reconstruction.reconstruct(pool, products, w, 2 * sizes, penalty)
         updated = weights_of(found.errors)
         value = jnp.sum(updated**2 * found.errors)
         move = move_to(problem, sizes, found.norms, value, updated)
@@ -80,48 +70,80 @@ def iterate(
 
     if start is None:
         start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights])
-    settings = {"tolerance": problem.tolerance, "max_iterations": max_iterations}
-    return descend(step, start, **settings, **more)
+    return descend(step, start, tolerance=problem.tolerance, **more)
 
 
-@partial(jax.jit, static_argnames=("max_iterations", "num_points"))
-def solve(
-    weights: jax.Array, problem: Problem, *, max_iterations: int, num_points: int | None
-) -> Design:
+@partial(jax.jit, static_argnames="max_iterations")
+def solve(weights: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
     """The design from weights to start from; with one kernel it is that of CTED."""
-    pool, penalty = problem.pool, problem.penalty
-    n, P = pool.num_points, pool.num_kernels
+    pool, n = problem.pool, problem.pool.num_points
     of = partial(iterate, weights=weights, max_iterations=max_iterations)
-    if worth_it(pool):
-        last = by_working_sets(of, problem, max_iterations)
-    else:
-        last = found_of(of(problem), n)
-    floor = 2 * jnp.sqrt(problem.smoothing)
-    scores = row_sums(pool, last.weights, 2 * last.origin, penalty, floor)
+    end = by_working_sets(of, problem, max_iterations)
+    before, floor = end.origin[n:] / jnp.sum(end.origin[n:]), 2 * jnp.sqrt(problem.eps)
+    scores = reconstruction.row_sums(pool, before, 2 * end.origin[:n], problem.penalty, floor)
     # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t as 1 / e_t
-    none = 1 / jnp.sum(1 / jnp.sum(diagonals_of(pool), axis=1))
-    updated = last.updated if P > 1 else jnp.ones((1,), pool.dtype)
-    zero = None if P > 1 else penalty >= largest_penalty(pool)
-    return design_of(problem, num_points, last, last.sizes, scores, updated, none, zero)
+    none = 1 / jnp.sum(1 / jnp.sum(reconstruction.diagonals_of(pool), axis=1))
+    updated = end.move.point[n:] if pool.num_kernels > 1 else jnp.ones((1,), pool.dtype)
+    return design_of(problem, end, scores, updated, none)
 
 
-def equal_weights(pool: Pool) -> jax.Array:
-    """One weight (P,) for all kernels, of sum 1."""
-    return jnp.full((pool.num_kernels,), 1 / pool.num_kernels, pool.dtype)
-
-
-def _start(weights: Any, pool: Pool) -> jax.Array:
-    """Weights (P,) to start from, of sum 1: equal ones unless others are given."""
-    if weights is None:
-        return equal_weights(pool)
-    P = pool.num_kernels
-    if not traced(weights):
-        array = np.asarray(weights, np.float64)
-        good = array.shape == (P,) and bool((np.isfinite(array) & (array > 0)).all())
-        wanted = f"{P} positive numbers, one a kernel"
-        require(good, "gmkal", "initial_weights", weights, wanted)
+def start_of(
+    owner: str, given: Any, pool: Pool, shapes: Any, wanted: str, exclusive: bool = False
+) -> jax.Array:
+    """The checked weights (..., P) to start from, made to sum to 1."""
+    about = owner, "initial_weights"
+    weights = as_leaf(*about, given, wanted=wanted, minimum=0.0, exclusive=exclusive, max_ndim=2)
+    good = np.shape(weights) in shapes
+    good = good and (traced(weights) or bool((np.sum(weights, axis=-1) > 0).all()))
+    require(good, *about, given, wanted)
     weights = jnp.asarray(weights, pool.dtype)
-    return weights / jnp.sum(weights)
+    return weights / jnp.sum(weights, axis=-1, keepdims=True)
+
+
+def cted(
+    gram: Any = None,
+    regularization: Any = 0.1,
+    *,
+    features: Any = None,
+    num_points: int | None = None,
+    absolute: bool = False,
+    tolerance: Any = 1e-5,
+    max_iterations: int = 500,
+    smoothing: Any = None,
+) -> Design:
+    """Choose points with one kernel (CTED).
+
+    Args:
+      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
+      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, k_i the columns
+        of the Gram matrix, from which on no point is chosen; a number that may be traced.
+      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
+        of size (n, n) is formed.
+      num_points: how many points to rank; all by default.
+      absolute: whether ``regularization`` is lambda itself.
+      tolerance: the share of the objective a last step may lower it by; its root bounds how far
+        the optimality conditions may be violated.
+      max_iterations: steps at most.
+      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default.
+
+    Returns:
+      A :class:`Design`; its weight of the one kernel is 1.
+
+    Raises:
+      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
+        finite, and for any other argument out of its range.
+
+    >>> import jax.numpy as jnp
+    >>> from jaxmkl import design
+    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
+    >>> design.cted(x @ x.T, num_points=2).ranking.tolist()
+    [2, 4]
+    >>> design.cted(features=x, num_points=2).ranking.tolist()
+    [2, 4]
+    """
+    pool = pool_of("cted", gram, features, stacked=False)
+    settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, settings)
 
 
 def gmkal(
@@ -139,29 +161,25 @@ def gmkal(
     """Choose points and one weight for each of several kernels (GMKAL).
 
     The work is done in the precision of the input as JAX takes it: float64 needs
-    ``jax_enable_x64``. Arguments that are not named here are those of :func:`cted`, whose errors
-    are raised too.
+    ``jax_enable_x64``. Other arguments, the result and errors are as of :func:`cted`.
 
     Args:
       grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, k_i the columns
-        of the consensus kernel with equal weights; a number that may be traced.
-      features: features (P, n, r) in the place of ``grams``: kernels of low rank, for which
-        nothing of size (n, n) is formed.
+      regularization: as for :func:`cted`, with lambda_max that of the consensus kernel with equal
+        weights.
+      features: features (P, n, r) in the place of ``grams``, as for :func:`cted`.
       initial_weights: weights (P,) to start from; equal ones by default.
 
-    Returns:
-      A :class:`Design`.
-
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import design
-    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
-    >>> grams = jnp.stack([x @ x.T, jnp.exp(-jnp.sum((x[:, None] - x[None]) ** 2, axis=2))])
+    >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])
     >>> found = design.gmkal(grams, num_points=2)
     >>> found.ranking.shape, found.kernel_weights.shape, bool(found.converged)
-    ((2,), (2,), True)
+    ((2,), (9,), True)
     """
     pool = pool_of("gmkal", grams, features, stacked=True)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
-    from_start = partial(solve, _start(initial_weights, pool))
-    return choose("gmkal", pool, from_start, largest_penalty, *settings)
+    start, P = equal_weights(pool), pool.num_kernels
+    if initial_weights is not None:
+        wanted = f"{P} positive numbers, one a kernel"
+        start = start_of("gmkal", initial_weights, pool, [(P,)], wanted, exclusive=True)
+    return choose("gmkal", pool, partial(solve, start), largest_penalty, settings)

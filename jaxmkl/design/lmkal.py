@@ -29,31 +29,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
-from jaxmkl._pytree import require
+from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
-from jaxmkl.design._pool import Pool, pool_of, traced
-from jaxmkl.design._reconstruction import (
-    HIGHEST,
-    coefficients,
-    diagonals_of,
-    dot,
-    forms,
-    largest_penalty,
-    products_of,
-    reconstruct,
-    row_sums,
-    small_matrix,
-    solver,
-    stacked,
-)
-from jaxmkl.design.gmkal import equal_weights, solve
+from jaxmkl.design._pool import Pool, pool_of
+from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_penalty, stacked
+from jaxmkl.design.gmkal import solve, start_of
 
 GAP = 1e-7  # of f, which ends a step of Z; in float32 ten times its precision
 STEPS_OF_Z = 200  # at most
+Form = Callable[[jax.Array], jax.Array]
 
 
 class Proximal(NamedTuple):
@@ -69,21 +56,12 @@ class Proximal(NamedTuple):
 
 
 def minimised(
-    f: Callable[[jax.Array], jax.Array],
-    steepness: jax.Array,
-    Z: jax.Array,
-    *,
-    gap: float = GAP,
-    max_steps: int = STEPS_OF_Z,
+    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = GAP, max_steps: int = STEPS_OF_Z
 ) -> Proximal:
-    """Minimise a convex quadratic form over Z (n, P) with rows on the simplex.
+    """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Args:
-      f: the form.
-      steepness: m (n,), what lengths of the rows are measured with, not negative.
-      Z: the weights to start from.
-      gap: the share of f the Frank-Wolfe gap is to come down to.
-      max_steps: tries at most.
+    Lengths of rows are measured with ``steepness``, m (n,), not negative. It ends when the
+    Frank-Wolfe gap has come down to ``gap``, a share of f.
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
@@ -106,18 +84,15 @@ def minimised(
 
     def turn(state: Proximal) -> Proximal:
         new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
-        step = new - state.Y
-        length = jnp.sum(metric * step**2)
-        slack = 1 + 100 * jnp.finfo(Z.dtype).eps
-        good = f(step) <= slack * state.curvature / 2 * length
+        step, slack = new - state.Y, 1 + 100 * jnp.finfo(Z.dtype).eps
+        good = f(step) <= slack * state.curvature / 2 * jnp.sum(metric * step**2)
         value = f(new)
         lower = value <= state.value
         taken = good & lower
         momentum = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
         ahead = new + (state.momentum - 1) / momentum * (new - state.Z)
-        plain = state.momentum == 1
         # a plain step that does not lower f: the end of the precision
-        stuck = good & ~lower & plain
+        stuck = good & ~lower & (state.momentum == 1)
         return Proximal(
             Z=jnp.where(taken, new, state.Z),
             Y=jnp.where(taken, ahead, jnp.where(good, state.Z, state.Y)),
@@ -139,13 +114,12 @@ def localized(pool: Pool, Z: jax.Array) -> Pool:
     return Pool(None, stacked(pool.features, Z)[None])
 
 
-def form(
-    pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array
-) -> tuple[Callable[[jax.Array], jax.Array], jax.Array]:
+def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Form, jax.Array]:
     """The quadratic form f of weights (n, P), with A as it follows from Z and d; and m (n,)."""
-    largest = jnp.max(diagonals_of(pool), axis=0)
+    largest = jnp.max(reconstruction.diagonals_of(pool), axis=0)
+    of_Z = localized(pool, Z)
     if pool.gram is not None:
-        R_transposed, R = coefficients(localized(pool, Z).gram[0], d, penalty)
+        R_transposed, R = reconstruction.coefficients(of_Z.gram[0], d, penalty)
         G = dot(R, R_transposed)
         M = pool.gram * G[None]
 
@@ -153,41 +127,33 @@ def form(
             return jnp.sum(jnp.einsum("tij,jt->it", M, Z, precision=HIGHEST) * Z)
 
         return of_grams, largest * jnp.diagonal(G)
-    F = stacked(pool.features, Z)
-    k = F.shape[1]
-    M = small_matrix(F, jnp.ones((k, k), F.dtype), d, penalty)
-    solved_by = solver(M)
-    inner = dot(F.T, F)
+    products = F, inner = reconstruction.products_of(of_Z)
+    solved_by = reconstruction.factored(products, jnp.ones((1,), F.dtype), d, penalty)[0]
 
     def of_features(Z: jax.Array) -> jax.Array:
         # |Phi'(I - A)|² with A = D^-1 F M^-1 F' and Phi the features at Z
         Phi = stacked(pool.features, Z)
-        shared = dot(F.T, Phi)
-        solved = solved_by(dot(F.T, Phi * d[:, None]))
-        return (
-            jnp.sum(Phi**2) - 2 * jnp.sum(solved * shared) + jnp.sum(solved * dot(inner, solved))
-        )
+        shared, solved = dot(F.T, Phi), solved_by(dot(F.T, Phi * d[:, None]))
+        crossed = jnp.sum(solved * shared)
+        return jnp.sum(Phi**2) - 2 * crossed + jnp.sum(solved * dot(inner, solved))
 
     # G_ii = 1 - 2 A_ii + |a^i|²
     left = solved_by(F.T).T
     own = d * jnp.sum(left * F, axis=1)
-    squares = d**2 * forms(left, inner)
+    squares = d**2 * reconstruction.forms(left, inner)
     return of_features, largest * jnp.maximum(1 - 2 * own + squares, 0)
 
 
 def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
-    """The iteration.
-
-    Its points (n + n P,) are the rows' sizes sqrt(|a^i|² + eps), then the weights. The last
-    coefficients are those that follow from its origin.
-    """
-    pool, penalty = problem.pool, problem.penalty
-    n, one = pool.num_points, jnp.ones((1,), pool.dtype)
+    """The iteration: its points (n + n P,) are the rows' sizes, then the weights."""
+    pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
+    one = jnp.ones((1,), pool.dtype)
 
     def step(x: jax.Array) -> Move:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
-        found = reconstruct(of_Z, products_of(of_Z), one, 2 * sizes, penalty)
+        products = reconstruction.products_of(of_Z)
+        found = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
         best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
         return move_to(problem, sizes, found.norms, best.value, best.Z.ravel())
 
@@ -201,34 +167,19 @@ def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
     return x[:n], Z / jnp.sum(Z, axis=1, keepdims=True)
 
 
-@partial(jax.jit, static_argnames=("max_iterations", "num_points"))
-def _solve(
-    Z: jax.Array, problem: Problem, *, max_iterations: int, num_points: int | None
-) -> Design:
+@partial(jax.jit, static_argnames="max_iterations")
+def _solve(Z: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
     pool, n = problem.pool, problem.pool.num_points
     end = iterate(problem, Z, max_iterations=max_iterations)
-    (sizes, before), (updated, weights) = parts(end.origin, n), parts(end.move.point, n)
-    one = jnp.ones((1,), pool.dtype)
-    scores = row_sums(localized(pool, before), one, 2 * sizes, problem.penalty)
+    (sizes, before), weights = parts(end.origin, n), parts(end.move.point, n)[1]
+    one, of_before = jnp.ones((1,), pool.dtype), localized(pool, before)
+    scores = reconstruction.row_sums(of_before, one, 2 * sizes, problem.penalty)
     # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it as 1 / K_t(i, i)
-    diagonals = diagonals_of(pool)
+    diagonals = reconstruction.diagonals_of(pool)
     smallest = jnp.min(diagonals, axis=0, keepdims=True)
     shares = jnp.where(diagonals > 0, smallest / diagonals, 1)
     none = jnp.sum(smallest / jnp.sum(shares, axis=0, keepdims=True))
-    return design_of(problem, num_points, end, updated, scores, weights, none)
-
-
-def _start(weights: Any, pool: Pool) -> jax.Array:
-    """Checked weights (n, P) to start from."""
-    shape = (pool.num_points, pool.num_kernels)
-    if not traced(weights):
-        array = np.asarray(weights, np.float64)
-        good = array.shape in (shape, shape[1:]) and bool(np.isfinite(array).all())
-        good = good and bool((array >= 0).all()) and bool((array.sum(axis=-1) > 0).all())
-        wanted = f"weights {shape[1:]} or {shape}, not negative and of positive sums"
-        require(good, "lmkal", "initial_weights", weights, wanted)
-    Z = jnp.broadcast_to(jnp.asarray(weights, pool.dtype), shape)
-    return Z / jnp.sum(Z, axis=1, keepdims=True)
+    return design_of(problem, end, scores, weights, none)
 
 
 def lmkal(
@@ -245,30 +196,28 @@ def lmkal(
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
-    Arguments that are not named here are those of :func:`gmkal`, whose errors are raised too.
+    Other arguments and errors are those of :func:`gmkal`; the weights of the :class:`Design` are
+    (n, P).
 
     Args:
       initial_weights: weights (P,) or (n, P) to start from. By default those that
         :func:`jaxmkl.design.gmkal` ends with, so that the objective is at most its.
 
-    Returns:
-      A :class:`Design` with weights (n, P).
-
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import design
-    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
-    >>> grams = jnp.stack([x @ x.T, jnp.exp(-jnp.sum((x[:, None] - x[None]) ** 2, axis=2))])
+    >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])
     >>> design.lmkal(grams, num_points=2).kernel_weights.shape
-    (5, 2)
+    (4, 9)
     """
     pool = pool_of("lmkal", grams, features, stacked=True)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    shape = pool.num_points, pool.num_kernels
+    wanted = f"weights {shape[1:]} or {shape}, not negative and of positive sums"
 
     def from_start(problem: Problem, **static: Any) -> Design:
-        start = initial_weights
-        if start is None:
-            whole = {"max_iterations": 500, "num_points": None}
-            start = solve(equal_weights(pool), problem, **whole).kernel_weights
-        return _solve(_start(start, pool), problem, **static)
+        given = initial_weights
+        if given is None:
+            given = solve(equal_weights(pool), problem, max_iterations=500).kernel_weights
+        start = start_of("lmkal", given, pool, [shape, shape[1:]], wanted)
+        return _solve(jnp.broadcast_to(start, shape), problem, **static)
 
-    return choose("lmkal", pool, from_start, largest_penalty, *settings)
+    return choose("lmkal", pool, from_start, largest_penalty, settings)

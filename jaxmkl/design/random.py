@@ -1,12 +1,9 @@
 """Random sampling: what every other method has to beat."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxmkl._pytree import require
+from jaxmkl._pytree import as_count, require
 from jaxmkl.design._frame import Design, points_wanted
 
 
@@ -19,8 +16,7 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
       num_points: how many points to rank; all by default.
 
     Returns:
-      A :class:`Design` with uniform draws as scores. All points are active; there are no kernels
-      and no objective.
+      A :class:`Design` with evenly spaced scores, all points active, no kernels, no objective.
 
     Raises:
       ValueError: for a pool_size below 1 or a num_points outside of 1 to pool_size.
@@ -30,15 +26,14 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     >>> sorted(design.random(jax.random.key(0), 4).ranking.tolist())
     [0, 1, 2, 3]
     """
-    good = isinstance(pool_size, int | np.integer) and pool_size >= 1
-    require(good, "random", "pool_size", pool_size, "an integer of at least 1")
+    pool_size = as_count("random", "pool_size", pool_size)
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     require(typed, "random", "key", key, "a typed key, as of jax.random.key")
     num_points = points_wanted("random", num_points, pool_size)
     order = jax.random.permutation(key, pool_size)
     # evenly spaced numbers in the drawn order: a tie would favour early points
     spaced = (pool_size - jnp.arange(pool_size)) / pool_size
-    scores: Any = jnp.zeros((pool_size,)).at[order].set(spaced)
+    scores = jnp.zeros((pool_size,)).at[order].set(spaced)
     return Design(
         scores=scores,
         ranking=order[:num_points].astype(jnp.int32),

@@ -24,16 +24,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
 from jaxmkl.design._pool import Pool, pool_of
-from jaxmkl.design._reconstruction import (
-    blockwise_row_sums,
-    diagonals_of,
-    dot,
-    forms,
-    squared_columns,
-)
+from jaxmkl.design._reconstruction import diagonals_of, dot
 
 
 def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
@@ -58,8 +53,7 @@ def _largest_penalty(pool: Pool) -> jax.Array:
     """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
     diagonal = diagonals_of(pool)[0]
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
-    one = jnp.ones((1,), pool.dtype)
-    return jnp.sqrt(jnp.max(squared_columns(pool, one, inverse)))
+    return jnp.sqrt(jnp.max(reconstruction.squared_columns(pool, inverse)))
 
 
 def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -72,18 +66,13 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
         residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
         return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
     H, G = factors(pool.features[0], d, c)
-    norms = d**2 * forms(H, dot(G.T, G))
+    norms = d**2 * reconstruction.forms(H, dot(G.T, G))
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
 
 
 def iterate(problem: Problem, *, max_iterations: int) -> Descent:
-    """The iteration.
-
-    Its points (2 n,) are the rows' sizes sqrt(|a^i|² + eps), then the lengths of the residuals.
-    The last coefficients are those that follow from its origin.
-    """
-    pool, penalty = problem.pool, problem.penalty
-    n = pool.num_points
+    """The iteration: its points (2 n,) are the rows' sizes, then the residuals' lengths."""
+    pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     diagonal = diagonals_of(pool)[0]
     floor = problem.eps * jnp.mean(diagonal)
 
@@ -97,21 +86,18 @@ def iterate(problem: Problem, *, max_iterations: int) -> Descent:
     return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
 
 
-@partial(jax.jit, static_argnames=("max_iterations", "num_points"))
-def _solve(problem: Problem, *, max_iterations: int, num_points: int | None) -> Design:
-    pool, penalty = problem.pool, problem.penalty
-    n = pool.num_points
+@partial(jax.jit, static_argnames="max_iterations")
+def _solve(problem: Problem, *, max_iterations: int) -> Design:
+    pool, n = problem.pool, problem.pool.num_points
     end = iterate(problem, max_iterations=max_iterations)
-    d, c = 2 * end.origin[:n], 2 * penalty * end.origin[n:]
+    d, c = 2 * end.origin[:n], 2 * problem.penalty * end.origin[n:]
     if pool.gram is not None:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
     else:
-        H, G = factors(pool.features[0], d, c)
         norms = jnp.sqrt(lengths_of(pool, d, c)[0])
-        scores = blockwise_row_sums(lambda rows: H[rows], G, d, norms)
-    none = jnp.sum(jnp.sqrt(diagonals_of(pool)[0]))
-    one, zero = jnp.ones((1,), pool.dtype), penalty >= _largest_penalty(pool)
-    return design_of(problem, num_points, end, end.move.point[:n], scores, one, none, zero)
+        scores = reconstruction.block_sums(*factors(pool.features[0], d, c), d, norms)
+    none, one = jnp.sum(jnp.sqrt(diagonals_of(pool)[0])), jnp.ones((1,), pool.dtype)
+    return design_of(problem, end, scores, one, none)
 
 
 def rrss(
@@ -128,24 +114,19 @@ def rrss(
     """Choose points with one kernel and a robust loss (RRSS).
 
     In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
-    needs float64, and where digits ran out ``converged`` is False. Arguments that are not named
-    here are those of :func:`cted`, whose errors are raised too.
+    needs float64, and where digits ran out ``converged`` is False. Other arguments, the result
+    and errors are as of :func:`cted`.
 
     Args:
       regularization: the penalty gamma as a share of the smallest one with which no point is
-        chosen, max_i sqrt(sum_j K_ij² / K_jj); a number that may be traced.
-      absolute: whether ``regularization`` is gamma itself.
+        chosen, max_i sqrt(sum_j K_ij² / K_jj), or with ``absolute`` itself; may be traced.
       smoothing: eps as in :func:`cted`; for residuals it is taken times the mean of K_ii.
 
-    Returns:
-      A :class:`Design`.
-
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import design
-    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
-    >>> design.rrss(x @ x.T, num_points=2).ranking.tolist()
-    [4, 2]
+    >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]
+    >>> design.rrss(features=x, num_points=2).ranking.tolist()
+    [2, 4]
     """
     pool = pool_of("rrss", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
-    return choose("rrss", pool, _solve, _largest_penalty, *settings)
+    return choose("rrss", pool, _solve, _largest_penalty, settings)

@@ -36,8 +36,7 @@ class Deflated(NamedTuple):
 def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None) -> Design:
     n, dtype = pool.num_points, pool.dtype
     F = None if pool.gram is not None else pool.features[0]
-    one = jnp.ones((1,), dtype), jnp.ones((n,), dtype)
-    squares = squared_columns(pool, *one)
+    squares = squared_columns(pool, jnp.ones((n,), dtype))
     kernel = pool.gram[0] if F is None else jnp.eye(F.shape[1], dtype=dtype)
     state = Deflated(kernel, diagonals_of(pool)[0], squares, jnp.zeros((n,), bool))
 
@@ -88,27 +87,23 @@ def ted(
 ) -> Design:
     """Choose points greedily (TED).
 
-    Errors are those of :func:`cted`.
+    Arguments that are not named here are those of :func:`cted`, whose errors are raised too.
 
     Args:
-      gram: the Gram matrix (n, n), symmetric and positive semi-definite.
       regularization: the ridge lambda as a share of 2 max_i |k_i|, k_i the columns of the Gram
-        matrix; a number that may be traced.
-      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
-        of size (n, n) is formed. A point takes O(n r).
+        matrix, or with ``absolute`` itself; a number that may be traced.
       num_points: how many points to choose. By default all of a Gram matrix, which takes O(n³),
-        are chosen, and r from features; the others are ranked by what each alone would bring.
-      absolute: whether ``regularization`` is lambda itself.
+        are chosen, and r from features, each in O(n r); the others are ranked by what each alone
+        would bring.
 
     Returns:
       A :class:`Design`. The ranking is the order in which points were taken; the score of a point
       is what it brought when it was, so scores need not fall. The objective is tr(K) after each
       point.
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import design
-    >>> x = jnp.array([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]])
-    >>> design.ted(x @ x.T, num_points=2).ranking.tolist()
+    >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]
+    >>> design.ted(features=x, num_points=2).ranking.tolist()
     [3, 4]
     """
     pool = pool_of("ted", gram, features, stacked=False)

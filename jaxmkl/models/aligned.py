@@ -32,19 +32,12 @@ from jaxmkl.query import All, Forecast, Query
 
 @pytree.dataclass
 class AlignedState(State):
-    """State of :class:`Aligned`.
+    """State of :class:`Aligned`."""
 
-    Attributes:
-      models: the bank's.
-      pairs: the first examples, with their labels and with ones as coefficients.
-      along: Σ_ij y_i y_j k_p(x_i, x_j) (P,).
-      squares: Σ_ij k_p(x_i, x_j)² (P,).
-    """
-
-    models: Any
-    pairs: Any
-    along: jax.Array
-    squares: jax.Array
+    models: Any  #: the bank's
+    pairs: Any  #: the first examples, with their labels and with ones as coefficients
+    along: jax.Array  #: Σ_ij y_i y_j k_p(x_i, x_j) (P,)
+    squares: jax.Array  #: Σ_ij k_p(x_i, x_j)² (P,)
 
 
 class AlignedCode(NamedTuple):
@@ -55,17 +48,11 @@ class AlignedCode(NamedTuple):
 
 
 class AlignedInfo(NamedTuple):
-    """Diagnostics.
+    """Diagnostics."""
 
-    Attributes:
-      weights: 1 for the kernel that predicts, 0 for others (P,).
-      support: support vectors of the kernels (P,), int32.
-      alignment: of the kernels (P,).
-    """
-
-    weights: jax.Array
-    support: jax.Array
-    alignment: jax.Array
+    weights: jax.Array  #: 1 for the kernel that predicts, 0 for others (P,)
+    support: jax.Array  #: support vectors of the kernels (P,), int32
+    alignment: jax.Array  #: of the kernels (P,)
 
 
 @pytree.dataclass
@@ -93,12 +80,10 @@ class Aligned(Algorithm):
 
     @property
     def loss(self) -> str:  # type: ignore[override]
-        """That of the models' update rule."""
         return self.models.update.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """The models'."""
         return self.models.period
 
     @property
@@ -110,9 +95,7 @@ class Aligned(Algorithm):
         """The kernels, and their squares."""
         return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
 
-    def begin(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> AlignedState:
+    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         nothing = jnp.zeros((self.models.num_models,), dtype)
         return AlignedState(
             **frame,
@@ -143,19 +126,16 @@ class Aligned(Algorithm):
         best = self._best(state)[1]
         return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
 
-    def learn(
-        self, state: AlignedState, code: AlignedCode, forecast: Forecast, round: Round
-    ) -> AlignedState:
+    def learn(self, state: Any, code: AlignedCode, forecast: Forecast, round: Round) -> Any:
         """The models learn; one of the first examples makes a pair with each before it."""
         P = self.models.num_models
         counted = round.learns & (state.round < self.num_aligned)
         sums, worked = self._store.values(state.pairs, self._kernels, code.pairs)
         own = code.pairs.own
         along = 2 * round.y * sums[:P] + own[:P]
-        proposal = Proposal(
-            learned=jnp.full((2 * P,), counted),
-            coefficient=jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P),
-        )
+        learned = jnp.full((2 * P,), counted)
+        coefficient = jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P)
+        proposal = Proposal(learned, coefficient)
         learns = jnp.full((P,), round.learns)
         lesson = Lesson(round.y, learns, None, None, round.seen, round.present)
         return state.replace(
@@ -166,11 +146,9 @@ class Aligned(Algorithm):
         )
 
     def close(self, state: AlignedState, codes: AlignedCode) -> AlignedState:
-        kernels, round = self._kernels, state.round
-        return state.replace(
-            models=self.models.close(state.models, codes.models, round),
-            pairs=self._store.close(state.pairs, kernels, codes.pairs, round, decays=False),
-        )
+        models = self.models.close(state.models, codes.models, state.round)
+        pairs = self._store.close(state.pairs, self._kernels, codes.pairs, state.round, False)
+        return state.replace(models=models, pairs=pairs)
 
     def capacity(self, state: AlignedState) -> int | None:
         return self.models.capacity(state.models)
@@ -182,7 +160,6 @@ class Aligned(Algorithm):
         return state.replace(models=self.models.enlarged(state.models, capacity))
 
     def info(self, state: AlignedState) -> AlignedInfo:
-        """Which kernel predicts, support vectors, alignments."""
         alignment, best = self._best(state)
         number = self.models.supports(state.models)[0]
         count = jnp.maximum(jnp.minimum(state.round, self.num_aligned), 1)

@@ -15,23 +15,14 @@ from jaxmkl.updates import Rule
 
 
 class Lesson(NamedTuple):
-    """What a bank is told of a round.
+    """What a bank is told of a round."""
 
-    Attributes:
-      y: the label; 0 where there is none to learn from.
-      learns: which models take part in learning (E,); none where there is no label.
-      probability: with which each takes its step (E,), or None for always.
-      chance: uniform numbers (E,) that decide on steps taken by chance, or None.
-      seen: whether there is an example at all, label or not.
-      present: whether there is a round at all. Without it no bit may change.
-    """
-
-    y: jax.Array
-    learns: jax.Array
-    probability: jax.Array | None
-    chance: Any
-    seen: jax.Array
-    present: jax.Array
+    y: jax.Array  #: the label; 0 where there is none to learn from
+    learns: jax.Array  #: which models take part in learning (E,); none where there is no label
+    probability: jax.Array | None  #: with which each takes its step (E,), or None for always
+    chance: Any  #: uniform numbers (E,) that decide on steps taken by chance, or None
+    seen: jax.Array  #: whether there is an example at all, label or not
+    present: jax.Array  #: whether there is a round at all. Without it no bit may change
 
     def taken(self, probability: jax.Array | None = None) -> jax.Array:
         """Which models (E,) take their step, whose own probability is that of the argument."""
@@ -42,15 +33,9 @@ class Lesson(NamedTuple):
 
     def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Lesson":
         """The lesson of the models from ``start`` to ``end``, in a shape of their own."""
-
-        def of(array: jax.Array | None) -> jax.Array | None:
-            return None if array is None else array[start:end].reshape(shape)
-
-        return self._replace(
-            learns=self.learns[start:end].reshape(shape),
-            probability=of(self.probability),
-            chance=of(self.chance),
-        )
+        parts = self.learns, self.probability, self.chance
+        learns, probability, chance = jax.tree.map(lambda a: a[start:end].reshape(shape), parts)
+        return self._replace(learns=learns, probability=probability, chance=chance)
 
 
 class Bank:

@@ -18,17 +18,15 @@ References:
   Potter (1963), in Bierman (1977), Factorization methods for discrete sequential estimation.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 LOSSES = ("hinge", "squared_hinge")
-
-
-def times(left: jax.Array, right: jax.Array) -> jax.Array:
-    """The product of two matrices, or of a matrix and a vector."""
-    return jnp.dot(left, right, precision=jax.lax.Precision.HIGHEST)
+# The product of two matrices, or of a matrix and a vector.
+times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 def narrowed(
@@ -36,8 +34,7 @@ def narrowed(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """S (D, D) after an update along f = S'φ (D,); Σφ (D,) and φ'Σφ with the new Σ.
 
-    Where it is not ``when``, the latter two are of the old Σ; S is the new one all the same, and
-    the caller's to drop.
+    Where it is not ``when``, the latter two are of the old Σ; S is new all the same: drop it.
     """
     variance = jnp.sum(along**2)
     c = 1.0 / (noise + variance)
@@ -65,21 +62,13 @@ def narrowed_and_moved(
     noise: Any,
     inertia: Any,
 ) -> tuple[jax.Array, jax.Array]:
-    """S (D, D) and the move of μ (D,) of a Gaussian that meets K examples at once.
+    """S (D, D) and the move of μ (D,) of a Gaussian that meets K examples φ (K, D) at once.
 
         hinge            μ <- μ + 1/(2ε) Σ Σ_k yᵏφᵏ
         squared hinge    μ <- μ + ΣW (εI + W'ΣW)⁻¹ loss,     W = [yᵏφᵏ]
 
-    Args:
-      root: S.
-      phi: coordinates (K, D).
-      y: labels (K,).
-      hinge: their losses before the update (K,).
-      shrunk: which of them narrow the covariance (K,).
-      moved: which of them move the mean (K,).
-      loss: "hinge" or "squared_hinge".
-      noise: λ.
-      inertia: ε.
+    ``hinge`` are their losses before the update, ``shrunk`` says which of them narrow the
+    covariance, ``moved`` which move the mean (K,); ``noise`` is λ, ``inertia`` ε.
     """
 
     def one(root: jax.Array, example: tuple) -> tuple[jax.Array, None]:

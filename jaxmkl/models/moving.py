@@ -8,44 +8,31 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Algorithm, State
+from jaxmkl._learner import Algorithm, Round, State
 from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
 from jaxmkl.kernels.optimizers import moved
 from jaxmkl.losses import LOSSES
-from jaxmkl.query import All, Query
+from jaxmkl.query import All, Forecast, Query
 
 
 @pytree.dataclass
 class MovingState(State):
-    """State of learners with a moving kernel; B is their budget.
+    """State of learners with a moving kernel; B is their budget."""
 
-    Attributes:
-      zeros: predictions of exactly 0 so far, int32.
-      coordinates: of the kernel in its space.
-      optimizer: state of the optimizer.
-      rows: points of the basis functions (B, D).
-      weights: w (B,).
-    """
-
-    zeros: jax.Array
-    coordinates: Any
-    optimizer: Any
-    rows: jax.Array
-    weights: jax.Array
+    zeros: jax.Array  #: predictions of exactly 0 so far, int32
+    coordinates: Any  #: of the kernel in its space
+    optimizer: Any  #: its state
+    rows: jax.Array  #: points of the basis functions (B, D)
+    weights: jax.Array  #: w (B,)
 
 
 class MovingInfo(NamedTuple):
-    """Diagnostics.
+    """Diagnostics."""
 
-    Attributes:
-      parameters: of the kernel, or the newest: a width () or widths (D,), or a kernel.
-      support: number of basis functions, int32.
-      zero_rate: share of the predictions so far that were exactly 0. A large one warns that
-        kernel values underflow: the features need scaling, or the widths are too small.
-    """
-
-    parameters: Any
-    support: jax.Array
+    parameters: Any  #: of the kernel, or the newest: a width () or widths (D,), or a kernel
+    support: jax.Array  #: number of basis functions, int32
+    #: Share of the predictions so far that were exactly 0. A large one warns that kernel values
+    #: underflow: the features need scaling, or the widths are too small.
     zero_rate: jax.Array
 
 
@@ -74,9 +61,7 @@ class MovingKernel(Algorithm):
     loss: str = pytree.choice(*LOSSES, default="hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
 
-    def _start(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> dict[str, Any]:
+    def _start(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> dict[str, Any]:
         """Fields of :class:`MovingState`: no basis function, a kernel from the space's starts."""
         coordinates = self.space.draw_start(key, num_inputs, dtype)
         return frame | {
@@ -87,24 +72,23 @@ class MovingKernel(Algorithm):
             "weights": jnp.zeros((self.budget,), dtype),
         }
 
+    def _step(self, forecast: Forecast, round: Round) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """L', the weight -η L' of a new basis function, and whether there is to be a step."""
+        slope = LOSSES[self.loss].slope(forecast.value, round.y)
+        fresh = -jnp.asarray(self.step_size, slope.dtype) * slope
+        return slope, fresh, round.learns & (slope != 0) & jnp.isfinite(fresh)
+
     def _descended(
-        self,
-        state: Any,
-        gradient_of: Callable[[Any], jax.Array],
-        at: Any,
-        slope: jax.Array,
-        wanted: jax.Array,
+        self, state: Any, output: Callable, at: Any, slope: jax.Array, wanted: jax.Array
     ) -> dict[str, Any]:
         """The kernel and its optimizer after a step down L' ∂output/∂θ at ``at``, if wanted."""
-        gradient = jax.tree.map(lambda g: slope * g, jax.grad(gradient_of)(at))
+        gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
         before = state.coordinates, state.optimizer
         after = moved(self.space, self.optimizer, gradient, *before[::-1], state.round)
         coordinates, optimizer = optax.tree.where(wanted, after, before)
         return {"coordinates": coordinates, "optimizer": optimizer}
 
     def _info(self, state: Any, number: jax.Array) -> MovingInfo:
-        """The kernel's parameters, how many basis functions there are, how often f was 0."""
-        zeros, rounds = state.zeros, jnp.maximum(state.round, 1)
-        dtype = self.dtype(state)
-        rate = zeros.astype(dtype) / rounds.astype(dtype)
+        dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)
+        rate = state.zeros.astype(dtype) / rounds.astype(dtype)
         return MovingInfo(self.space.parameters(state.coordinates), number, rate)

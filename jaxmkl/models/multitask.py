@@ -48,7 +48,7 @@ from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Algorithm, Output, Round, State
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one
+from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one, times
 from jaxmkl.query import All, Forecast, Query
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -58,11 +58,8 @@ HIGHEST = jax.lax.Precision.HIGHEST
 class MultiTaskState(State):
     """State of :class:`MultiTask`: G Gaussians, that of all tasks first, then those of each.
 
-    Attributes:
-      dictionary: state of the dictionary.
-      means: μ (G, D).
-      roots: S (G, D, D), Σ = S S'.
-      stale: which roots (G,) stand for the unit matrix, as a restart left them.
+    Their means μ are (G, D), the roots S of Σ = S S' (G, D, D); those that are ``stale`` (G,)
+    stand for the unit matrix, as a restart left them.
     """
 
     dictionary: DictionaryState
@@ -72,12 +69,7 @@ class MultiTaskState(State):
 
 
 class MultiTaskInfo(NamedTuple):
-    """Diagnostics.
-
-    Attributes:
-      support: points of the dictionary, int32.
-      refused: examples that the full dictionary would have taken, int32.
-    """
+    """Diagnostics, int32: points of the dictionary, and how many it had no room for."""
 
     support: jax.Array
     refused: jax.Array
@@ -92,21 +84,13 @@ class MultiTaskCode(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What a prediction worked out, of the E Gaussians that have a say on an example.
+    """What a prediction worked out, of the E Gaussians that have a say on an example."""
 
-    Attributes:
-      offer: what becomes of the example in the dictionary.
-      restarted: whether all Gaussians are reset for that.
-      which: which of the G they are (E,).
-      roots: S (E, D, D).
-      along: S'φ (E, D).
-    """
-
-    offer: Offer
-    restarted: jax.Array
-    which: jax.Array
-    roots: jax.Array
-    along: jax.Array
+    offer: Offer  # what becomes of the example in the dictionary
+    restarted: jax.Array  # whether all Gaussians are reset for that
+    which: jax.Array  # which of the G they are (E,)
+    roots: jax.Array  # S (E, D, D)
+    along: jax.Array  # S'φ (E, D)
 
 
 @pytree.dataclass
@@ -114,18 +98,9 @@ class MultiTask(Algorithm):
     """Gaussian models of tasks, one of all and one of each, on one sampled dictionary.
 
     Args:
-      num_tasks: K, and column 0 of X holds the task, 0 to K - 1; or None: there is one task, and
-        all columns are inputs (static).
-      kernel: one kernel.
-      dictionary: where examples get coordinates.
-      query: when a label is asked for.
-      noise: λ.
-      inertia: ε.
-      loss: "hinge" or "squared_hinge" (static).
-      components: "both" a Gaussian of all tasks and one of each, or "local" or "global" (static).
-      update_on: on what means move: "mistake", "unsure" or "margin" (static).
-      covariance: when covariances shrink: "updated", "queried" or "always" (static).
-      growth: whether a new point is to "extend" the Gaussians, or they "restart" (static).
+      dictionary: a :class:`jaxmkl.features.SampledDictionary`, where examples get coordinates.
+      num_tasks, kernel, query, noise, inertia, loss, components, update_on, covariance, growth: as
+        for :func:`jaxmkl.multitask`; ``num_tasks`` and the last five are static.
 
     Raises:
       ValueError: for an argument outside its range.
@@ -158,18 +133,9 @@ class MultiTask(Algorithm):
         """Column 0 is the task, if there are tasks."""
         return 0 if self.num_tasks is None else 1
 
-    @property
-    def _tasks(self) -> int:
-        """K."""
-        return 1 if self.num_tasks is None else self.num_tasks
-
-    @property
-    def _local(self) -> bool:
-        return self.components != "global"
-
-    @property
-    def _overall(self) -> bool:
-        return self.components != "local"
+    _tasks = property(lambda self: self.num_tasks or 1)
+    _local = property(lambda self: self.components != "global")
+    _overall = property(lambda self: self.components != "local")
 
     def _known(self, task: Any) -> Any:
         """Which numbers are a task's."""
@@ -194,14 +160,11 @@ class MultiTask(Algorithm):
             good, X = good & self._known(X[:, 0]), X[:, 1:]
         return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
 
-    def begin(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> MultiTaskState:
-        least = 1 + self.leading_columns
-        text = f"at least {least}, the column of the task and an input"
-        pytree.require(num_inputs >= least, self, "num_inputs", num_inputs, text)
-        G, D = self._overall + self._local * self._tasks, self.dictionary.size
+    def begin(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> MultiTaskState:
         inputs = num_inputs - self.leading_columns
+        text = f"at least {1 + self.leading_columns}, the column of the task and an input"
+        pytree.require(inputs >= 1, self, "num_inputs", num_inputs, text)
+        G, D = self._overall + self._local * self._tasks, self.dictionary.size
         return MultiTaskState(
             **frame,
             dictionary=self.dictionary.init(key, self.kernel, inputs, dtype),
@@ -210,9 +173,7 @@ class MultiTask(Algorithm):
             stale=jnp.zeros((G,), bool),
         )
 
-    def _gaussians(
-        self, state: MultiTaskState, which: Any, restarted: Any = False
-    ) -> tuple[jax.Array, jax.Array]:
+    def _gaussians(self, state: MultiTaskState, which: Any, restarted: Any = False) -> tuple:
         """Means (E, D) and roots (E, D, D) of some Gaussians, as restarts leave them."""
         means, roots = state.means[which], state.roots[which]
         if self.growth == "restart":
@@ -232,11 +193,8 @@ class MultiTask(Algorithm):
         if self.leading_columns:
             tasks, X = X[:, 0].astype(jnp.int32), X[:, 1:]
         code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round)
-
-        def of_task(key: jax.Array, task: jax.Array) -> jax.Array:
-            return uniform(jax.random.fold_in(key, task), (), X.dtype)
-
-        return MultiTaskCode(code, tasks, jax.vmap(of_task)(keys, tasks))
+        drawn = jax.vmap(lambda k, task: uniform(jax.random.fold_in(k, task), (), X.dtype))
+        return MultiTaskCode(code, tasks, drawn(keys, tasks))
 
     def forecast(self, state: MultiTaskState, code: MultiTaskCode) -> Forecast:
         """The value by the Gaussian of all tasks and that of the example's, and its variance."""
@@ -252,19 +210,12 @@ class MultiTask(Algorithm):
             variance=jnp.sum(along**2),
         )
 
-    def _parameters(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
-        """λ and ε."""
-        return jnp.asarray(self.noise, dtype), jnp.asarray(self.inertia, dtype)
-
-    def _wanted(
-        self, forecast: Forecast, y: jax.Array, learns: jax.Array, seen: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _wanted(self, forecast: Forecast, y: Any, learns: jax.Array, seen: Any) -> tuple:
         """The hinge before the update; whether the covariance shrinks; whether the mean moves."""
         value = forecast.value
-        hinge = jnp.maximum(1.0 - y * value, 0.0)
-        moved = y * value <= 0
+        hinge, moved = jnp.maximum(1.0 - y * value, 0.0), y * value <= 0
         if self.update_on == "unsure":
-            inertia = self._parameters(value.dtype)[1]
+            inertia = jnp.asarray(self.inertia, value.dtype)
             unsure = jnp.abs(value) <= forecast.variance / (4.0 * inertia)  # type: ignore[operator]
             moved = moved | (unsure & (hinge > 0))
         if self.update_on == "margin":
@@ -279,7 +230,7 @@ class MultiTask(Algorithm):
         """The dictionary takes part in every round; the Gaussians learn if there is a label."""
         worked: Worked = forecast.worked
         hinge, shrunk, moved = self._wanted(forecast, round.y, round.learns, round.seen)
-        noise, inertia = self._parameters(hinge.dtype)
+        noise, inertia = (jnp.asarray(v, hinge.dtype) for v in (self.noise, self.inertia))
         of_each = jax.vmap(narrowed, in_axes=(0, 0, None, None))
         roots, towards, variance = of_each(worked.roots, worked.along, noise, shrunk)
         steps = [step_of_one(self.loss, hinge, v, inertia) for v in variance]
@@ -303,38 +254,30 @@ class MultiTask(Algorithm):
     # --- rounds of all tasks ---------------------------------------------------------------------
 
     def round(
-        self,
-        state: MultiTaskState,
-        examples: tuple[jax.Array, jax.Array, jax.Array],
-        most: Any = None,
+        self, state: MultiTaskState, examples: tuple[jax.Array, ...], most: Any = None
     ) -> tuple[MultiTaskState, Output]:
         """One round on one example of each task, to be scanned over rounds.
 
-        All examples are offered to the dictionary, in the order of the tasks, before any is
-        predicted; then the labels are asked for in this order. With one task present it is
-        :meth:`step` on that example. A round costs as if all were present; one with none leaves
-        the state as it is.
+        Examples are offered to the dictionary, and then labels asked for, in the order of the
+        tasks. With one task present it is :meth:`step` on that example. A round costs as if all
+        were present; one with none leaves the state as it is.
 
         Args:
-          state: the state.
+          state: that before the round.
           examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
             which tasks have an example. What stands in the rows of the others is not looked at.
           most: how many labels may be asked for, those of the first tasks that want one; None for
             any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
 
         Returns:
-          The state, and an :class:`~jaxmkl.Output` with leading axis K; NaN for tasks without an
-          example.
+          The state, and an :class:`~jaxmkl.Output` with leading axis K, NaN where none is present.
 
         Raises:
           ValueError: for shapes that do not fit.
 
-        >>> import jax, jaxmkl
-        >>> X = jax.random.normal(jax.random.key(0), (200, 3, 2))
-        >>> y = jax.numpy.sign(X[..., 0] * X[..., 1])
-        >>> present = jax.random.bernoulli(jax.random.key(1), 0.7, (200, 3))
-        >>> learner = MultiTask(num_tasks=3)
-        >>> state = learner.init(jax.random.key(2), num_inputs=1 + 2)
+        >>> learner, key = MultiTask(num_tasks=3), jax.random.key(0)
+        >>> state, X = learner.init(key, num_inputs=1 + 2), jax.random.normal(key, (200, 3, 2))
+        >>> y, present = jnp.sign(X[..., 0] * X[..., 1]), jax.random.bernoulli(key, 0.7, (200, 3))
         >>> state, outputs = jax.lax.scan(learner.round, state, (X, y, present))
         >>> outputs.prediction.shape, bool((outputs.queried == present).all())
         ((200, 3), True)
@@ -358,8 +301,8 @@ class MultiTask(Algorithm):
         own = int(self._overall)
         value, variance = jnp.zeros_like(y), jnp.zeros_like(y)
         if self._overall:
-            value += jnp.dot(phi, means[0], precision=HIGHEST)
-            variance += jnp.sum(jnp.dot(phi, roots[0], precision=HIGHEST) ** 2, axis=1)
+            value += times(phi, means[0])
+            variance += jnp.sum(times(phi, roots[0]) ** 2, axis=1)
         if self._local:
             value += jnp.sum(phi * means[own:], axis=1)
             along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
@@ -382,14 +325,13 @@ class MultiTask(Algorithm):
             value, variance
         )
         of_tasks = forecasts, self._noise(X, keys), usable, y
-        (query, _), judged = jax.lax.scan(ask, start, of_tasks)
-        asked, learns, counted, diverging = judged
+        (query, _), (asked, learns, counted, diverging) = jax.lax.scan(ask, start, of_tasks)
         loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
         output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
 
         y = jnp.where(learns, y, 0.0)
         hinge, shrunk, moved = self._wanted(forecasts, y, learns, usable)
-        noise, inertia = self._parameters(y.dtype)
+        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
         new_means, new_roots = [], []
         if self._overall:
             root, move = narrowed_and_moved(
@@ -415,17 +357,15 @@ class MultiTask(Algorithm):
         )
         return state, output
 
-    def _of_round(
-        self, state: MultiTaskState, examples: tuple
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _of_round(self, state: MultiTaskState, examples: tuple[jax.Array, ...]) -> tuple:
         """X (K, D) with the column of the task, y (K,) as -1 and +1, present (K,)."""
         dtype, K = self.dtype(state), self._tasks
-        X, y, present = (jnp.asarray(array) for array in examples)
-        wanted = (K, self.num_inputs(state) - self.leading_columns)
-        pytree.require(X.shape == wanted, self, "X of a round", X.shape, f"of shape {wanted}")
-        for name, array in (("y", y), ("present", present)):
-            text = f"of shape {(K,)}"
-            pytree.require(array.shape == (K,), self, f"{name} of a round", array.shape, text)
+        inputs = self.num_inputs(state) - self.leading_columns
+        X, y, present = map(jnp.asarray, examples)
+        shapes = {"X": (K, inputs), "y": (K,), "present": (K,)}
+        for (name, shape), array in zip(shapes.items(), (X, y, present), strict=True):
+            wanted = f"of shape {shape}"
+            pytree.require(array.shape == shape, self, f"{name} of a round", array.shape, wanted)
         X = X.astype(dtype)
         if self.leading_columns:
             X = jnp.concatenate([jnp.arange(K, dtype=dtype)[:, None], X], axis=1)

@@ -48,9 +48,8 @@ class SupportModels(Bank):
     )
 
     def __post_init__(self) -> None:
-        good = self.update.num_rates == 1
         text = "a rule at one rate (give each rate its own SupportModels)"
-        pytree.require(good, self, "update", self.update, text)
+        pytree.require(self.update.num_rates == 1, self, "update", self.update, text)
 
     @property
     def num_models(self) -> int:
@@ -66,20 +65,16 @@ class SupportModels(Bank):
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """The store's."""
         return self.store.period
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         return self.store.init(self.kernels, num_inputs, dtype)
 
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> SupportCode:
-        """What the examples of a block ``X`` (B, D) are to the supports."""
-        code = self.store.encode(state, self.kernels, X, round)
-        if not self.store.random:
-            return SupportCode(code, None)
-        return SupportCode(
-            code, jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
-        )
+        code, draw = self.store.encode(state, self.kernels, X, round), None
+        if self.store.random:
+            draw = jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
+        return SupportCode(code, draw)
 
     def predict(self, state: Any, code: SupportCode) -> tuple[jax.Array, Any]:
         f, worked = self.store.values(state, self.kernels, code.store)
@@ -90,18 +85,12 @@ class SupportModels(Bank):
         """The example becomes a support vector where the rule has a coefficient for it."""
         f, of_store = worked
         step = self.update.step(f[None], lesson.y, code.store.own[None])
-        probability = None if step.probability is None else step.probability[0]
-        taken = lesson.taken(probability)
-        coefficient = step.coefficient[0]
-        decay = None
-        if step.decay is not None:
-            decay = jnp.where(taken, jnp.broadcast_to(step.decay, f[None].shape)[0], 1.0)
-        proposal = Proposal(
-            learned=taken & (coefficient != 0) & jnp.isfinite(coefficient),
-            coefficient=coefficient,
-            decay=decay,
-            draw=code.draw,
-        )
+        taken = lesson.taken(None if step.probability is None else step.probability[0])
+        coefficient, decay = step.coefficient[0], step.decay
+        if decay is not None:
+            decay = jnp.where(taken, jnp.broadcast_to(decay, f[None].shape)[0], 1.0)
+        learned = taken & (coefficient != 0) & jnp.isfinite(coefficient)
+        proposal = Proposal(learned, coefficient, decay, code.draw)
         return self.store.learn(state, self.kernels, code.store, of_store, proposal)
 
     def close(self, state: Any, codes: SupportCode, round: jax.Array) -> Any:
@@ -118,5 +107,4 @@ class SupportModels(Bank):
         return self.store.enlarged(state, capacity)
 
     def supports(self, state: Any) -> tuple[jax.Array, jax.Array]:
-        """Support vectors of each kernel (P,), and examples that found no room."""
         return state.number, state.overflow

@@ -20,7 +20,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
-from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
@@ -30,14 +29,10 @@ class OwnKernelsState(MovingState):
     """State of :class:`OwnKernels`; M is the budget.
 
     The centre of number n is in place n mod M; ``coordinates`` are what the next one starts from.
-
-    Attributes:
-      own: coordinates of the centres' kernels, with leading axis M.
-      came: how many centres have come so far, int32.
     """
 
-    own: Any
-    came: jax.Array
+    own: Any  #: coordinates of the centres' kernels, with leading axis M
+    came: jax.Array  #: how many centres have come so far, int32
 
 
 @pytree.dataclass
@@ -45,29 +40,20 @@ class OwnKernels(MovingKernel):
     """Kernel online gradient descent, every centre with a kernel of its own.
 
     Args:
-      space, step_size, optimizer, loss, query: as of :class:`~jaxmkl.models.moving.MovingKernel`.
+      space, step_size, optimizer, loss, query: as of
+        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
       budget: M (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
     """
 
     budget: int = pytree.count(2000)
 
-    def begin(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> OwnKernelsState:
-        """No centre; a kernel drawn from the starts of the space."""
+    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         start = self._start(frame, key, num_inputs, dtype)
-
-        def repeated(leaf: jax.Array) -> jax.Array:
-            return jnp.tile(leaf[None], (self.budget,) + (1,) * leaf.ndim)
-
-        own = jax.tree.map(repeated, start["coordinates"])
+        own = jax.tree.map(lambda c: jnp.repeat(c[None], self.budget, 0), start["coordinates"])
         return OwnKernelsState(**start, own=own, came=jnp.zeros((), jnp.int32))
 
     def encode(self, state: OwnKernelsState, X: jax.Array, keys: jax.Array) -> jax.Array:
-        """The rows of a block ``X`` (B, D): kernels are not known before their turn."""
+        """The rows of a block: kernels are not known before their turn."""
         return X
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
@@ -78,14 +64,10 @@ class OwnKernels(MovingKernel):
         values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, code, state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value())
 
-    def learn(
-        self, state: OwnKernelsState, code: jax.Array, forecast: Forecast, round: Round
-    ) -> OwnKernelsState:
+    def learn(self, state: Any, code: jax.Array, forecast: Forecast, round: Round) -> Any:
         """Move the kernel, add a centre, if there is a label."""
         x, M = code, self.budget
-        slope = LOSSES[self.loss].slope(forecast.value, round.y)
-        fresh = -jnp.asarray(self.step_size, x.dtype) * slope
-        wanted = round.learns & (slope != 0) & jnp.isfinite(fresh)
+        slope, fresh, wanted = self._step(forecast, round)
         # before the first centre its place holds the weight 0
         newest = (state.came - 1) % M
 
@@ -94,8 +76,7 @@ class OwnKernels(MovingKernel):
             kernel = self._kernel(coordinates, x, state.rows[newest])
             return state.weights[newest] * kernel.plain()
 
-        of_newest = take(state.own, newest)
-        kernel = self._descended(state, output, of_newest, slope, wanted)
+        kernel = self._descended(state, output, take(state.own, newest), slope, wanted)
         place = jnp.where(wanted, state.came % M, M)
 
         def placed(old: jax.Array, new: jax.Array) -> jax.Array:
@@ -111,5 +92,4 @@ class OwnKernels(MovingKernel):
         )
 
     def info(self, state: OwnKernelsState) -> MovingInfo:
-        """The newest kernel's parameters, how many centres there are, how often f was 0."""
         return self._info(state, jnp.minimum(state.came, self.budget))

@@ -32,7 +32,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take, uniform
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
-from jaxmkl.losses import LOSSES
 from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
@@ -43,22 +42,17 @@ _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 
 @pytree.dataclass
 class HypothesisSketchState(MovingState):
-    """State of :class:`HypothesisSketch`.
+    """State of :class:`HypothesisSketch`."""
 
-    Attributes:
-      since: rounds in which the basis functions came (B,), int32.
-      number: how many there are, int32.
-    """
-
-    since: jax.Array
-    number: jax.Array
+    since: jax.Array  #: rounds in which the basis functions came (B,), int32
+    number: jax.Array  #: how many there are, int32
 
 
 class HypothesisSketchCode(NamedTuple):
-    """One example: x (D,), and uniform numbers (s,)."""
+    """One example."""
 
-    x: jax.Array
-    uniform: jax.Array
+    x: jax.Array  #: (D,)
+    uniform: jax.Array  #: random numbers (s,)
 
 
 @pytree.dataclass
@@ -81,24 +75,17 @@ class HypothesisSketch(MovingKernel):
     ties: str = pytree.choice(*TIES, default="first")
 
     def __post_init__(self) -> None:
-        good = self.num_sampled <= self.budget
-        text = "an integer from 1 to budget"
-        pytree.require(good, self, "num_sampled", self.num_sampled, text)
+        s = self.num_sampled
+        pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 
-    def begin(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
-    ) -> HypothesisSketchState:
-        """No basis function; a kernel drawn from the starts of the space."""
+    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         return HypothesisSketchState(
             **self._start(frame, key, num_inputs, dtype),
             since=jnp.zeros((self.budget,), jnp.int32),
             number=jnp.zeros((), jnp.int32),
         )
 
-    def encode(
-        self, state: HypothesisSketchState, X: jax.Array, keys: jax.Array
-    ) -> HypothesisSketchCode:
-        """The rows of a block ``X`` (B, D) and their random numbers."""
+    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> HypothesisSketchCode:
         shape = (self.num_sampled,)
         return HypothesisSketchCode(X, jax.vmap(lambda key: uniform(key, shape, X.dtype))(keys))
 
@@ -107,19 +94,10 @@ class HypothesisSketch(MovingKernel):
         values = self.space.values(state.coordinates, code.x, state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
 
-    def learn(
-        self,
-        state: HypothesisSketchState,
-        code: HypothesisSketchCode,
-        forecast: Forecast,
-        round: Round,
-    ) -> HypothesisSketchState:
-        """The basis, the weights, the kernel, if there is a label."""
+    def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
         x, w, B, values = code.x, state.weights, self.budget, forecast.worked
         places = jnp.arange(B, dtype=jnp.int32)
-        slope = LOSSES[self.loss].slope(forecast.value, round.y)
-        fresh = -jnp.asarray(self.step_size, w.dtype) * slope
-        wanted = round.learns & (slope != 0) & jnp.isfinite(fresh)
+        slope, fresh, wanted = self._step(forecast, round)
         full = state.number >= B
 
         drawn = draw_places(values, places < state.number, code.uniform)
@@ -146,9 +124,7 @@ class HypothesisSketch(MovingKernel):
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
-    def _projection(
-        self, state: HypothesisSketchState, x: jax.Array, values: Scaled, drawn: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def _projection(self, state: Any, x: jax.Array, values: Scaled, drawn: jax.Array) -> tuple:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
@@ -169,7 +145,6 @@ class HypothesisSketch(MovingKernel):
         return jnp.argmin(age)
 
     def info(self, state: HypothesisSketchState) -> MovingInfo:
-        """The kernel's parameters, how many basis functions there are, how often f was 0."""
         return self._info(state, state.number)
 
 

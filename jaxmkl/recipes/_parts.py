@@ -1,5 +1,6 @@
 """What several recipes are made of."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -39,6 +40,8 @@ def one_kernel(owner: str, kernel: Kernel | None) -> Kernel:
     return kernel
 
 
-def bank_of(kernels: Kernel | None, update: Update, store: Any) -> SupportModels:
-    """Models with supports on the kernels given, or on those of Lu et al."""
-    return SupportModels(lu_hoi() if kernels is None else kernels, update, store)
+def bank_of(
+    kernels: Kernel | None, update: Update, store: Any, default: Callable[[], Kernel] = lu_hoi
+) -> SupportModels:
+    """Models with supports on the kernels given, or on those of a published dictionary."""
+    return SupportModels(default() if kernels is None else kernels, update, store)

@@ -8,7 +8,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Have a function's ``**parameters`` stand for the keywords of ``base``, but for some.
+    """Have a function's ``**parameters`` stand for what has a default in ``base``, but for some.
 
     >>> def base(x, *, rate=1.0, loss="squared"):
     ...     return x, rate, loss
@@ -22,9 +22,9 @@ def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> C
     def decorate(function: F) -> F:
         own = inspect.signature(function)
         named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        taken = {*own.parameters, *but}
         others = inspect.signature(base).parameters.values()
-        added = [p for p in others if p.kind is p.KEYWORD_ONLY and p.name not in taken]
+        added = [p.replace(kind=p.KEYWORD_ONLY) for p in others if p.default is not p.empty]
+        added = [p for p in added if p.name not in {*own.parameters, *but}]
         function.__signature__ = own.replace(parameters=named + added)  # type: ignore[attr-defined]
         return function
 

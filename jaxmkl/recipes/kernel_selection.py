@@ -1,8 +1,5 @@
 """Kernel selection: from a continuum (OKS-SIL, OKL-GD) and from a dictionary (OKS, Proj-KA).
 
-All take a ``query``, by default :class:`jaxmkl.query.All`: with another one they ask for some
-labels only.
-
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
   space, section 6.
@@ -17,31 +14,19 @@ from jaxmkl.aggregate import DrawOne
 from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
 from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.mkl import MKL
-from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels
-from jaxmkl.models.aligned import Aligned
-from jaxmkl.models.own_kernels import OwnKernels
-from jaxmkl.models.sketch import HypothesisSketch
+from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
 from jaxmkl.models.supports import Project
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL
+from jaxmkl.recipes._parts import ASK_ALL, bank_of
+from jaxmkl.recipes._signatures import with_parameters_of
 from jaxmkl.updates import OGD, Perceptron
 
 
+@with_parameters_of(HypothesisSketch)
 def oks_sil(
-    space: KernelSpace | None = None,
-    *,
-    budget: int = 200,
-    step_size: Any = 0.1,
-    threshold: Any = 0.9,
-    num_sampled: int = 3,
-    optimizer: Any = None,
-    loss: str = "hinge",
-    ties: str = "first",
-    query: Query = ASK_ALL,
+    space: KernelSpace | None = None, *, optimizer: Any = None, **parameters: Any
 ) -> HypothesisSketch:
     """OKS-SIL: a hypothesis of constant size, whose kernel moves by gradient.
-
-    The formulas are those of :mod:`jaxmkl.models.sketch`.
 
     Args:
       space: where the kernel is sought; by default Gaussians with one width in [2^-6.5, 2^5.5].
@@ -53,78 +38,48 @@ def oks_sil(
         1/t. Or an :class:`~jaxmkl.kernels.Optax`, or any ``optax.GradientTransformation``.
       loss: "hinge", "logistic" or "squared".
       ties: of several smallest |w|, the "first" in place goes, as in the paper, or the "oldest".
-      query: when a label is asked for.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      query: when a label is asked for, by default always.
 
     References:
-      Zhang and Liao (2020), Algorithm 1.
+      Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.models.sketch`.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (2000, 2))
-    >>> y = jax.numpy.sign(jax.numpy.sin(6 * X[:, 0]) * jax.numpy.sin(6 * X[:, 1]))
     >>> learner = oks_sil(jaxmkl.kernels.GaussianWidths(start=1.0), step_size=1.0, budget=100)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> info = learner.info(state)
-    >>> bool(info.parameters < 0.7), int(info.support)  # it started with a width of 1
-    (True, 100)
+    >>> state, outputs = jaxmkl.run(learner, state, X, jax.numpy.sin(6 * X).prod(axis=1) > 0)
+    >>> bool(learner.info(state).parameters < 0.7)  # it started with a width of 1
+    True
     """
-    return HypothesisSketch(
-        GaussianWidths() if space is None else space,
-        budget,
-        step_size,
-        as_optimizer(optimizer),
-        loss,
-        query,
-        threshold,
-        num_sampled,
-        ties,
-    )
+    space = GaussianWidths() if space is None else space
+    return HypothesisSketch(space, optimizer=as_optimizer(optimizer), **parameters)
 
 
+@with_parameters_of(OwnKernels)
 def okl_gd(
     space: KernelSpace | None = None,
     *,
     budget: int = 2000,
-    step_size: Any = 0.1,
     optimizer: Any = None,
-    loss: str = "hinge",
-    query: Query = ASK_ALL,
+    **parameters: Any,
 ) -> OwnKernels:
     """OKL-GD: kernel online gradient descent; every centre keeps the kernel it came with.
-
-    The formulas are those of :mod:`jaxmkl.models.own_kernels`.
 
     Args:
       space: where kernels are sought; by default Gaussians with one width in [2^-6.5, 2^5.5],
         whose gradient is taken by the width itself.
       budget: M, centres; the oldest goes.
-      step_size: η.
-      optimizer: how the kernel moves; as for :func:`oks_sil`.
-      loss: "hinge", "logistic" or "squared".
-      query: when a label is asked for.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      step_size, optimizer, loss, query: as for :func:`oks_sil`.
 
     References:
-      Chen, Liang, Zheng and Príncipe (2016); Zhang and Liao (2020), Table 2.
+      Chen, Liang, Zheng and Príncipe (2016); Zhang and Liao (2020), Table 2. The formulas:
+      :mod:`jaxmkl.models.own_kernels`.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
-    >>> y = jax.numpy.sign(jax.numpy.sin(6 * X[:, 0]) * jax.numpy.sin(6 * X[:, 1]))
-    >>> space = jaxmkl.kernels.GaussianWidths(start=0.5, coordinate="bandwidth")
-    >>> learner = okl_gd(space, budget=500)
-    >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> mistaken = y * outputs.prediction <= 0
-    >>> bool(mistaken[-200:].mean() < 0.5 * mistaken[:200].mean())
-    True
+    >>> okl_gd(budget=500, step_size=0.2).optimizer
+    InverseTime(rate=1.0)
     """
     space = GaussianWidths(coordinate="bandwidth") if space is None else space
-    return OwnKernels(space, budget, step_size, as_optimizer(optimizer), loss, query)
+    return OwnKernels(space, budget, optimizer=as_optimizer(optimizer), **parameters)
 
 
 def oks(
@@ -149,27 +104,17 @@ def oks(
       step_size: η.
       smoothing: δ in (0, 1].
       num_rounds: T, the length of the stream that η_g is for.
-      capacity: as for :func:`jaxmkl.perceptron`.
-      query: when a label is asked for.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      capacity, query: as for :func:`jaxmkl.perceptron`.
 
     References:
       Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2; Zhang and Liao (2020), Table 2.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
-    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
-    >>> learner = oks(jaxmkl.Gaussian((0.01, 0.5, 100.0)), num_rounds=1000)
-    >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> int(learner.info(state).weights.argmax())
-    1
+    >>> round(oks(num_rounds=1000).aggregate.rate, 4)
+    0.0144
     """
     # by exponents: the sign of a value below the smallest float32 decides what a kernel weighs
     store = DenseSupport(capacity)
-    models = SupportModels(_kernels(kernels), OGD(step_size, 0.0, "hinge"), store)
+    models = bank_of(kernels, OGD(step_size, 0.0, "hinge"), store, zhang_liao)
     num_rounds = pytree.as_count("oks", "num_rounds", num_rounds)
     smoothing = DrawOne(0.0, smoothing).smoothing
     P = models.num_models
@@ -177,41 +122,21 @@ def oks(
     return MKL(models, DrawOne(rate, smoothing, "vote"), query=query)
 
 
-def proj_ka(
-    kernels: Kernel | None = None,
-    *,
-    budget: int = 200,
-    num_aligned: int = 10_000,
-    query: Query = ASK_ALL,
-) -> Aligned:
+@with_parameters_of(Aligned)
+def proj_ka(kernels: Kernel | None = None, *, budget: int = 200, **parameters: Any) -> Aligned:
     """Proj-KA: the Projectron of the kernel that is best aligned with the first labels.
 
-    The formulas are those of :mod:`jaxmkl.models.aligned`. A round costs O(P B²).
-
     Args:
-      kernels: by default the 25 Gaussians of :func:`jaxmkl.kernels.zhang_liao`.
-      budget: B, support vectors a kernel.
+      budget: B, support vectors a kernel; a round costs O(P B²).
       num_aligned: m, on how many of the first rounds alignment is measured.
-      query: when a label is asked for.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      kernels, query: as for :func:`oks`.
 
     References:
-      Zhang and Liao (2020), section 6; Orabona, Keshet and Caputo (2008).
+      Zhang and Liao (2020), section 6; Orabona, Keshet and Caputo (2008). The formulas:
+      :mod:`jaxmkl.models.aligned`.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.uniform(jax.random.key(0), (500, 2))
-    >>> y = jax.numpy.sign(jax.numpy.sin(6 * X[:, 0]) * jax.numpy.sin(6 * X[:, 1]))
-    >>> learner = proj_ka(jaxmkl.Gaussian((0.001, 0.2, 50.0)), budget=50, num_aligned=500)
-    >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> learner.info(state).weights
-    Array([0., 1., 0.], dtype=float32)
+    >>> proj_ka(budget=50).models.store
+    BudgetSupport(budget=50, eviction=Project(threshold=0.0), period=32)
     """
     store = BudgetSupport(budget, Project())
-    return Aligned(SupportModels(_kernels(kernels), Perceptron(), store), num_aligned, query)
-
-
-def _kernels(kernels: Kernel | None) -> Kernel:
-    return zhang_liao() if kernels is None else kernels
+    return Aligned(bank_of(kernels, Perceptron(), store, zhang_liao), **parameters)

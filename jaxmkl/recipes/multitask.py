@@ -5,32 +5,28 @@ from typing import Any
 from jaxmkl import _pytree as pytree
 from jaxmkl.features import SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models.multitask import MultiTask
+from jaxmkl.models import MultiTask
 from jaxmkl.query import All, Query, Uncertainty
+from jaxmkl.recipes._signatures import with_parameters_of
 
 
+@with_parameters_of(MultiTask, but=("dictionary",))
 def multitask(
     num_tasks: int | None = None,
     kernel: Kernel | None = None,
     *,
     h: Any = None,
     query: Query | None = None,
-    components: str = "both",
-    loss: str = "hinge",
     update_on: str | None = None,
-    covariance: str = "updated",
-    noise: Any = 1.0,
     inertia: Any = 1.0,
     size: int = 100,
-    growth: str = "extend",
     ridge: Any = 1.0,
     density: Any = 1.0,
     accuracy: Any = 0.5,
     tolerance: Any = None,
+    **parameters: Any,
 ) -> MultiTask:
     """Online classification of many tasks on one sampled dictionary, asking when unsure.
-
-    The formulas are those of :mod:`jaxmkl.models.multitask`.
 
     Args:
       num_tasks: K; column 0 of X then holds the task, 0 to K - 1, as
@@ -39,7 +35,7 @@ def multitask(
         examples (:func:`jaxmkl.kernels.median_distance`) is a good bandwidth to start from.
       h: how much is asked for where the learner is sure: the h of
         :class:`jaxmkl.query.Uncertainty`; None for full information.
-      query: another query than that of ``h``, as :class:`jaxmkl.query.Margin`; or None.
+      query: another query, as :class:`jaxmkl.query.Margin`; None where ``h`` is given.
       components: "both" a Gaussian of all tasks and one of each, or "local" (each task on its own)
         or "global" (one model of all).
       loss: "hinge" or "squared_hinge".
@@ -48,31 +44,21 @@ def multitask(
       covariance: when covariances shrink: for examples "updated" on, "queried", or "always".
       noise: λ > 0.
       inertia: ε > 0, how much means resist; it must not be small with the hinge.
-      size: D, the most points of the dictionary.
       growth: whether a new point is to "extend" the Gaussians or they "restart".
-      ridge: α of the sampling.
-      density: β of the sampling.
-      accuracy: ε of the sampling.
-      tolerance: of the sampling, as of :class:`jaxmkl.features.SampledDictionary`.
-
-    Raises:
-      ValueError: for an argument outside its range, or for both ``h`` and ``query``.
+      size, ridge, density, accuracy, tolerance: of the sampling, as of
+        :class:`jaxmkl.features.SampledDictionary`.
 
     References:
       Kernel sampling for online multi-task classification (supplement), equations (2) to (5) and
-      Theorem 2; Calandriello, Lazaric and Valko (2017), Algorithm 2.
+      Theorem 2; Calandriello, Lazaric and Valko (2017), Algorithm 2. The formulas:
+      :mod:`jaxmkl.models.multitask`.
 
     >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
-    >>> task = jax.random.randint(jax.random.key(1), (1000,), 0, 3)
-    >>> y = jax.numpy.sign(X[:, 0] * X[:, 1] + 0.2 * (task - 1))
-    >>> learner = multitask(num_tasks=3, size=40, h=0.1)
-    >>> state = learner.init(jax.random.key(2), num_inputs=1 + 2)
-    >>> state, outputs = jaxmkl.run(learner, state, jaxmkl.tables.with_tasks(task, X), y)
-    >>> mistakes = y * outputs.prediction <= 0
-    >>> bool(mistakes[:200].mean() > 1.5 * mistakes[-200:].mean())
-    True
-    >>> bool(outputs.queried[-200:].mean() < 0.5)
+    >>> X, learner = jax.random.normal(jax.random.key(0), (300, 2)), multitask(num_tasks=3, h=0.1)
+    >>> state, task = learner.init(jax.random.key(2), num_inputs=1 + 2), jax.numpy.arange(300) % 3
+    >>> with_task = jaxmkl.tables.with_tasks(task, X)
+    >>> state, outputs = jaxmkl.run(learner, state, with_task, X[:, 0] * X[:, 1] > 0)
+    >>> bool(outputs.queried[:100].mean() > outputs.queried[-100:].mean())
     True
     """
     both = h is not None and query is not None
@@ -81,16 +67,7 @@ def multitask(
         query = All() if h is None else Uncertainty(h, inertia)
     if update_on is None:
         update_on = "mistake" if isinstance(query, All) else "unsure"
-    return MultiTask(
-        num_tasks,
-        Gaussian(1.0) if kernel is None else kernel,
-        SampledDictionary(size, ridge, density, accuracy, tolerance),
-        query,
-        noise,
-        inertia,
-        loss,
-        components,
-        update_on,
-        covariance,
-        growth,
-    )
+    kernel = Gaussian(1.0) if kernel is None else kernel
+    dictionary = SampledDictionary(size, ridge, density, accuracy, tolerance)
+    chosen = {"query": query, "inertia": inertia, "update_on": update_on}
+    return MultiTask(num_tasks, kernel, dictionary, **chosen, **parameters)

@@ -17,16 +17,6 @@ from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import labels
 from jaxmkl.streaming.sparse import SparseRows
 
-__all__ = [
-    "as_inputs",
-    "check_arguments",
-    "check_examples",
-    "count_nonfinite",
-    "is_traced",
-    "labels_in_words",
-    "warn_of_divergence",
-]
-
 
 def is_tracer(*trees: Any) -> bool:
     """Whether some leaf is a tracer, whose values are not known."""
@@ -38,12 +28,17 @@ def is_traced(*trees: Any) -> bool:
     return is_tracer(jnp.zeros(()), *trees)
 
 
+def refuse_unless(condition: bool, text: str) -> None:
+    """Raise a ``ValueError`` that says this, unless it holds."""
+    if not condition:
+        raise ValueError(text)
+
+
 def check_arguments(driver: str, learner: Any, state: Any) -> None:
     """Refuse what is no learner, and a state of another one."""
-    if isinstance(state, Learner):
-        given = f"{type(learner).__name__}, and the learner in its place"
-        wanted = f"the state: the order is {driver}(learner, state, ...)"
-        pytree.require(False, driver, "the second argument", given, wanted)
+    given = f"{type(learner).__name__}, and the learner in its place"
+    wanted = f"the state: the order is {driver}(learner, state, ...)"
+    pytree.require(not isinstance(state, Learner), driver, "the second argument", given, wanted)
     require_learner(driver, learner)
     check_state(learner, state)
 
@@ -55,36 +50,28 @@ def as_inputs(X: Any) -> Any:
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def check_examples(
-    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
-) -> tuple[Any, Any]:
+def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple:
     """Refuse what cannot be learned from; return X (T, D), perhaps sparse, and y (T,) as arrays.
 
     They keep their dtypes; labels of classes that can be seen come back as -1 and +1.
     """
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
-    if X.ndim != 2:
-        raise ValueError(f"X must have shape (T, D), examples by inputs; got shape {X.shape}")
-    if X.shape[1] != num_inputs:
-        raise ValueError(
-            f"X must have {num_inputs} columns, as many as the state was made for; "
-            f"got {X.shape[1]} (shape {X.shape})"
-        )
+    wanted = "shape (T, D), examples by inputs"
+    refuse_unless(X.ndim == 2, f"X must have {wanted}; got shape {X.shape}")
+    T, D = X.shape
+    wanted = f"{num_inputs} columns, as many as the state was made for"
+    refuse_unless(num_inputs == D, f"X must have {wanted}; got {D} (shape {X.shape})")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"y must have shape (T,) or (T, 1); got shape {y.shape}")
-    if X.shape[0] != y.shape[0]:
-        raise ValueError(
-            f"y must have one entry for each of the {X.shape[0]} rows of X; got {y.shape[0]}"
-        )
-    if X.shape[0] == 0:
-        raise ValueError(f"X must hold at least one example; got shape {X.shape}")
+    refuse_unless(y.ndim == 1, f"y must have shape (T,) or (T, 1); got shape {y.shape}")
+    wanted = f"one entry for each of the {T} rows of X"
+    refuse_unless(len(y) == T, f"y must have {wanted}; got {len(y)}")
+    refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
     classify = learner.task == "classification"
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
         kinds = (jnp.floating, jnp.integer, jnp.bool_)
-        if not any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
-            raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
+        real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
+        refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array):
             _check_values(name, array, input_bound(dtype))
     if not is_tracer(X):
@@ -95,7 +82,7 @@ def check_examples(
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
-    if array.dtype == bool or 0 in array.shape:
+    if array.dtype == bool:
         return
     sparse = isinstance(array, SparseRows)
     values = np.asarray(array.values if sparse else array)
@@ -124,12 +111,9 @@ def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, t
     """Labels in words as -1 and +1: by the classes of earlier chunks, if there were any."""
     if classes is None:
         return labels(y)
-    unknown = sorted({str(value) for value in y.ravel()} - {str(value) for value in classes})
-    if unknown:
-        raise ValueError(
-            f"y must hold the classes of the chunks before, {classes[0]!r} and {classes[1]!r}; "
-            f"got {', '.join(map(repr, unknown))}"
-        )
+    unknown = sorted(set(map(str, y.ravel())) - set(map(str, classes)))
+    wanted = f"the classes of the chunks before, {classes[0]!r} and {classes[1]!r}"
+    refuse_unless(not unknown, f"y must hold {wanted}; got {', '.join(map(repr, unknown))}")
     return np.where(y == classes[1], np.float32(1), np.float32(-1)), classes
 
 
@@ -140,7 +124,7 @@ def count_nonfinite(state: Any) -> int:
     return int(np.asarray(count).sum()) if seen and count.is_fully_addressable else 0
 
 
-def warn_of_divergence(driver: str, number: int) -> None:
+def warn_of_divergence(driver: str, number: int, stacklevel: int = 3) -> None:
     """Warn, in the name of a driver, if so many updates were not finite."""
     if number > 0:
         text = (
@@ -148,4 +132,4 @@ def warn_of_divergence(driver: str, number: int) -> None:
             "the learner diverges; take a smaller step size, or bring inputs and targets to the "
             "order of 1 (jaxmkl.scaled)"
         )
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel)

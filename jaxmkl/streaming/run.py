@@ -15,18 +15,8 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, require_learner
-from jaxmkl.streaming.checks import (
-    as_inputs,
-    check_arguments,
-    check_examples,
-    count_nonfinite,
-    is_traced,
-    labels_in_words,
-    warn_of_divergence,
-)
+from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
-
-__all__ = ["permutations", "run", "run_many", "stream", "without_info"]
 
 Record = Callable[[Output], Any]
 
@@ -40,14 +30,7 @@ def without_info(output: Output) -> Output:
 
 
 def _scan(
-    learner: Learner,
-    state: Any,
-    X: jax.Array | SparseRows,
-    y: jax.Array,
-    order: jax.Array | None,
-    length: Any,
-    block_size: int,
-    record: Record,
+    learner: Any, state: Any, X: Any, y: Any, order: Any, length: Any, block_size: int, record: Any
 ) -> tuple[Any, Any]:
     """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
 
@@ -58,55 +41,43 @@ def _scan(
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     num_blocks = max(2, -(-(T + B - 1) // B))
-    offset = state.round % B
-    positions = jnp.arange(num_blocks * B, dtype=jnp.int32) - offset
-    present = (positions >= 0) & (positions < (T if length is None else length))
-    rows = jnp.clip(positions, 0, T - 1)
-    if order is not None:
-        rows = order[rows]
-    dtype = learner.dtype(state)
+    offset, dtype = state.round % B, learner.dtype(state)
 
     def one(state: Any, example: tuple) -> tuple[Any, Any]:
         code, y, present = example
         state, output = learner.advance(state, code, y, present)
         return state, record(output)
 
-    def one_block(state: Any, block: tuple) -> tuple[Any, Any]:
-        rows, present = block
+    def one_block(state: Any, number: Any) -> tuple[Any, Any]:
+        positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
+        present = (positions >= 0) & (positions < (T if length is None else length))
+        rows = jnp.clip(positions, 0, T - 1)
+        rows = rows if order is None else order[rows]
         codes = learner.encode_block(state, X[rows].astype(dtype))
         state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
         return learner.close_block(state, codes), recorded
 
-    blocks = (rows.reshape(num_blocks, B), present.reshape(num_blocks, B))
     if length is None:
-        state, recorded = jax.lax.scan(one_block, state, blocks)
+        numbers = jnp.arange(num_blocks, dtype=jnp.int32)
+        state, recorded = jax.lax.scan(one_block, state, numbers)
     else:
-        state, recorded = _scan_some(one_block, state, blocks, (length + offset + B - 1) // B)
-
-    def unblock(leaf: jax.Array) -> jax.Array:
-        flat = leaf.reshape((num_blocks * B, *leaf.shape[2:]))
-        return jax.lax.dynamic_slice_in_dim(flat, offset, T)
-
-    return state, jax.tree.map(unblock, recorded)
+        used = (length + offset + B - 1) // B
+        state, recorded = _scan_some(one_block, state, num_blocks, used)
+    of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
+    return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
 
-def _scan_some(body: Callable, state: Any, xs: Any, number: Any) -> tuple[Any, Any]:
-    """As ``jax.lax.scan(body, state, xs)`` for the first ``number`` of ``xs``; zeros behind."""
-
-    def at(i: Any) -> Any:
-        return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False), xs)
+def _scan_some(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
+    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
 
     def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
         state, ys = carry
-        state, y = body(state, at(i))
+        state, y = body(state, i)
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
         return state, jax.tree.map(put, ys, y)
 
-    length = jax.tree.leaves(xs)[0].shape[0]
-    ys = jax.tree.map(
-        lambda y: jax.lax.full((length, *y.shape), 0, y.dtype),
-        jax.eval_shape(body, state, at(0))[1],
-    )
+    like = jax.eval_shape(body, state, 0)[1]
+    ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
@@ -115,26 +86,14 @@ _run = jax.jit(_scan, static_argnames=("block_size", "record"))
 
 @partial(jax.jit, static_argnames=("permute", "block_size", "record"))
 def _run_many(
-    learner: Learner,
-    keys: jax.Array,
-    X: jax.Array | SparseRows,
-    y: jax.Array,
-    *,
-    permute: bool,
-    block_size: int,
-    record: Record,
+    learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, block_size: int, record: Record
 ) -> tuple[Any, Any]:
-    def one(key: jax.Array) -> tuple[Any, Any]:
+    def one(key: jax.Array, order: jax.Array | None) -> tuple[Any, Any]:
         start = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
         state = learner.enlarged(start, X.shape[0])
-        order = _order(key, X.shape[0]) if permute else None
         return _scan(learner, state, X, y, order, None, block_size, record)
 
-    return jax.vmap(one)(keys)
-
-
-def _order(key: jax.Array, num_examples: int) -> jax.Array:
-    return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+    return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
 
 
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
@@ -145,7 +104,11 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     >>> sorted(orders[1].tolist())
     [0, 1, 2, 3, 4]
     """
-    return jax.vmap(lambda key: _order(key, num_examples))(keys)
+
+    def order(key: jax.Array) -> jax.Array:
+        return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+
+    return jax.vmap(order)(keys)
 
 
 # --- few lengths, and room for them --------------------------------------------------------------
@@ -163,9 +126,9 @@ def _padded_length(length: int) -> int:
 
 def _room_for(X: Any) -> int:
     """The length to which X is padded: its own where it lies on several devices."""
-    spread = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
-    alone = all(len(leaf.devices()) == 1 for leaf in spread)
-    return _padded_length(X.shape[0]) if alone else X.shape[0]
+    arrays = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
+    spread = any(len(array.devices()) > 1 for array in arrays)
+    return X.shape[0] if spread else _padded_length(X.shape[0])
 
 
 def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
@@ -174,10 +137,9 @@ def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
     In host memory, where that is cheap: there no length needs a compilation of its own.
     """
     if isinstance(array, SparseRows):
-        D = array.num_columns
-        indices = _placed(array.indices, length, np.int32, D)
-        fields = {"indices": indices, "values": _placed(array.values, length, dtype)}
-        return pytree.from_fields(SparseRows, fields | {"num_columns": D})
+        indices = _placed(array.indices, length, np.int32, array.num_columns)
+        entries = indices, _placed(array.values, length, dtype)
+        return jax.tree.unflatten(jax.tree.structure(array), entries)
     missing = length - array.shape[0]
     ready = missing == 0 and array.dtype == dtype
     home = None
@@ -189,10 +151,9 @@ def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
             return jnp.pad(array.astype(dtype), pad, constant_values=fill)
         home = array.sharding if array.committed else None
     if not ready:
-        given, array = np.asarray(array), np.empty((length, *array.shape[1:]), dtype)
+        rest = np.full((missing, *array.shape[1:]), fill, dtype)
         with np.errstate(over="ignore"):
-            array[: len(given)] = given
-        array[len(given) :] = fill
+            array = np.concatenate([np.asarray(array), rest], dtype=dtype, casting="unsafe")
     return jax.device_put(array, home)
 
 
@@ -203,39 +164,30 @@ def _cut(leaf: jax.Array, length: int) -> jax.Array:
 
 
 def _play(
-    learner: Learner, state: Any, X: Any, y: Any, room: int, size: int, record: Record
+    driver: str, learner: Learner, state: Any, X: Any, y: Any, room: int, size: int, record: Record
 ) -> tuple[Any, Any]:
     """A run outside of any trace, of X and y filled up to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    state = _with_room(learner, state, length)
+    before, capacity = checks.count_nonfinite(state), learner.capacity(state)
+    if capacity is not None and not checks.is_traced(state):
+        used = int(learner.num_supports(state))
+        if used + length > capacity:
+            # each size is compiled: what has grown before gets twice its room at least
+            wanted = max(used + length, 2 * capacity if used else 0)
+            state = learner.enlarged(state, _padded_length(wanted))
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
     state, recorded = _run(learner, state, X, y, None, length, block_size=size, record=record)
+    checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded
 
 
-def _with_room(learner: Learner, state: Any, examples: int) -> Any:
-    """The state with room for all of so many examples as support vectors.
-
-    A state that has grown before gets twice its room at least: another size is another
-    compilation.
-    """
-    capacity = learner.capacity(state)
-    if capacity is None or is_traced(state):
-        return state
-    used = int(learner.num_supports(state))
-    wanted = used + examples
-    if wanted <= capacity:
-        return state
-    return learner.enlarged(state, _padded_length(max(wanted, 2 * capacity if used else 0)))
-
-
 def _block_size(learner: Learner, block_size: int | None) -> int:
     if block_size is None:
         block_size = learner.preferred_block_size
-    if not isinstance(block_size, int | np.integer) or block_size < 1:
-        raise ValueError(f"block_size must be an integer of at least 1; got {block_size!r}")
+    good = isinstance(block_size, int | np.integer) and block_size >= 1
+    checks.refuse_unless(good, f"block_size must be an integer of at least 1; got {block_size!r}")
     return learner.fit_block_size(int(block_size))
 
 
@@ -277,12 +229,10 @@ def run(
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, or labels that are not two classes. The message names the
-        argument, what was given and what is wanted.
+        NaN or infinite values, or labels that are not two classes.
 
     Warns:
-      RuntimeWarning: when a model's value or the loss was infinite or NaN, as where a step size is
-        too large.
+      RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (500, 3))
@@ -292,17 +242,14 @@ def run(
     >>> outputs.loss.shape, int(state.round)
     ((500,), 500)
     """
-    check_arguments("run", learner, state)
+    checks.check_arguments("run", learner, state)
     dtype = learner.dtype(state)
-    X, y = check_examples(learner, X, y, learner.num_inputs(state), dtype)
+    X, y = checks.check_examples(learner, X, y, learner.num_inputs(state), dtype)
     size = _block_size(learner, block_size)
-    if is_traced(learner, state, X, y):
+    if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
         return _run(learner, state, X, y, None, None, block_size=size, record=record)
-    before = count_nonfinite(state)
-    state, recorded = _play(learner, state, X, y, _room_for(X), size, record)
-    warn_of_divergence("run", count_nonfinite(state) - before)
-    return state, recorded
+    return _play("run", learner, state, X, y, _room_for(X), size, record)
 
 
 def run_many(
@@ -325,11 +272,8 @@ def run_many(
       learner: any learner.
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
         have the runs shared out among these; S has to be a multiple of their number.
-      X: inputs (T, D), as in :func:`run`.
-      y: targets (T,), as in :func:`run`.
+      X, y, block_size, record: as in :func:`run`.
       permute: whether each run goes through the examples in an order of its own.
-      block_size: as in :func:`run`.
-      record: as in :func:`run`.
 
     Returns:
       States and records with leading axis S; records are in the order in which a run met the
@@ -347,27 +291,23 @@ def run_many(
     """
     require_learner("run_many", learner)
     typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
-    if not typed or keys.ndim != 1:
-        given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
-        raise ValueError(
-            f"keys must be a one-dimensional array of typed keys (jax.random.split of a "
-            f"jax.random.key); got {given}"
-        )
-    X = as_inputs(X)
-    # of states that are made for X: double precision if X and JAX have it
-    double = X.dtype == jnp.float64
-    dtype = jax.dtypes.canonicalize_dtype(jnp.float64 if double else jnp.float32)
-    X, y = check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
+    given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
+    wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
+    checks.refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
+    X = checks.as_inputs(X)
+    # states are made for X: in double precision if X and JAX have it
+    dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
+    X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
     size = _block_size(learner, block_size)
     play = partial(_run_many, permute=permute, block_size=size, record=record)
-    if is_traced(learner, keys, X, y):
+    if checks.is_traced(learner, keys, X, y):
         return play(learner, keys, X.astype(dtype), y.astype(dtype))
     X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
     keys, X, y = jax.tree.map(_automatic, (keys, X, y))
     mesh = getattr(keys.sharding, "mesh", None)
     with contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh):
         runs = play(learner, keys, X, y)
-    warn_of_divergence("run_many", count_nonfinite(runs[0]))
+    checks.warn_of_divergence("run_many", checks.count_nonfinite(runs[0]))
     return runs
 
 
@@ -376,9 +316,8 @@ def _automatic(leaf: jax.Array) -> jax.Array:
     sharding = leaf.sharding
     if not isinstance(sharding, jax.sharding.NamedSharding):
         return leaf
-    mesh = sharding.mesh
-    types = (jax.sharding.AxisType.Auto,) * len(mesh.axis_names)
-    mesh = jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=types)
+    types = (jax.sharding.AxisType.Auto,) * len(sharding.mesh.axis_names)
+    mesh = sharding.mesh.update(axis_types=types)
     return jax.device_put(leaf, jax.sharding.NamedSharding(mesh, sharding.spec))
 
 
@@ -392,19 +331,15 @@ def stream(
 ) -> Iterator[tuple[Any, Any]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
-    A generator: after each chunk it yields the state and the chunk's records, so that the caller
-    shows progress, sums up metrics or saves a checkpoint, and stops when it likes. Chunks may
-    have any lengths; one that is not longer than all before needs no compilation.
-    Rows of sparse chunks are padded alike, to a power of two of entries. Empty chunks are passed
-    over. Cutting a stream otherwise changes nothing. Labels in words keep the meaning that the
-    first chunk gave them; it has to hold both.
+    A generator, so that the caller shows progress, sums up metrics or saves a checkpoint after
+    each chunk, and stops when it likes. Chunks may have any lengths, and cutting a stream
+    otherwise changes nothing; one that is not longer than all before needs no compilation. Rows
+    of sparse chunks are padded alike, to a power of two of entries. Empty chunks are passed over.
+    Labels in words keep the meaning that the first chunk gave them; it has to hold both.
 
     Args:
-      learner: any learner.
-      state: where to begin.
+      learner, state, block_size, record: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
-      block_size: as in :func:`run`.
-      record: as in :func:`run`.
 
     Yields:
       ``(state, records)`` after each chunk.
@@ -415,41 +350,36 @@ def stream(
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.raker()
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> def chunks():
-    ...     for i in range(3):
-    ...         X = jax.random.normal(jax.random.key(i), (100 - i, 2))
-    ...         yield X, X.sum(axis=1)
-    >>> for state, outputs in stream(learner, state, chunks()):
+    >>> X = jax.random.normal(jax.random.key(1), (200, 2))
+    >>> chunks = ((X[i : i + 90], X[i : i + 90, 0]) for i in range(0, 200, 90))
+    >>> for state, outputs in stream(learner, state, chunks):
     ...     print(int(state.round), outputs.loss.shape)
-    100 (100,)
-    199 (99,)
-    297 (98,)
+    90 (90,)
+    180 (90,)
+    200 (20,)
     """
-    check_arguments("stream", learner, state)
+    checks.check_arguments("stream", learner, state)
     size = _block_size(learner, block_size)
     room = fullest = 0
     classes: tuple | None = None
     for number, chunk in enumerate(chunks):
-        pair = isinstance(chunk, tuple | list) and len(chunk) == 2
-        given = f"{type(chunk).__name__} of shape {np.shape(chunk)}" if not pair else ""
-        wanted = "pairs (X, y), one after the other, as [(X, y)]"
-        pytree.require(pair, "stream", "chunks", given, wanted)
-        X, y = chunk
-        num_inputs = learner.num_inputs(state)
+        if not isinstance(chunk, tuple | list) or len(chunk) != 2:
+            given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
+            wanted = "pairs (X, y), one after the other, as [(X, y)]"
+            pytree.require(False, "stream", "chunks", given, wanted)
+        (X, y), num_inputs = chunk, learner.num_inputs(state)
         try:
-            X, y = jax.tree.map(np.asarray, as_inputs(X)), np.asarray(y)
+            X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
             if X.shape == (0, num_inputs) and y.size == 0:
                 continue
             if learner.task == "classification" and y.dtype.kind in "OSTU":
-                y, classes = labels_in_words(y, classes)
-            X, y = check_examples(learner, X, y, num_inputs, learner.dtype(state))
+                y, classes = checks.labels_in_words(y, classes)
+            X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state))
         except ValueError as error:
             raise ValueError(f"chunk {number}: {error}") from None
         room = max(room, _room_for(X))
         if isinstance(X, SparseRows):
             fullest = max(fullest, 1, X.values.shape[1])
             X = X.padded(len(X), 2 ** (fullest - 1).bit_length())
-        before = count_nonfinite(state)
-        state, recorded = _play(learner, state, X, y, room, size, record)
-        warn_of_divergence("stream", count_nonfinite(state) - before)
+        state, recorded = _play("stream", learner, state, X, y, room, size, record)
         yield state, recorded

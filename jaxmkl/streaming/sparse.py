@@ -1,5 +1,6 @@
 """Sparse inputs: the stored entries of each row, made dense one block of rows at a time."""
 
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -7,8 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-
-__all__ = ["SparseRows"]
 
 
 @pytree.dataclass
@@ -33,9 +32,7 @@ class SparseRows:
       ValueError: for shapes that do not fit, or columns that do not increase or do not exist.
 
     >>> import numpy as np
-    >>> rows = SparseRows(np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]]), 4)
-    >>> rows.shape
-    (2, 4)
+    >>> rows = SparseRows([[1, 3], [2, 4]], [[5.0, 6.0], [7.0, 0.0]], 4)
     >>> rows[np.array([1, 0])]
     Array([[0., 0., 7., 0.],
            [0., 5., 0., 6.]], dtype=float32)
@@ -73,34 +70,25 @@ class SparseRows:
     def from_csr(cls, X: Any) -> "SparseRows":
         """The rows of a sparse matrix (T, D), anything whose ``tocsr()`` is SciPy's CSR.
 
-        Entries that stand twice are summed, as SciPy does. ``X`` stays as it is.
-
         Args:
-          X: a SciPy sparse matrix or array of any format.
+          X: a SciPy sparse matrix or array of any format. It stays as it is.
 
         Returns:
-          The rows, in host memory and in the dtype of ``X``.
+          The rows, in host memory and in the dtype of ``X``. Entries that stand twice are summed.
 
         Raises:
           ValueError: when X is not sparse or has not two axes.
 
-        >>> import numpy as np, scipy.sparse
-        >>> X = scipy.sparse.csr_array([[0, 5, 0, 6], [0, 0, 7, 0]])
-        >>> rows = SparseRows.from_csr(X)
-        >>> rows.indices
-        array([[1, 3],
-               [2, 4]], dtype=int32)
-        >>> rows.values
-        array([[5, 6],
-               [7, 0]])
+        >>> import scipy.sparse
+        >>> rows = SparseRows.from_csr(scipy.sparse.csr_array([[0, 5, 0, 6], [0, 0, 7, 0]]))
+        >>> rows.indices.tolist(), rows.values.tolist()
+        ([[1, 3], [2, 4]], [[5, 6], [7, 0]])
         """
         sparse = hasattr(X, "tocsr")
         pytree.require(sparse, "SparseRows.from_csr", "X", type(X), "sparse, with a method tocsr")
         if len(X.shape) != 2:
-            raise ValueError(
-                f"SparseRows.from_csr: X must have shape (T, D), examples by inputs; "
-                f"got shape {X.shape}"
-            )
+            text = "SparseRows.from_csr: X must have shape (T, D), examples by inputs"
+            raise ValueError(f"{text}; got shape {X.shape}")
         csr = X.tocsr()
         if not csr.has_canonical_format:
             csr = csr.copy()
@@ -122,8 +110,7 @@ class SparseRows:
         place = np.arange(lengths.max(initial=0)) < lengths[:, None]
         padded_columns = np.full(place.shape, num_columns, np.int64)
         padded_values = np.zeros(place.shape, values.dtype)
-        padded_columns[place] = columns
-        padded_values[place] = values
+        padded_columns[place], padded_values[place] = columns, values
         return cls(padded_columns, padded_values, num_columns)
 
     @property
@@ -131,15 +118,8 @@ class SparseRows:
         """(T, D)."""
         return (*self.values.shape[:-1], self.num_columns)
 
-    @property
-    def ndim(self) -> int:
-        """Two."""
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the values."""
-        return self.values.dtype
+    ndim = property(attrgetter("values.ndim"), doc="Two.")
+    dtype = property(attrgetter("values.dtype"), doc="The dtype of the values.")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -158,13 +138,13 @@ class SparseRows:
 
     def astype(self, dtype: Any) -> "SparseRows":
         """The rows with the values in another dtype."""
-        fields = {"indices": self.indices, "values": self.values.astype(dtype)}
-        return pytree.from_fields(type(self), fields | {"num_columns": self.num_columns})
+        entries = self.indices, self.values.astype(dtype)
+        return jax.tree.unflatten(jax.tree.structure(self), entries)
 
     def padded(self, num_rows: int, num_entries: int) -> "SparseRows":
         """The rows in host memory, with empty ones and filled-up places added: (T, K) as given."""
         T, K = self.values.shape
         pad = ((0, num_rows - T), (0, num_entries - K))
         indices = np.pad(np.asarray(self.indices), pad, constant_values=self.num_columns)
-        fields = {"indices": indices, "values": np.pad(np.asarray(self.values), pad)}
-        return pytree.from_fields(type(self), fields | {"num_columns": self.num_columns})
+        entries = indices, np.pad(np.asarray(self.values), pad)
+        return jax.tree.unflatten(jax.tree.structure(self), entries)

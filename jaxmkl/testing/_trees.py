@@ -1,12 +1,24 @@
-"""Comparing trees of arrays."""
+"""Comparing trees of arrays, and refusing what is not as it must be."""
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["difference", "is_frozen", "join", "numbers", "short", "types"]
+
+@dataclasses.dataclass
+class Check:
+    """What is checked, by whose class's name all sentences begin; tolerance of what is equal."""
+
+    subject: Any
+    tolerance: float
+
+    def require(self, condition: Any, text: str) -> None:
+        """Raise with the name and this sentence."""
+        if not condition:
+            raise AssertionError(f"{type(self.subject).__name__}: {text}")
 
 
 def numbers(leaf: Any) -> np.ndarray:
@@ -21,11 +33,11 @@ def difference(one: Any, other: Any, tolerance: float | None = None) -> str | No
         return f"{len(left)} arrays are {len(right)}"
     for (path, leaf), against in zip(left, right, strict=True):
         a, b = numbers(leaf), numbers(against)
-        same = a.shape == b.shape and a.dtype == b.dtype
-        if same and tolerance is not None and np.issubdtype(a.dtype, np.floating):
+        same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
+        if same and tolerance is not None and floating:
             same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
         elif same:
-            same = np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.floating))
+            same = np.array_equal(a, b, equal_nan=floating)
         if not same:
             return f"{jax.tree_util.keystr(path) or 'the value'} is {short(a)} and {short(b)}"
     return None
@@ -39,11 +51,10 @@ def short(array: np.ndarray) -> str:
 
 def types(tree: Any) -> dict[str, tuple]:
     """Shape, dtype, and whether the type is weak, of each leaf by its name."""
-
-    def of(leaf: Any) -> tuple:
-        return leaf.shape, leaf.dtype, bool(getattr(leaf, "weak_type", False))
-
-    return {jax.tree_util.keystr(path): of(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
+    return {
+        jax.tree_util.keystr(path): (leaf.shape, leaf.dtype, bool(leaf.weak_type))
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
 
 
 def join(parts: list) -> Any:

@@ -10,9 +10,7 @@ import numpy as np
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
 from jaxmkl.kernels.scaled import plain
-from jaxmkl.testing._trees import is_frozen, short
-
-__all__ = ["check_kernel"]
+from jaxmkl.testing._trees import Check, is_frozen, short
 
 NUM_FEATURES = 20_000
 
@@ -51,9 +49,8 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
             raise AssertionError(str(error)) from error
 
 
-@jax.jit
-def _gram(kernel: Kernel, X: jax.Array) -> jax.Array:
-    return kernel.gram(X)
+_gram = jax.jit(lambda kernel, X: kernel.gram(X))
+_derivatives = jax.jit(jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=(0, 1)))
 
 
 @jax.jit
@@ -70,11 +67,6 @@ def _matrices(kernel: Kernel, X: jax.Array, which: jax.Array) -> dict[str, jax.A
 
 
 @jax.jit
-def _derivatives(kernel: Kernel, X: jax.Array) -> tuple[Kernel, jax.Array]:
-    return jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=(0, 1))(kernel, X)
-
-
-@jax.jit
 def _approximated(kernel: Kernel, X: jax.Array) -> jax.Array:
     """The Gram matrices by Fourier features."""
     features = FourierFeatures(NUM_FEATURES, scale="mean")
@@ -83,18 +75,8 @@ def _approximated(kernel: Kernel, X: jax.Array) -> jax.Array:
     return z @ jnp.swapaxes(z, 1, 2)
 
 
-class _KernelCheck:
+class _KernelCheck(Check):
     """The promises of a kernel, one method each."""
-
-    def __init__(self, kernel: Kernel, tolerance: float):
-        self.kernel = kernel
-        self.name = type(kernel).__name__
-        self.tolerance = tolerance
-
-    def require(self, condition: Any, text: str) -> None:
-        """Raise with the kernel's name and this sentence."""
-        if not condition:
-            raise AssertionError(f"{self.name}: {text}")
 
     def close(self, one: Any, other: Any, text: str) -> None:
         """Raise with this sentence unless two arrays are equal to rounding."""
@@ -105,7 +87,7 @@ class _KernelCheck:
 
     def is_a_value(self) -> None:
         """A frozen pytree, and a kernel."""
-        kernel = self.kernel
+        kernel = self.subject
         self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.Kernel")
         opaque = any(isinstance(leaf, Kernel) for leaf in jax.tree.leaves(kernel))
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
@@ -117,13 +99,12 @@ class _KernelCheck:
 
     def has_gram_matrices(self, X: np.ndarray) -> None:
         """Symmetric, positive semidefinite, and with the diagonal that is said."""
-        kernel, (n, P) = self.kernel, (len(X), self.kernel.num_kernels)
+        n, P = len(X), self.subject.num_kernels
         which = np.arange(n) % P
-        made = _matrices(kernel, X, which)
+        made = _matrices(self.subject, X, which)
         K = made["gram"]
-        given = f"{K.dtype} of shape {K.shape}"
-        good = K.shape == (P, n, n) and K.dtype == np.float64
-        self.require(good, f"gram(X) must be float64 of shape {(P, n, n)}; got {given}")
+        text = f"gram(X) must be float64 of shape {(P, n, n)}; got {K.dtype} of shape {K.shape}"
+        self.require(K.shape == (P, n, n) and K.dtype == np.float64, text)
         self.close(made["columns"], K[:, :, :4], "gram(X, Y) must be columns of gram(X)")
         self.require(np.isfinite(K).all(), "kernel values must be finite")
         self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
@@ -133,65 +114,62 @@ class _KernelCheck:
         self.require(least > -1e-9, f"{text} the largest")
         own = np.diagonal(K, axis1=1, axis2=2)
         self.close(made["own"], own, "diagonal_codes must be those of the diagonal")
-        text = "column_codes must be those columns of codes"
         codes = np.asarray(made["codes"])[which, :, np.arange(n)].T
-        self.close(made["column_codes"], codes, text)
+        self.close(made["column_codes"], codes, "column_codes must be those columns of codes")
 
     def may_be_stacked(self, X: np.ndarray) -> None:
         """Kernels together are the kernels one by one: those that are, and some made here."""
-        P = self.kernel.num_kernels
+        kernel, P = self.subject, self.subject.num_kernels
 
         def one_of(p: int) -> Any:
             def cut(leaf: Any) -> Any:
                 return leaf[p : p + 1] if np.shape(leaf)[:1] == (P,) else leaf
 
-            return jax.tree.map(cut, self.kernel)
+            return jax.tree.map(cut, kernel)
 
         if P > 1 and one_of(0).num_kernels == 1:
             alone = np.concatenate([_gram(one_of(p), X) for p in range(P)])
-            self.close(_gram(self.kernel, X), alone, "stacked kernels must be those one by one")
-        if P > 1 or not dataclasses.is_dataclass(self.kernel):
-            return
-        factors = 1.0 + 0.25 * np.arange(len(X))
-        for field in dataclasses.fields(self.kernel):
-            value = getattr(self.kernel, field.name)
+            self.close(_gram(kernel, X), alone, "stacked kernels must be those one by one")
+        one = P == 1 and dataclasses.is_dataclass(kernel)
+        for field in dataclasses.fields(kernel) if one else ():
+            value = getattr(kernel, field.name)
             if not isinstance(value, float | int) or field.metadata.get("static"):
                 continue
-            several = [float(value) * factor for factor in factors]
-            text = f"several values of {field.name} must be that many kernels, or be refused by a"
+            several = [float(value) * (1.0 + 0.25 * factor) for factor in range(len(X))]
+            text = f"several values of {field.name} must be that many kernels, or be refused by a "
+            text += "ValueError"
             try:
-                stack = dataclasses.replace(self.kernel, **{field.name: several})
+                stack = dataclasses.replace(kernel, **{field.name: several})
             except ValueError:
                 continue
             try:
                 together = _gram(stack, X)
             except Exception as error:
-                message = f"{text} ValueError where the kernel is made; got {error!r}"
-                raise AssertionError(f"{self.name}: {message}") from error
-            single = (dataclasses.replace(self.kernel, **{field.name: v}) for v in several)
+                self.require(False, f"{text} where the kernel is made; got {error!r}")
+            single = (dataclasses.replace(kernel, **{field.name: v}) for v in several)
             alone = np.concatenate([_gram(kernel, X) for kernel in single])
-            self.close(together, alone, f"{text} ValueError")
+            self.close(together, alone, text)
 
     def has_derivatives(self, X: np.ndarray) -> None:
         """Finite ones, by points and by parameters, where points coincide."""
-        twice = np.concatenate([X[:3], X[:3]])
-        for path, leaf in jax.tree.leaves_with_path(_derivatives(self.kernel, twice)):
-            finite = np.isfinite(leaf).all()
+        derivatives = _derivatives(self.subject, np.concatenate([X[:3], X[:3]]))
+        for path, leaf in jax.tree.leaves_with_path(derivatives):
             name = "the points" if path[0].idx else jax.tree_util.keystr(path[1:])
-            self.require(finite, f"the derivative by {name} must be finite where points coincide")
+            text = f"the derivative by {name} must be finite where points coincide"
+            self.require(np.isfinite(leaf).all(), text)
 
     def has_company(self, X: np.ndarray) -> None:
         """In a dictionary it is what it is alone."""
-        other = Gaussian(1.3)
-        together = _gram(KernelDictionary((other, self.kernel)), X)
-        alone = np.concatenate([_gram(other, X), _gram(self.kernel, X)])
-        self.close(together, alone, "in a KernelDictionary a kernel must be what it is alone")
+        both = Gaussian(1.3), self.subject
+        together, alone = _gram(KernelDictionary(both), X), [_gram(kernel, X) for kernel in both]
+        text = "in a KernelDictionary a kernel must be what it is alone"
+        self.close(together, np.concatenate(alone), text)
 
     def has_features(self, X: np.ndarray) -> None:
         """Fourier features agree with the kernel to sampling error, if it says its spectrum."""
-        if self.kernel.without_spectrum:
+        if self.subject.without_spectrum:
             return
-        error = np.abs(_approximated(self.kernel, X) - _gram(self.kernel, X)).max()
+        error = np.abs(_approximated(self.subject, X) - _gram(self.subject, X)).max()
         # a mean of cosines: 6 standard errors of at most sqrt(1 / 2 F) and more
         text = "Fourier features must approximate the kernel: its spectral_scale is another's"
         self.require(error < 6 / np.sqrt(NUM_FEATURES), f"{text} (error {error:.3g})")

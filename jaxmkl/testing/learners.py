@@ -4,27 +4,17 @@ import inspect
 import pathlib
 import tempfile
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._blocks import take
-from jaxmkl._learner import Learner, Prediction, require_learner
+from jaxmkl._learner import Learner, require_learner
 from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
-from jaxmkl.testing._trees import difference, is_frozen, join, numbers, types
-
-__all__ = ["check_learner"]
-
-SIGNATURES = {
-    "init": ("key", "num_inputs"),
-    "predict": ("state", "x"),
-    "update": ("state", "x", "y"),
-    "skip": ("state", "x"),
-    "step": ("state", "example"),
-}
+from jaxmkl.testing._trees import Check, difference, is_frozen, join, numbers, types
 
 
 def check_learner(
@@ -62,10 +52,11 @@ def check_learner(
             check.is_a_value()
             X, y = _examples(learner) if examples is None else map(np.asarray, examples)
             check.keeps_types(X.shape[1])
-            played = check.plays(X.astype(np.float64), y.astype(np.float64))
-            check.is_not_poisoned(played)
-            check.runs_in_blocks(played, block_sizes[:-1], checkpoint)
-            check.runs_side_by_side(played, block_sizes[-1])
+            X, y = X.astype(np.float64), y.astype(np.float64)
+            played = check.plays(X, y)
+            check.is_not_poisoned(X, y, played[0])
+            check.runs_in_blocks((X, y), played, block_sizes[:-1], checkpoint)
+            check.runs_side_by_side(X, y, block_sizes[-1])
         except NotImplementedError as error:
             raise AssertionError(str(error)) from error
 
@@ -79,67 +70,50 @@ def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(y > 0.1, 1.0, -1.0) if learner.task == "classification" else y
 
 
+def _needed(function: Any) -> tuple[str, ...]:
+    """Names of the parameters that have to be given."""
+    parameters = inspect.signature(function).parameters.values()
+    variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return tuple(p.name for p in parameters if p.default is p.empty and p.kind not in variadic)
+
+
 def _everything(output: Any) -> Any:
     """Record the diagnostics too."""
     return output
 
 
-class _Round(NamedTuple):
-    """What a learner makes of one example, in all ways."""
-
-    prediction: Prediction
-    updated: Any
-    skipped: Any
-    stepped: Any
-    output: Any
-    absent: Any
+@jax.jit
+def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> tuple:
+    """What predict and step say of one example, and the states after what may follow."""
+    stepped, output = learner.step(state, (x, y))
+    code = take(learner.encode_block(state, x[None]), 0)
+    after = {
+        "step": stepped,
+        "update": learner.update(state, x, y),
+        "skip": learner.skip(state, x),
+        "padding": learner.advance(state, code, y, present=False)[0],
+    }
+    return learner.predict(state, x), output, after
 
 
 @partial(jax.jit, static_argnums=2)
 def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> Any:
+    """The state before the first round, with room for all supports that may come."""
     return learner.enlarged(learner.init(key, num_inputs, jnp.float64), 128)
 
 
-def _step_of_one(learner: Any, state: Any, x: jax.Array) -> tuple[Any, Any]:
-    return learner.step(state, (x, 1))
+def _scan(learner: Learner, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+    """As a scan of step, but one by one; all streams of the check share a program."""
+    outputs = []
+    for x, label in zip(X, y, strict=True):
+        _, output, after = _play(learner, state, x, label)
+        state = after["step"]
+        outputs.append(output)
+    return state, join(outputs)
 
 
-@jax.jit
-def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> _Round:
-    stepped, output = learner.step(state, (x, y))
-    code = take(learner.encode_block(state, x[None]), 0)
-    return _Round(
-        prediction=learner.predict(state, x),
-        updated=learner.update(state, x, y),
-        skipped=learner.skip(state, x),
-        stepped=stepped,
-        output=output,
-        absent=learner.advance(state, code, y, present=False)[0],
-    )
-
-
-class _Played(NamedTuple):
-    """A stream, the state before it, and the state and the outputs after it, step by step."""
-
-    X: np.ndarray
-    y: np.ndarray
-    start: Any
-    end: Any
-    outputs: Any
-
-
-class _LearnerCheck:
+class _LearnerCheck(Check):
     """The promises, one method each; later ones build on earlier ones."""
-
-    def __init__(self, learner: Learner, tolerance: float):
-        self.learner = learner
-        self.name = type(learner).__name__
-        self.tolerance = tolerance
-
-    def require(self, condition: Any, text: str) -> None:
-        """Raise with the learner's name and this sentence."""
-        if not condition:
-            raise AssertionError(f"{self.name}: {text}")
 
     def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
         """Raise with this sentence unless two trees are equal."""
@@ -148,7 +122,7 @@ class _LearnerCheck:
 
     def is_a_value(self) -> None:
         """A frozen pytree with the methods of the protocol."""
-        learner = self.learner
+        learner = self.subject
         try:
             require_learner("check_learner", learner)
         except ValueError as error:
@@ -162,180 +136,149 @@ class _LearnerCheck:
             hash(structure)
         except TypeError as error:
             self.require(False, f"static fields must be hashable: {error}")
-        for method, wanted in SIGNATURES.items():
-            parameters = list(inspect.signature(getattr(learner, method)).parameters.values())
-            names = tuple(p.name for p in parameters)
-            optional = all(
-                p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-                for p in parameters[len(wanted) :]
-            )
-            good = names[: len(wanted)] == wanted and optional
-            self.require(good, f"{method} must take {wanted} first, and need no more; got {names}")
+        for method in ("init", "predict", "update", "skip", "step"):
+            wanted = _needed(getattr(Learner, method))[1:]
+            given = tuple(inspect.signature(getattr(learner, method)).parameters)
+            good = given[: len(wanted)] == wanted
+            good = good and set(_needed(getattr(learner, method))) <= set(wanted)
+            self.require(good, f"{method} must take {wanted} first, and need no more; got {given}")
         tasks = ("regression", "classification")
         self.require(learner.task in tasks, f"task must be one of {tasks}; got {learner.task!r}")
 
     def keeps_types(self, num_inputs: int) -> None:
         """The state's shapes and dtypes, in both precisions; no weak types."""
-        learner = self.learner
-        for dtype in (jnp.dtype("float32"), jnp.dtype("float64")):
-
-            def start(key: jax.Array, dtype: Any = dtype) -> Any:
-                return learner.init(key, num_inputs, dtype)
-
-            state = jax.eval_shape(start, jax.eval_shape(lambda: jax.random.key(0)))
+        learner = self.subject
+        for dtype in (np.dtype("float32"), np.dtype("float64")):
+            init = jax.jit(learner.init, static_argnums=(1, 2))
+            state = init.eval_shape(jax.random.key(0), num_inputs, dtype)
             for field in ("key", "round", "invalid"):
                 self.require(hasattr(state, field), f"its state must have the field {field}")
             given = learner.num_inputs(state), learner.dtype(state)
             good = given == (num_inputs, dtype)
             self.require(good, f"num_inputs and dtype must be those of init; got {given}")
-            before = types(state)
-            x = jax.ShapeDtypeStruct((num_inputs,), dtype)
             # a label is a whole number here: it must not show in the state
-            after, output = jax.eval_shape(_step_of_one, learner, state, x)
-            kept = types(after)
+            example = jax.ShapeDtypeStruct((num_inputs,), dtype), 1
+            after, output = jax.eval_shape(type(learner).step, learner, state, example)
+            before, kept = types(state), types(after)
             self.require(list(kept) == list(before), "step must keep the state's tree")
             for name, kind in before.items():
-                text = f"the state's {name} must keep its type {kind}; got {kept[name]}"
-                self.require(kept[name] == kind, text)
+                text = f"must keep its type {kind}; got {kept[name]}"
+                self.require(kept[name] == kind, f"the state's {name} {text}")
                 self.require(not kind[2], f"the state's {name} must not be of a weak type")
-                floating = jnp.issubdtype(kind[1], jnp.floating)
-                text = f"the state's {name} must be of the state's dtype {dtype}; got {kind[1]}"
-                self.require(not floating or kind[1] == dtype, text)
+                good = not jnp.issubdtype(kind[1], jnp.floating) or kind[1] == dtype
+                text = f"must be of the state's dtype {dtype}; got {kind[1]}"
+                self.require(good, f"the state's {name} {text}")
             for field in ("prediction", "loss"):
-                found = getattr(output, field)
-                good = found.dtype == dtype
-                self.require(good, f"the output's {field} must be {dtype}; got {found.dtype}")
-            good = output.queried.dtype == bool
-            self.require(good, f"the output's queried must be boolean; got {output.queried.dtype}")
+                given = getattr(output, field).dtype
+                self.require(given == dtype, f"the output's {field} must be {dtype}; got {given}")
+            given = output.queried.dtype
+            self.require(given == np.bool_, f"the output's queried must be boolean; got {given}")
 
-    def begin(self, num_inputs: int, key: Any = None) -> Any:
-        """The state before the first round, with room for all supports that may come."""
-        return _begin(self.learner, jax.random.key(0) if key is None else key, num_inputs)
-
-    def scan(self, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """As a scan of step, but one by one; all streams of the check share a program."""
-        outputs = []
-        for x, label in zip(X, y, strict=True):
-            played = _play(self.learner, state, x, label)
-            state = played.stepped
-            outputs.append(played.output)
-        return state, join(outputs)
-
-    def plays(self, X: np.ndarray, y: np.ndarray) -> _Played:
-        """Predict, update, skip and step agree, and see no label before its time."""
-        start = state = self.begin(X.shape[1])
-        outputs = []
+    def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Any]:
+        """Predict, update, skip and step agree and see no label early; start, end and outputs."""
+        start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
+        outputs: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
-            played = _play(self.learner, state, x, label)
-            prediction, output = played.prediction, played.output
-            said = (prediction.value, prediction.query)
-            shown = (output.prediction, output.queried)
+            prediction, output, after = _play(self.subject, state, x, label)
+            said, shown = (prediction.value, prediction.query), (output.prediction, output.queried)
             self.equal(said, shown, "predict must say what step says", self.tolerance)
-            kind, taught = ("skip", played.skipped)
-            if output.queried:
-                kind, taught = ("update", played.updated)
+            kind = "update" if output.queried else "skip"
             text = f"step must be predict and then {kind}"
-            self.equal(played.stepped, taught, text, self.tolerance)
-            for after in (played.stepped, played.updated, played.skipped):
-                text = f"round must count the examples, {t + 1}; got {after.round}"
-                self.require(int(after.round) == t + 1, text)
-            self.equal(played.absent, state, "a round of padding must leave the state as it was")
+            self.equal(after["step"], after[kind], text, self.tolerance)
+            for kind in ("step", "update", "skip"):
+                text = f"round must count the examples, {t + 1}; got {after[kind].round}"
+                self.require(int(after[kind].round) == t + 1, text)
+            text = "a round of padding must leave the state as it was"
+            self.equal(after["padding"], state, text)
             if t % 4 == 1:
-                other = _play(self.learner, state, x, -label)
-                seen = (other.output._replace(loss=0.0), other.prediction)
+                blind, other, _ = _play(self.subject, state, x, -label)
+                seen = other._replace(loss=0.0), blind
                 text = "a prediction must not depend on the label"
                 self.equal(seen, (output._replace(loss=0.0), prediction), text)
-            state = played.stepped
+            state = after["step"]
             outputs.append(output)
-        played = _Played(X, y, start, state, join(outputs))
+        outputs = join(outputs)
         for field in ("prediction", "loss"):
-            finite = np.isfinite(getattr(played.outputs, field)).all()
+            finite = np.isfinite(getattr(outputs, field)).all()
             self.require(finite, f"on finite examples every {field} must be finite")
         self.require(int(state.invalid) == 0, "invalid must not count usable examples")
-        if self.learner.task == "classification":
-            _, outputs = self.scan(start, X, np.where(y > 0, 1.0, 0.0))
-            self.equal(outputs, played.outputs, "labels 0 and 1 must mean -1 and +1")
-            negative = int(np.argmin(y))
-            x = X[negative]
-            one, other = (_play(self.learner, start, x, label).updated for label in (0.0, -1.0))
-            self.equal(one, other, "labels 0 and 1 must mean -1 and +1 to update")
-        return played
+        if self.subject.task == "classification":
+            text = "labels 0 and 1 must mean -1 and +1"
+            again = _scan(self.subject, start, X, np.where(y > 0, 1.0, 0.0))[1]
+            self.equal(again, outputs, text)
+            x = X[np.argmin(y)]
+            one, other = (_play(self.subject, start, x, v)[2]["update"] for v in (0.0, -1.0))
+            self.equal(one, other, f"{text} to update")
+        return start, state, outputs
 
-    def is_not_poisoned(self, played: _Played) -> None:
+    def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: Any) -> None:
         """NaN and infinite inputs and labels are refused, counted, and leave no trace."""
-        X, y = played.X.copy(), played.y.copy()
+        X, y = X.copy(), y.copy()
         bad_inputs, bad_labels = [4, 9, 10], [6, 15, 16]
         X[bad_inputs, -1] = np.nan, np.inf, -1e300
         y[bad_labels] = np.nan, -np.inf, np.nan
-        state, outputs = self.scan(played.start, X, y)
+        state, outputs = _scan(self.subject, start, X, y)
+        text = "an example of NaN or infinity"
         good = np.setdiff1d(np.arange(len(y)), bad_inputs)
         finite = np.isfinite(outputs.prediction[good]).all()
-        self.require(finite, "an example of NaN or infinity must not poison later predictions")
-        unusable = [*bad_inputs, *bad_labels]
-        silent = np.isnan(outputs.loss[unusable]).all()
+        self.require(finite, f"{text} must not poison later predictions")
+        silent = np.isnan(outputs.loss[bad_inputs + bad_labels]).all()
         self.require(silent, "the loss must be NaN where x or y is not finite")
-        others = np.setdiff1d(good, bad_labels)
-        finite = np.isfinite(outputs.loss[others]).all()
-        self.require(finite, "an example of NaN or infinity must not poison later losses")
+        finite = np.isfinite(outputs.loss[np.setdiff1d(good, bad_labels)]).all()
+        self.require(finite, f"{text} must not poison later losses")
         for path, leaf in jax.tree.leaves_with_path(state):
             clean = not np.isnan(np.asarray(numbers(leaf), np.float64)).any()
-            name = jax.tree_util.keystr(path)
-            self.require(clean, f"an example of NaN or infinity poisons the state's {name}")
+            self.require(clean, f"{text} poisons the state's {jax.tree_util.keystr(path)}")
         number = len(bad_inputs) + int(outputs.queried[bad_labels].sum())
         text = f"invalid must count the examples refused, {number}; got {state.invalid}"
         self.require(int(state.invalid) == number, text)
         text = f"round must count refused examples too, {len(y)}; got {state.round}"
         self.require(int(state.round) == len(y), text)
 
-    def later(self, state: Any, played: _Played) -> Any:
-        """What a state makes of some more examples: it may hold the same in another form."""
-        return self.scan(state, played.X[:6], played.y[:6])[1]
-
     def runs_in_blocks(
-        self, played: _Played, block_sizes: tuple[int, ...], checkpoint: bool
+        self, stream: tuple, played: tuple, block_sizes: tuple, checkpoint: bool
     ) -> None:
         """A run is the scan of step, at all block sizes; cut and saved it goes on bit for bit."""
-        X, y, start = played.X, played.y, played.start
+        learner, (X, y), (start, last, by_step) = self.subject, stream, played
 
-        def go(state: Any, X: Any, y: Any) -> tuple[Any, Any]:
-            return run(self.learner, state, X, y, block_size=size, record=_everything)
+        def go(learner: Learner, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+            return run(learner, state, X, y, block_size=size, record=_everything)
 
-        ahead = self.later(played.end, played)
+        def later(state: Any) -> Any:
+            """What a state makes of more examples: it may hold the same in another form."""
+            return _scan(learner, state, X[:6], y[:6])[1]
+
+        ahead, cut = later(last), 13
         for size in block_sizes:
-            end, outputs = go(start, X, y)
+            end, outputs = go(learner, start, X, y)
             text = f"a run in blocks of {size} must be the scan of step"
-            self.equal(outputs, played.outputs, text, self.tolerance)
-            self.equal(self.later(end, played), ahead, f"{text}, its state too", self.tolerance)
-        if self.learner.task == "classification":
+            self.equal(outputs, by_step, text, self.tolerance)
+            self.equal(later(end), ahead, f"{text}, its state too", self.tolerance)
+        if learner.task == "classification":
             text = "labels True and False must mean -1 and +1"
-            self.equal(go(start, X, y > 0)[1], outputs, text)
-        cut = 13
-        state, first = go(start, X[:cut], y[:cut])
-        learner = self.learner
+            self.equal(go(learner, start, X, y > 0)[1], outputs, text)
+        state, first = go(learner, start, X[:cut], y[:cut])
         if checkpoint:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "checkpoint.npz")
                 save(path, learner, state)
-                self.learner, loaded = load(path)
-            same = repr(self.learner) == repr(learner)
+                loaded, loaded_state = load(path)
+            same = repr(loaded) == repr(learner)
             self.require(same, "a saved learner must come back as it was")
-            self.equal(loaded, state, "a saved state must come back bit for bit")
-        resumed, second = go(state, X[cut:], y[cut:])
-        joined = jax.tree.map(lambda a, b: np.concatenate([a, b]), first, second)
+            self.equal(loaded_state, state, "a saved state must come back bit for bit")
+            learner = loaded
+        resumed, second = go(learner, state, X[cut:], y[cut:])
+        joined = jax.tree.map(lambda *both: np.concatenate(both), first, second)
         self.equal(joined, outputs, "a run that is cut and resumed must go on bit for bit")
         self.equal(resumed, end, "a run that is cut and resumed must end bit for bit the same")
-        self.learner = learner
 
-    def runs_side_by_side(self, played: _Played, block_size: int) -> None:
+    def runs_side_by_side(self, X: np.ndarray, y: np.ndarray, size: int) -> None:
         """Runs of many seeds are those of each."""
-        X, y = played.X, played.y
         keys = jax.random.split(jax.random.key(9), 2)
-        _, together = run_many(
-            self.learner, keys, X, y, permute=False, block_size=block_size, record=_everything
-        )
-        together = jax.tree.map(numbers, together)
-        for row in range(len(keys)):
-            start = self.begin(X.shape[1], jax.random.fold_in(keys[row], 0))
-            _, alone = self.scan(start, X, y)
-            text = f"runs of many seeds in blocks of {block_size} must be those of each alone"
+        options: Any = {"permute": False, "block_size": size, "record": _everything}
+        together = jax.tree.map(numbers, run_many(self.subject, keys, X, y, **options)[1])
+        for row, key in enumerate(keys):
+            start = _begin(self.subject, jax.random.fold_in(key, 0), X.shape[1])
+            alone = _scan(self.subject, start, X, y)[1]
+            text = f"runs of many seeds in blocks of {size} must be those of each alone"
             self.equal(take(together, row), alone, text, self.tolerance)

@@ -13,16 +13,13 @@ learned from all the same, for it is there; it is counted in ``overdrawn``.
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
-__all__ = ["LabelBudget", "label_budget"]
-
-MOST = 2.0**31 - 1
 WANTED = "a number of labels from 0 to 2**31 - 1, whole"
 
 
@@ -36,9 +33,9 @@ class LabelBudgetState(WrapperState):
       overdrawn: labels that came though none was left and none outstanding.
     """
 
-    remaining: jax.Array
-    outstanding: jax.Array
-    overdrawn: jax.Array
+    remaining: Array
+    outstanding: Array
+    overdrawn: Array
 
 
 @pytree.dataclass
@@ -46,73 +43,52 @@ class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    budget: Any = pytree.number(minimum=0.0, maximum=MOST, wanted=WANTED)
+    budget: Any = pytree.number(minimum=0.0, maximum=2.0**31 - 1, wanted=WANTED)
 
     def __post_init__(self) -> None:
         whole = not isinstance(self.budget, float) or self.budget.is_integer()
         pytree.require(whole, self, "budget", self.budget, WANTED)
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
-        """The learner's state, and the whole budget."""
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
         # a Python number is exact; traced, it is a float of JAX's default precision
-        known = isinstance(self.budget, float)
-        return LabelBudgetState(
-            self.learner.init(key, num_inputs, dtype),
-            remaining=jnp.asarray(int(self.budget) if known else self.budget).astype(jnp.int32),
-            outstanding=jnp.zeros((), jnp.int32),
-            overdrawn=jnp.zeros((), jnp.int32),
-        )
+        budget = int(self.budget) if isinstance(self.budget, float) else self.budget
+        remaining = jnp.asarray(budget).astype(jnp.int32)
+        inner = self.learner.init(key, num_inputs, dtype)
+        return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
 
     def decide(self, state: LabelBudgetState, code: Any) -> tuple[Prediction, Any]:
         """Ask if the learner wants the label and one is left."""
-        prediction, forecast = self.learner.decide(state.inner, code)
+        prediction, forecast = super().decide(state, code)
         return prediction._replace(query=prediction.query & (state.remaining > 0)), forecast
 
     def teach(
-        self,
-        state: LabelBudgetState,
-        code: Any,
-        forecast: Any,
-        y: jax.Array,
-        asked: jax.Array,
-        present: jax.Array,
+        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
     ) -> LabelBudgetState:
-        """Learn, and count the label."""
+        taught = super().teach(state, code, forecast, y, asked, present)
         spent, left = asked & present, state.remaining > 0
-        return state.replace(
-            inner=self.learner.teach(state.inner, code, forecast, y, asked, present),
-            remaining=state.remaining - (spent & left).astype(jnp.int32),
-            overdrawn=state.overdrawn + (spent & ~left).astype(jnp.int32),
-        )
+        remaining = state.remaining - (spent & left).astype(jnp.int32)
+        overdrawn = state.overdrawn + (spent & ~left).astype(jnp.int32)
+        return taught.replace(remaining=remaining, overdrawn=overdrawn)
 
-    def await_label(self, state: LabelBudgetState, query: jax.Array) -> LabelBudgetState:
+    def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
         """Charge what is asked for now and answered later."""
-        number = query.astype(jnp.int32)
-        return state.replace(
-            inner=self.learner.await_label(state.inner, query),
-            remaining=state.remaining - number,
-            outstanding=state.outstanding + number,
-        )
+        state, number = super().await_label(state, query), query.astype(jnp.int32)
+        remaining, outstanding = state.remaining - number, state.outstanding + number
+        return state.replace(remaining=remaining, outstanding=outstanding)
 
     def receive_label(self, state: LabelBudgetState) -> LabelBudgetState:
         """Give back what was charged for this label, which :meth:`teach` charges now."""
-        number = (state.outstanding > 0).astype(jnp.int32)
-        return state.replace(
-            inner=self.learner.receive_label(state.inner),
-            remaining=state.remaining + number,
-            outstanding=state.outstanding - number,
-        )
+        state, number = super().receive_label(state), (state.outstanding > 0).astype(jnp.int32)
+        remaining, outstanding = state.remaining + number, state.outstanding - number
+        return state.replace(remaining=remaining, outstanding=outstanding)
 
-    def round(
-        self, state: LabelBudgetState, examples: Any, most: Any = None
-    ) -> tuple[LabelBudgetState, Output]:
+    def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
         """One round of a learner that has rounds of many examples, :meth:`jaxmkl.MultiTask.round`.
 
         Where more labels are wanted than are left, the first tasks get them.
 
         Args:
-          state: the state.
-          examples: as the learner inside takes them.
+          state, examples: as the learner inside takes them.
           most: how many labels may be asked for in this round; None for all that are left.
 
         Raises:
@@ -131,10 +107,8 @@ def label_budget(learner: Learner, budget: Any) -> LabelBudget:
     """Stop asking for labels after ``budget`` of them.
 
     A learner that wants every label gets the first ones; one that asks when unsure makes them
-    last longer. Predictions go on. Where answers come late, ask by :meth:`~jaxmkl.Learner.ask`,
-    which counts at once:
-
-        prediction, state = learner.ask(state, x)
+    last longer. Predictions go on. Where answers come late, :meth:`~jaxmkl.Learner.ask` counts at
+    once.
 
     Args:
       learner: any learner.

@@ -11,27 +11,26 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
-__all__ = ["RunningMoments", "RunningRanks", "Scaled", "Scaler", "scaled"]
-
 
 class Scaler:
     """Base of online scalers: frozen pytree dataclasses that define these methods."""
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init(self, key: Array, num_inputs: int, dtype: Any) -> Any:
         """The state before the first example."""
         pytree.abstract(self, "init")
 
-    def observe(self, state: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+    def observe(self, state: Any, x: Array) -> tuple[Any, Array]:
         """The change that ``x`` (D,) makes, and the scaled ``x``."""
         pytree.abstract(self, "observe")
 
-    def accept(self, state: Any, change: Any, seen: jax.Array) -> Any:
+    def accept(self, state: Any, change: Any, seen: Array) -> Any:
         """The state after the change, or the same state unless ``seen``."""
         pytree.abstract(self, "accept")
 
@@ -39,21 +38,18 @@ class Scaler:
 class RunningMomentsState(NamedTuple):
     """Count, means (D,) and variances (D,) of the inputs seen."""
 
-    num_seen: jax.Array
-    mean: jax.Array
-    variance: jax.Array
+    num_seen: Array
+    mean: Array
+    variance: Array
 
 
 @pytree.dataclass
 class RunningMoments(Scaler):
-    """Mean 0 and variance 1 by running moments, the present example included.
+    """Mean 0 and variance 1 by running moments (Welford, 1962), the present example included.
 
         n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n,  z = (x - m)/sqrt(v)
 
     A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
-
-    References:
-      Welford (1962).
 
     >>> import jax, jax.numpy as jnp
     >>> scaler = RunningMoments()
@@ -65,15 +61,11 @@ class RunningMoments(Scaler):
     1.2247...
     """
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
-        """Nothing seen."""
+    def init(self, key: Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
         zeros = jnp.zeros((2, num_inputs), dtype)
-        return RunningMomentsState(jnp.zeros((), jnp.int32), zeros[0], zeros[1])
+        return RunningMomentsState(jnp.zeros((), jnp.int32), *zeros)
 
-    def observe(
-        self, state: RunningMomentsState, x: jax.Array
-    ) -> tuple[RunningMomentsState, jax.Array]:
-        """The moments with x in them, and the scaled x."""
+    def observe(self, state: Any, x: Array) -> tuple[RunningMomentsState, Array]:
         num_seen = state.num_seen + 1
         n = num_seen.astype(x.dtype)
         difference = x - state.mean
@@ -83,27 +75,25 @@ class RunningMoments(Scaler):
         scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
         return RunningMomentsState(num_seen, mean, variance), scaled
 
-    def accept(
-        self, state: RunningMomentsState, change: RunningMomentsState, seen: jax.Array
-    ) -> RunningMomentsState:
-        """The new moments."""
+    def accept(self, state: Any, change: RunningMomentsState, seen: Array) -> Any:
         return optax.tree.where(seen, change, state)
 
 
 class RunningRanksState(NamedTuple):
     """A uniform sample (C, D) of the inputs so far, their count, and the key of the draws."""
 
-    key: jax.Array
-    num_seen: jax.Array
-    sample: jax.Array
+    key: Array
+    num_seen: Array
+    sample: Array
 
 
 @pytree.dataclass
 class RunningRanks(Scaler):
     """Ranks on a normal scale, by a sketch of each column's quantiles.
 
-    The sketch is a uniform sample of C of the inputs seen so far (reservoir sampling). With L the
-    sampled values below x, Q those equal to it and n the size of the sample,
+    The sketch is a uniform sample of C of the inputs seen so far (reservoir sampling: Vitter,
+    1985, algorithm R). With L the sampled values below x, Q those equal to it and n the size of
+    the sample,
 
         u = (L + (Q + 1)/2) / (n + 1),      z = Φ^-1(u)
 
@@ -117,29 +107,21 @@ class RunningRanks(Scaler):
     Raises:
       ValueError: for another capacity.
 
-    References:
-      Vitter (1985), algorithm R.
-
     >>> import jax, jax.numpy as jnp
     >>> scaler = RunningRanks(capacity=4)
     >>> state = scaler.init(jax.random.key(0), 1, jnp.float32)
-    >>> for x in (1.0, 1e9, 10.0):
-    ...     change, z = scaler.observe(state, jnp.array([x]))
-    ...     state = scaler.accept(state, change, seen=True)
-    >>> float(z[0])  # in the middle
+    >>> change, z = scaler.observe(state, jnp.array([1e9]))
+    >>> float(z[0])  # the first of all is in the middle
     0.0
     """
 
     capacity: int = pytree.count(512)
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> RunningRanksState:
-        """An empty sample."""
+    def init(self, key: Array, num_inputs: int, dtype: Any) -> RunningRanksState:
         sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
         return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
 
-    def observe(
-        self, state: RunningRanksState, x: jax.Array
-    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    def observe(self, state: RunningRanksState, x: Array) -> tuple[tuple[Array, Array], Array]:
         """The place of x in the sample (C for none) with x itself, and the scaled x."""
         dtype = x.dtype
         n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
@@ -152,10 +134,7 @@ class RunningRanks(Scaler):
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
         return (place, x), scaled
 
-    def accept(
-        self, state: RunningRanksState, change: tuple[jax.Array, jax.Array], seen: jax.Array
-    ) -> RunningRanksState:
-        """The sample with x in its place."""
+    def accept(self, state: RunningRanksState, change: Any, seen: Array) -> RunningRanksState:
         place, x = change
         seen = jnp.asarray(seen)
         sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
@@ -164,11 +143,7 @@ class RunningRanks(Scaler):
 
 @pytree.dataclass
 class ScaledState(WrapperState):
-    """State of :class:`Scaled`.
-
-    Attributes:
-      scaler: state of the scaler.
-    """
+    """State of :class:`Scaled`: that of the learner inside, and the scaler's."""
 
     scaler: Any
 
@@ -178,7 +153,7 @@ class ScaledCode(NamedTuple):
 
     inner: Any
     change: Any
-    usable: jax.Array
+    usable: Array
 
 
 @pytree.dataclass
@@ -188,21 +163,15 @@ class Scaled(Wrapper):
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.wrappers.RunningMoments()")
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any = None) -> ScaledState:
-        """The states of the learner and of the scaler."""
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ScaledState:
         inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
-        scaler_key = jax.random.fold_in(key, 1)
-        return ScaledState(
-            inner, self.scaler.init(scaler_key, num_inputs, self.learner.dtype(inner))
-        )
+        key, dtype = jax.random.fold_in(key, 1), self.learner.dtype(inner)
+        return ScaledState(inner, self.scaler.init(key, num_inputs, dtype))
 
-    def encode_block(
-        self, state: ScaledState, X: jax.Array, given: jax.Array | None = None
-    ) -> ScaledCode:
+    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> ScaledCode:
         """Scale the rows one after the other, then encode them together."""
-        B = X.shape[0]
         usable = usable_rows(X)
-        ahead = jnp.arange(B) >= state.round % B
+        ahead = jnp.arange(X.shape[0]) >= state.round % X.shape[0]
 
         def one(scaler: Any, row: tuple) -> tuple[Any, tuple]:
             x, seen = row
@@ -215,31 +184,22 @@ class Scaled(Wrapper):
         Z = jnp.concatenate([filled[:, :n], Z[:, n:]], axis=1) if n else Z
         # what the learner gets for an unusable row must be refused there too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
-        codes = self.learner.encode_block(state.inner, Z, X if given is None else given)
+        codes = super().encode_block(state, Z, X if given is None else given)
         return ScaledCode(codes, changes, usable)
 
     def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, Any]:
-        """As the learner inside."""
-        return self.learner.decide(state.inner, code.inner)
+        return super().decide(state, code.inner)
 
     def teach(
-        self,
-        state: ScaledState,
-        code: ScaledCode,
-        forecast: Any,
-        y: jax.Array,
-        asked: jax.Array,
-        present: jax.Array,
+        self, state: Any, code: ScaledCode, forecast: Any, y: Array, asked: Array, present: Array
     ) -> ScaledState:
         """The learner learns if asked; the scaler sees every usable input."""
-        return ScaledState(
-            self.learner.teach(state.inner, code.inner, forecast, y, asked, present),
-            self.scaler.accept(state.scaler, code.change, code.usable & present),
-        )
+        taught = super().teach(state, code.inner, forecast, y, asked, present)
+        seen = code.usable & present
+        return taught.replace(scaler=self.scaler.accept(state.scaler, code.change, seen))
 
     def close_block(self, state: ScaledState, codes: ScaledCode) -> ScaledState:
-        """As the learner inside."""
-        return state.replace(inner=self.learner.close_block(state.inner, codes.inner))
+        return super().close_block(state, codes.inner)
 
 
 def scaled(learner: Learner, scaler: Scaler) -> Scaled:

@@ -7,56 +7,23 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
+from jaxmkl.models.supports import protocol
 from jaxmkl.models.supports.eviction import EMPTY, Eviction, View
-from jaxmkl.models.supports.protocol import (
-    Proposal,
-    Store,
-    encode_recent,
-    keep_rows,
-    period_field,
-)
-
-
-class BudgetCodes(NamedTuple):
-    """What a block's examples are to the slots; leading axis B of examples.
-
-    Attributes:
-      slots: codes of the kernels (B, P, C + R), C the budget.
-      own: values k_p(x, x), (B, P).
-      rows: the examples (B, D).
-      round: their rounds (B,), int32.
-    """
-
-    slots: jax.Array
-    own: jax.Array
-    rows: jax.Array
-    round: jax.Array
+from jaxmkl.models.supports.protocol import Codes, Proposal, Store
 
 
 class BudgetState(NamedTuple):
-    """State of :class:`BudgetSupport`; C is the budget.
+    """State of :class:`BudgetSupport`; C is the budget."""
 
-    Attributes:
-      rows: settled supports of each kernel (P, C, D), in order.
-      own: values k_p(x, x) of the slots (P, C + R).
-      coefficients: of the slots (P, C + R): the settled, then the period's examples.
-      order: of the slots (P, C + R): place or age; a large number where there is no support.
-      arrivals: supports that came, counted on from those at the period's start (P,), int32.
-      recent_rows: the period's examples so far (R, D).
-      number: supports of each kernel (P,), int32.
-      overflow: 0, as there is always room, int32.
-      eviction: the eviction's own state.
-    """
-
-    rows: jax.Array
-    own: jax.Array
-    coefficients: jax.Array
-    order: jax.Array
-    arrivals: jax.Array
-    recent_rows: jax.Array
-    number: jax.Array
-    overflow: jax.Array
-    eviction: Any
+    rows: jax.Array  #: settled supports of each kernel (P, C, D), in order
+    own: jax.Array  #: values k_p(x, x) of the slots (P, C + R)
+    coefficients: jax.Array  #: of the slots (P, C + R): the settled, then the period's examples
+    order: jax.Array  #: of the slots (P, C + R): place or age; EMPTY where there is no support
+    arrivals: jax.Array  #: supports that came, counted on from the period's start (P,), int32
+    recent_rows: jax.Array  #: the period's examples so far (R, D)
+    number: jax.Array  #: supports of each kernel (P,), int32
+    overflow: jax.Array  #: 0, as there is always room, int32
+    eviction: Any  #: the eviction's own state
 
 
 @pytree.dataclass
@@ -75,7 +42,7 @@ class BudgetSupport(Store):
 
     budget: int = pytree.count()
     eviction: Eviction = pytree.part(Eviction, "an eviction, as RemoveOldest()")
-    period: int = period_field(128)
+    period: int = pytree.static(default=128, convert=protocol.as_period)
 
     def __post_init__(self) -> None:
         largest = 1 << (self.budget.bit_length() - 1)
@@ -97,45 +64,34 @@ class BudgetSupport(Store):
 
     @property
     def random(self) -> bool:  # type: ignore[override]
-        """Whether the eviction draws."""
         return self.eviction.random
 
-    def encode(
-        self, state: BudgetState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> BudgetCodes:
-        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
+    def encode(self, state: BudgetState, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+        """Codes of a block; ``recent`` those of all slots (B, P, C + R)."""
+        codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
         P, C, D = state.rows.shape
         # each kernel has rows of its own: one matrix of products, a kernel a column
-        products = pairwise_products(rows, state.rows.reshape(P * C, D))
+        products = pairwise_products(codes.rows, state.rows.reshape(P * C, D))
         settled = kernels.column_codes(products, jnp.repeat(jnp.arange(P), C))
         settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
-        return BudgetCodes(jnp.concatenate([settled, codes], axis=2), own, rows, rounds)
+        return codes._replace(recent=jnp.concatenate([settled, codes.recent], axis=2))
 
-    def values(
-        self, state: BudgetState, kernels: Kernel, code: BudgetCodes
-    ) -> tuple[jax.Array, jax.Array]:
+    def values(self, state: BudgetState, kernels: Kernel, code: Codes) -> tuple[jax.Array, Any]:
         """Values f (P,) of an example, and kernel values k_p(x, slot) (P, C + R)."""
         marks = kernels.exponential
-        f = scaled.unpacked(code.slots, marks).weighted_sum(state.coefficients).value()
-        return f, scaled.plain(code.slots, marks)
+        f = scaled.unpacked(code.recent, marks).weighted_sum(state.coefficients).value()
+        return f, scaled.plain(code.recent, marks)
 
     def learn(
-        self,
-        state: BudgetState,
-        kernels: Kernel,
-        code: BudgetCodes,
-        worked: jax.Array,
-        proposal: Proposal,
+        self, state: BudgetState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
     ) -> BudgetState:
-        """Take the example in where it is proposed; the eviction makes room for it."""
         C, decay = self.budget, proposal.decay
         slot = C + code.round % self.period
         here = jnp.arange(state.order.shape[1]) == slot
         full = state.number >= C
         old = state.coefficients
         view = View(
-            learned=proposal.learned,
-            coefficient=proposal.coefficient,
+            **proposal._asdict(),
             coefficients=old if decay is None else decay[:, None] * old,
             order=state.order,
             kernel=worked,
@@ -144,8 +100,6 @@ class BudgetSupport(Store):
             oldest=state.arrivals - C,
             number=state.number,
             full=full,
-            decay=decay,
-            draw=proposal.draw,
             slot=slot,
             budget=C,
         )
@@ -167,15 +121,9 @@ class BudgetSupport(Store):
         )
 
     def close(
-        self,
-        state: BudgetState,
-        kernels: Kernel,
-        codes: BudgetCodes,
-        round: jax.Array,
-        decays: bool,
+        self, state: BudgetState, kernels: Kernel, codes: Codes, round: jax.Array, decays: bool
     ) -> BudgetState:
-        """Keep the block's rows; at the end of a period settle the supports, in order."""
-        state = state._replace(recent_rows=keep_rows(state.recent_rows, codes, round))
+        state = state._replace(recent_rows=protocol.keep_rows(state.recent_rows, codes, round))
         C = self.budget
 
         def settled(state: BudgetState) -> BudgetState:
@@ -193,15 +141,13 @@ class BudgetSupport(Store):
 
             coefficients = kept(state.coefficients)
             places = jnp.arange(C + self.period, dtype=jnp.int32)[None, :]
-            return BudgetState(
+            return state._replace(
                 rows=rows,
                 own=kept(state.own),
                 coefficients=coefficients,
                 order=jnp.where(places < state.number[:, None], places, EMPTY),
                 arrivals=state.number,
                 recent_rows=jnp.zeros_like(state.recent_rows),
-                number=state.number,
-                overflow=state.overflow,
                 eviction=self.eviction.settle(state.eviction, kernels, rows, coefficients[:, :C]),
             )
 

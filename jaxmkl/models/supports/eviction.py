@@ -1,14 +1,6 @@
 """Evictions: what is done where a kernel's budget of support vectors is full.
 
-On an example (x, y) that a model takes in with the coefficient c:
-
-    RemoveRandom   one at random goes (randomized budget perceptron)
-    RemoveOldest   the oldest goes
-    SelfTuned      all coefficients shrink, so little that mistakes stay bounded, and the oldest
-                   goes (Forgetron)
-    Replace        the one goes that the new one makes up for best (BPAS, budget passive
-                   aggressive, simple)
-    Project        none goes, the new one is projected onto the others (Projectron)
+Each sees an example (x, y) that a model takes in with the coefficient c.
 
 References:
   Cavallanti, Cesa-Bianchi and Gentile (2007), Tracking the best hyperplane with a simple budget
@@ -31,67 +23,38 @@ EMPTY = 2**30
 
 
 class View(NamedTuple):
-    """What an eviction sees of a round; slots are the B settled places and the period's examples.
+    """What an eviction sees of a round; slots are B settled places and the period's examples."""
 
-    Attributes:
-      learned: whether kernel p takes the example in (P,).
-      coefficient: with which coefficient (P,).
-      coefficients: of the slots, after the decay (P, B + R).
-      order: of the slots: by place or by age, empty ones last (P, B + R).
-      kernel: values k_p(x, slot) (P, B + R).
-      own: values k_p(slot, slot) (P, B + R).
-      itself: k_p(x, x) (P,).
-      oldest: order of the oldest (P,), where the budget is full.
-      number: supports of kernel p (P,), int32.
-      full: whether they are B (P,).
-      decay: what all coefficients have just been multiplied by (P,), or None.
-      draw: a uniform random number (P,), or None.
-      slot: the slot of the example itself.
-      budget: B, a Python integer.
-    """
-
-    learned: jax.Array
-    coefficient: jax.Array
-    coefficients: jax.Array
-    order: jax.Array
-    kernel: jax.Array
-    own: jax.Array
-    itself: jax.Array
-    oldest: jax.Array
-    number: jax.Array
-    full: jax.Array
-    decay: jax.Array | None
-    draw: jax.Array | None
-    slot: jax.Array
-    budget: int
+    learned: jax.Array  #: whether kernel p takes the example in (P,)
+    coefficient: jax.Array  #: with which coefficient (P,)
+    coefficients: jax.Array  #: of the slots, after the decay (P, B + R)
+    order: jax.Array  #: of the slots: by place or by age, empty ones last (P, B + R)
+    kernel: jax.Array  #: values k_p(x, slot) (P, B + R)
+    own: jax.Array  #: values k_p(slot, slot) (P, B + R)
+    itself: jax.Array  #: k_p(x, x) (P,)
+    oldest: jax.Array  #: order of the oldest (P,), where the budget is full
+    number: jax.Array  #: supports of kernel p (P,), int32
+    full: jax.Array  #: whether they are B (P,)
+    decay: jax.Array | None  #: what all coefficients have just been multiplied by (P,), or None
+    draw: jax.Array | None  #: a uniform random number (P,), or None
+    slot: jax.Array  #: the slot of the example itself
+    budget: int  #: B, a Python integer
 
 
 class Choice(NamedTuple):
-    """What an eviction decides.
+    """What an eviction decides."""
 
-    Attributes:
-      inserted: whether the example becomes a support vector of kernel p (P,).
-      coefficient: its coefficient (P,).
-      victim: order of the one that goes where the budget is full (P,).
-      coefficients: of the slots before one goes and one comes (P, B + R).
-    """
-
-    inserted: jax.Array
-    coefficient: jax.Array
-    victim: jax.Array
-    coefficients: jax.Array
+    inserted: jax.Array  #: whether the example becomes a support vector of kernel p (P,)
+    coefficient: jax.Array  #: its coefficient (P,)
+    victim: jax.Array  #: order of the one that goes where the budget is full (P,)
+    coefficients: jax.Array  #: of the slots before one goes and one comes (P, B + R)
 
 
 class Eviction:
-    """What is done where a budget is full; base of all evictions, frozen pytree dataclasses.
+    """Base of all evictions: frozen pytree dataclasses."""
 
-    Attributes:
-      by_age: whether supports are ordered by age, or keep their place.
-      random: whether ``choose`` draws.
-    """
-
-    by_age: bool = False
-    random: bool = False
+    by_age: bool = False  #: whether supports are ordered by age, or keep their place
+    random: bool = False  #: whether ``choose`` draws
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> Any:
         """Its own state, a pytree."""
@@ -108,7 +71,7 @@ class Eviction:
 
 @pytree.dataclass
 class RemoveRandom(Eviction):
-    """One at random goes, and the new one takes its place."""
+    """One at random goes (randomized budget perceptron), the new one takes its place."""
 
     random = True
 
@@ -129,44 +92,33 @@ class RemoveOldest(Eviction):
 
 
 class SelfTunedState(NamedTuple):
-    """State of :class:`SelfTuned`.
+    """State of :class:`SelfTuned`."""
 
-    Attributes:
-      deviation: Q (P,), what removals have cost so far.
-      mistakes: M (P,), examples taken in, of the dtype of the data.
-      victims: values f_p of the next R to go (P, R).
-      gram: their kernel values among each other (P, R, R).
-    """
-
-    deviation: jax.Array
-    mistakes: jax.Array
-    victims: jax.Array
-    gram: jax.Array
+    deviation: jax.Array  #: Q (P,), what removals have cost so far
+    mistakes: jax.Array  #: M (P,), examples taken in, of the dtype of the data
+    victims: jax.Array  #: values f_p of the next R to go (P, R)
+    gram: jax.Array  #: their kernel values among each other (P, R, R)
 
 
 @pytree.dataclass
 class SelfTuned(Eviction):
-    """The Forgetron's self-tuned shrinking, then the oldest goes.
+    """The Forgetron: coefficients shrink, so little that mistakes stay bounded; the oldest goes.
 
-    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new one in, the largest φ <= 1
-    such that
+    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new one in, they are multiplied
+    by the largest φ <= 1 such that
 
         Q + (φ d)² + 2 φ d (1 - φ μ) <= 15/32 M
 
-    All coefficients are multiplied by φ, and Q grows by what stands on the left of it. The period
-    is at most the budget, so that the next to go are known at its start.
+    and Q grows by what stands on the left of it. The period is at most the budget, so that the
+    next to go are known at its start.
     """
 
     by_age = True
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> SelfTunedState:
         P, R = num_kernels, period
-        return SelfTunedState(
-            jnp.zeros((P,), dtype),
-            jnp.zeros((P,), dtype),
-            jnp.zeros((P, R), dtype),
-            jnp.zeros((P, R, R), dtype),
-        )
+        shapes = (P,), (P,), (P, R), (P, R, R)
+        return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
 
     def choose(self, state: SelfTunedState, view: View) -> tuple[Choice, SelfTunedState]:
         R = state.victims.shape[1]
@@ -186,18 +138,12 @@ class SelfTuned(Eviction):
         gram = jnp.take_along_axis(state.gram, row[:, None, None], axis=1)[:, 0]
         removed = jnp.where(goes, phi * a, 0.0)
         victims = phi[:, None] * victims - removed[:, None] * gram
-        choice = Choice(
-            view.learned,
-            phi * view.coefficient,
-            view.oldest,
-            phi[:, None] * view.coefficients,
-        )
+        shrunk, coefficients = phi * view.coefficient, phi[:, None] * view.coefficients
+        choice = Choice(view.learned, shrunk, view.oldest, coefficients)
         deviation = state.deviation + jnp.where(goes, cost, 0.0)
         return choice, SelfTunedState(deviation, mistakes, victims, state.gram)
 
-    def settle(
-        self, state: SelfTunedState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
-    ) -> SelfTunedState:
+    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         R = state.victims.shape[1]
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -221,7 +167,7 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 
 @pytree.dataclass
 class Replace(Eviction):
-    """The new one takes the place of the one it makes up for best.
+    """The new one takes the place of the one it makes up for best (BPAS-simple).
 
     With τ y the coefficient that is proposed, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y
     where it takes the place of x_r. The loss on the example is then the same whichever goes, and
@@ -244,20 +190,15 @@ class Replace(Eviction):
 
 
 class ProjectState(NamedTuple):
-    """State of :class:`Project`.
+    """State of :class:`Project`."""
 
-    Attributes:
-      inverse: of the Gram matrix of the supports, by place (P, B, B).
-      slot: where the supports are, by place (P, B), int32.
-    """
-
-    inverse: jax.Array
-    slot: jax.Array
+    inverse: jax.Array  #: of the Gram matrix of the supports, by place (P, B, B)
+    slot: jax.Array  #: where the supports are, by place (P, B), int32
 
 
 @pytree.dataclass
 class Project(Eviction):
-    """The new one is projected onto the others where the budget is full, or where it is close.
+    """The Projectron: none goes, the new one is projected onto the others.
 
     With d = K⁻¹ k, k = (k(x_j, x))_j, the squared distance from their span is δ = k(x, x) - k·d.
     Where δ <= threshold or the budget is full, the coefficients grow by c d; else the new one is
@@ -273,10 +214,7 @@ class Project(Eviction):
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> ProjectState:
         slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
-        return ProjectState(
-            jnp.zeros((num_kernels, budget, budget), dtype),
-            jnp.array(slot),
-        )
+        return ProjectState(jnp.zeros((num_kernels, budget, budget), dtype), jnp.array(slot))
 
     def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
         number, full = view.number, view.full
@@ -305,8 +243,6 @@ class Project(Eviction):
         # where the budget is full nothing is inserted, so that none goes
         return Choice(inserted, view.coefficient, number, coefficients), state
 
-    def settle(
-        self, state: ProjectState, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
-    ) -> ProjectState:
+    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         places = jnp.arange(state.slot.shape[1], dtype=jnp.int32)
         return state._replace(slot=jnp.broadcast_to(places, state.slot.shape))

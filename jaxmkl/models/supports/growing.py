@@ -1,4 +1,4 @@
-"""Stores without a budget: what they share, and the one with coefficients for all kernels."""
+"""A store without a budget, with coefficients for all kernels."""
 
 from typing import Any, NamedTuple
 
@@ -7,84 +7,57 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel, Scaled, scaled
-from jaxmkl.models.supports.protocol import (
-    Proposal,
-    Store,
-    encode_recent,
-    keep_rows,
-    period_field,
-)
+from jaxmkl.models.supports import protocol
+from jaxmkl.models.supports.protocol import Codes, Proposal, Store
 from jaxmkl.models.supports.tiles import dense_sums
 
 
-class BlockCodes(NamedTuple):
-    """What a block's examples are to the support; leading axis B.
-
-    Attributes:
-      settled: sums (B, P) over the settled supports.
-      recent: the kernels (B, P, R) against the period's examples, as the store wants them.
-      own: values k_p(x, x), (B, P).
-      rows: the examples (B, D).
-      round: their rounds (B,), int32.
-    """
-
-    settled: Scaled
-    recent: jax.Array
-    own: jax.Array
-    rows: jax.Array
-    round: jax.Array
-
-
 class GrowingState(NamedTuple):
-    """State of a store without a budget.
+    """State of a store without a budget."""
 
-    Attributes:
-      rows: settled supports (C + R, D).
-      coefficients: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`.
-      used: number of settled supports, int32.
-      scale: what settled coefficients are still to be multiplied by (P,): 1 after a period's end.
-      recent_rows: the period's examples so far (R, D).
-      recent: their coefficients (P, R).
-      number: supports of each kernel (P,), int32.
-      overflow: examples that were not taken in for want of room, int32.
-    """
-
-    rows: jax.Array
-    coefficients: Any
-    used: jax.Array
-    scale: jax.Array
-    recent_rows: jax.Array
-    recent: jax.Array
-    number: jax.Array
-    overflow: jax.Array
+    rows: jax.Array  #: settled supports (C + R, D)
+    coefficients: Any  #: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`
+    used: jax.Array  #: number of settled supports, int32
+    scale: (
+        jax.Array
+    )  #: what coefficients are still to be multiplied by (P,): 1 after a period's end
+    recent_rows: jax.Array  #: the period's examples so far (R, D)
+    recent: jax.Array  #: their coefficients (P, R)
+    number: jax.Array  #: supports of each kernel (P,), int32
+    overflow: jax.Array  #: examples that were not taken in for want of room, int32
 
 
 @pytree.dataclass
-class GrowingStore(Store):
-    """A store without a budget; subclasses add the period, and how coefficients are kept.
+class DenseSupport(Store):
+    """Supports shared by all kernels, with coefficients (P, C).
 
     Args:
-      capacity: rows there is room for (static). Drivers enlarge it before a stream; inside a
+      capacity: supports there is room for (static). Drivers enlarge it before a stream; inside a
         caller's own ``jit`` an example that finds no room is not learned, and counted.
-      tile: supports, or entries, that a block meets at a time (static).
+      tile: supports that a block meets at a time (static).
+      period: rounds after which new supports are settled, a power of two (static).
+
+    Raises:
+      ValueError: for an argument outside its range.
     """
 
     capacity: int = pytree.count(1024)
     tile: int = pytree.count(512)
+    period: int = pytree.static(default=128, convert=protocol.as_period)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
         """Room for the coefficients of so many rows."""
-        pytree.abstract(self, "_no_coefficients")
+        return jnp.zeros((num_kernels, length), dtype)
 
     def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
         """Sums (P, B) over the settled supports, not scaled."""
-        pytree.abstract(self, "_settled_sums")
+        return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
 
-    def _settle(
-        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
-    ) -> Any:
-        """The coefficients, scaled, with those of the rows in ``order`` that are ``used`` (R,)."""
-        pytree.abstract(self, "_settle")
+    def _settle(self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any) -> Any:
+        """Old coefficients times ``scale`` (P,), if any; then those ``used`` of ``order`` (R,)."""
+        new = jnp.where(used[None, :], state.recent[:, order], 0.0)
+        old = state.coefficients if scale is None else state.coefficients * scale[:, None]
+        return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)
 
     def _length(self, capacity: int) -> int:
         """Rows to be kept for a capacity: what a period adds is written whole."""
@@ -111,7 +84,6 @@ class GrowingStore(Store):
         return state.rows.shape[-2] - self.period
 
     def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
-        """The state with room for so many supports, at least."""
         L = self._length(capacity)
         if state.rows.shape[-2] >= L:
             return state
@@ -125,20 +97,18 @@ class GrowingStore(Store):
             coefficients=jax.tree.map(placed, larger, state.coefficients),
         )
 
-    def encode(
-        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> BlockCodes:
-        codes, own, rows, rounds = encode_recent(kernels, state.recent_rows, X, round)
-        sums = jax.tree.map(jnp.transpose, self._settled_sums(state, kernels, rows))
-        return BlockCodes(sums, codes, own, rows, rounds)
+    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+        codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
+        sums = self._settled_sums(state, kernels, codes.rows)
+        return codes._replace(settled=jax.tree.map(jnp.transpose, sums))
+
+    def values(self, state: GrowingState, kernels: Kernel, code: Codes) -> tuple[jax.Array, tuple]:
+        settled = Scaled(state.scale * code.settled.mantissa, code.settled.exponent)
+        recent = scaled.unpacked(code.recent, kernels.exponential)
+        return recent.weighted_sum(state.recent, settled).value(), ()
 
     def learn(
-        self,
-        state: GrowingState,
-        kernels: Kernel,
-        code: BlockCodes,
-        worked: Any,
-        proposal: Proposal,
+        self, state: GrowingState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
     ) -> GrowingState:
         room = self.used(state) < self.capacity_of(state)
         learned = proposal.learned & room
@@ -157,15 +127,9 @@ class GrowingStore(Store):
         )
 
     def close(
-        self,
-        state: GrowingState,
-        kernels: Kernel,
-        codes: BlockCodes,
-        round: jax.Array,
-        decays: bool,
+        self, state: GrowingState, kernels: Kernel, codes: Codes, round: jax.Array, decays: bool
     ) -> GrowingState:
-        """Keep the block's rows; at the end of a period settle those that became supports."""
-        recent_rows = keep_rows(state.recent_rows, codes, round)
+        recent_rows = protocol.keep_rows(state.recent_rows, codes, round)
         settle = round % self.period == 0
         becomes = jnp.any(state.recent != 0, axis=0) & settle
         # those that became supports come first, in their order; all R are written, zeros behind
@@ -181,39 +145,3 @@ class GrowingStore(Store):
             recent_rows=jnp.where(settle, 0.0, recent_rows),
             recent=jnp.where(settle, 0.0, state.recent),
         )
-
-
-@pytree.dataclass
-class DenseSupport(GrowingStore):
-    """Supports shared by all kernels, coefficients (P, C).
-
-    Args:
-      capacity: supports there is room for (static), as of :class:`GrowingStore`.
-      tile: supports that a block meets at a time (static).
-      period: rounds after which new supports are settled, a power of two (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
-    """
-
-    period: int = period_field(128)
-
-    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> jax.Array:
-        return jnp.zeros((num_kernels, length), dtype)
-
-    def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
-        return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
-
-    def values(
-        self, state: GrowingState, kernels: Kernel, code: BlockCodes
-    ) -> tuple[jax.Array, tuple]:
-        settled = Scaled(state.scale * code.settled.mantissa, code.settled.exponent)
-        recent = scaled.unpacked(code.recent, kernels.exponential)
-        return recent.weighted_sum(state.recent, settled).value(), ()
-
-    def _settle(
-        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
-    ) -> jax.Array:
-        new = jnp.where(used[None, :], state.recent[:, order], 0.0)
-        old = state.coefficients if scale is None else state.coefficients * scale[:, None]
-        return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)

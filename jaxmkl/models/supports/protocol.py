@@ -26,19 +26,14 @@ class Proposal(NamedTuple):
 
     A round that only fills up a block comes with ``learned`` all False and ``decay`` all 1, and
     leaves every bit as it was.
-
-    Attributes:
-      learned: whether kernel p takes the example in, boolean (P,).
-      coefficient: with which coefficient (P,).
-      decay: what all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel
-        does not take part; or None for 1.
-      draw: uniform random numbers (P,) for a store that is ``random``, or None.
     """
 
-    learned: jax.Array
-    coefficient: jax.Array
+    learned: jax.Array  #: whether kernel p takes the example in, boolean (P,)
+    coefficient: jax.Array  #: with which coefficient (P,)
+    #: What all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel does
+    #: not take part; or None for 1.
     decay: jax.Array | None = None
-    draw: jax.Array | None = None
+    draw: jax.Array | None = None  #: uniform numbers (P,) for a store that is ``random``, or None
 
 
 class Store:
@@ -47,15 +42,12 @@ class Store:
     A subclass is a frozen dataclass (:func:`jaxmkl.pytree.dataclass`). Its state is a pytree with
     at least the fields ``number``, supports of each kernel (P,), and ``overflow``, how many
     examples were not taken in for want of room, both int32.
-
-    Attributes:
-      period: R, rounds after which new supports are settled: a power of two, and so is the size
-        of blocks, which is at most R and aligned with the rounds.
-      random: whether ``learn`` needs random numbers.
     """
 
+    #: R, rounds after which new supports are settled: a power of two, and so is the size of
+    #: blocks, which is at most R and aligned with the rounds.
     period: int
-    random: bool = False
+    random: bool = False  #: whether ``learn`` needs random numbers
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
         """A state without supports."""
@@ -84,15 +76,7 @@ class Store:
     def learn(
         self, state: Any, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
     ) -> Any:
-        """The state with one example taken in, where it is proposed.
-
-        Args:
-          state: as ``values`` met it.
-          kernels: P of them.
-          code: of the example.
-          worked: what ``values`` worked out.
-          proposal: what is to be done.
-        """
+        """The state after an example, of which ``values`` has just ``worked`` this out."""
         pytree.abstract(self, "learn")
 
     def close(
@@ -100,12 +84,7 @@ class Store:
     ) -> Any:
         """The state after a block; at the end of a period, with its supports settled.
 
-        Args:
-          state: after the block's examples.
-          kernels: P of them.
-          codes: of the block.
-          round: examples seen now, int32.
-          decays: whether proposals ever come with a decay (static).
+        ``round``: examples seen now, int32; ``decays``: whether proposals ever decay (static).
         """
         pytree.abstract(self, "close")
 
@@ -122,27 +101,28 @@ class Store:
         return state
 
 
-def _as_period(owner: Any, name: str, value: Any) -> int:
+def as_period(owner: Any, name: str, value: Any) -> int:
+    """Check a field that is a period: blocks have to divide it."""
     good = isinstance(value, int) and 1 <= value <= 4096 and value & (value - 1) == 0
     pytree.require(good, owner, name, value, "a power of two up to 4096")
     return value
 
 
-def period_field(default: int) -> Any:
-    """Declare a period: blocks have to divide it."""
-    return pytree.static(default, _as_period)
+class Codes(NamedTuple):
+    """What a block's examples are to the support; leading axis B."""
+
+    settled: Any  #: sums (B, P) over the settled supports; None in a store with a budget
+    recent: jax.Array  #: kernels (B, P, R) against the period's examples, as the store wants them
+    own: jax.Array  #: values k_p(x, x), (B, P)
+    rows: jax.Array  #: the examples (B, D)
+    round: jax.Array  #: their rounds (B,), int32
 
 
-# --- the period's own examples -------------------------------------------------------------------
+def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array) -> Codes:
+    """Codes of a block X but for ``settled``; its ``recent`` are codes of the kernels.
 
-
-def encode_recent(
-    kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Codes (B, P, R) against the period's rows, k(x, x) (B, P), the rows (B, D), rounds (B,).
-
-    ``recent`` (R, D) are the period's rows so far. Of a block that is met in its midst, the rows
-    of rounds that are over come from there.
+    The argument ``recent`` (R, D) are the period's rows so far. Of a block that is met in its
+    midst, the rows of rounds that are over come from there.
     """
     R, B = recent.shape[0], X.shape[0]
     # the place in the period of the block's first row
@@ -154,10 +134,10 @@ def encode_recent(
     marks = kernels.exponential
     codes = scaled.finite(kernels.codes(pairwise_products(own, rows)), marks)
     itself = scaled.plain(scaled.finite(kernels.diagonal_codes(own), marks), marks)
-    return jnp.moveaxis(codes, 0, 1), itself.T, own, rounds_of(round, B)
+    return Codes(None, jnp.moveaxis(codes, 0, 1), itself.T, own, rounds_of(round, B))
 
 
-def keep_rows(recent: jax.Array, codes: Any, round: jax.Array) -> jax.Array:
+def keep_rows(recent: jax.Array, codes: Codes, round: jax.Array) -> jax.Array:
     """The period's rows (R, D) after a block of which the rounds below ``round`` are over."""
     seen = jnp.where((codes.round < round)[:, None], codes.rows, 0.0)
     start = codes.round[0] % recent.shape[0]

@@ -7,56 +7,42 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel, Scaled, scaled
-from jaxmkl.models.supports.growing import BlockCodes, GrowingState, GrowingStore
-from jaxmkl.models.supports.protocol import period_field
+from jaxmkl.models.supports.growing import DenseSupport, GrowingState
+from jaxmkl.models.supports.protocol import Codes, as_period
 from jaxmkl.models.supports.tiles import Entries, entry_sums
 
 
 @pytree.dataclass
-class SparseSupport(GrowingStore):
+class SparseSupport(DenseSupport):
     """Entries (row, kernel, coefficient): their number is the cost, whatever kernel they are of.
 
     Values smaller than the dtype's smallest number are zero here.
 
     Args:
-      capacity: rows there is room for, as for :class:`DenseSupport` (static).
+      capacity: rows there is room for, as of :class:`DenseSupport`; so are period and errors.
       tile: entries that a block meets at a time (static).
-      period: rounds after which new supports are settled, a power of two (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
     """
 
-    period: int = period_field(64)
+    period: int = pytree.static(default=64, convert=as_period)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:
         E = (num_kernels * length,)
-        return Entries(
-            jnp.zeros(E, jnp.int32),
-            jnp.zeros(E, jnp.int32),
-            jnp.zeros(E, dtype),
-            jnp.zeros((), jnp.int32),
-        )
+        row, kernel = jnp.zeros(E, jnp.int32), jnp.zeros(E, jnp.int32)
+        return Entries(row, kernel, jnp.zeros(E, dtype), jnp.zeros((), jnp.int32))
 
     def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
         return Scaled(entry_sums(self.tile, kernels, X, state.rows, state.coefficients), None)
 
-    def encode(
-        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> BlockCodes:
-        """What the examples X (B, D) are to the supports; of the period's, plain values."""
+    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+        """Codes of a block; ``recent`` are plain values."""
         codes = super().encode(state, kernels, X, round)
         return codes._replace(recent=scaled.plain(codes.recent, kernels.exponential, axis=1))
 
-    def values(
-        self, state: GrowingState, kernels: Kernel, code: BlockCodes
-    ) -> tuple[jax.Array, tuple]:
+    def values(self, state: GrowingState, kernels: Kernel, code: Codes) -> tuple[jax.Array, tuple]:
         recent = jnp.sum(state.recent * code.recent, axis=1)
         return state.scale * code.settled.mantissa + recent, ()
 
-    def _settle(
-        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: jax.Array | None
-    ) -> Entries:
+    def _settle(self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any) -> Any:
         entries, recent = state.coefficients, state.recent.T[order]
         R, P = recent.shape
         becomes = ((recent != 0) & used[:, None]).ravel()

@@ -23,63 +23,45 @@ def _tile(array: jax.Array, i: jax.Array, size: int, axis: int) -> jax.Array:
 
 def _by_family(
     kernels: Kernel, products: Products, coefficients: jax.Array
-) -> list[tuple[Scaled, jax.Array]]:
-    """Of each family its values (p, B, n), as numbers m exp(-u), and its coefficients (p, n)."""
+) -> list[tuple[Scaled, jax.Array, slice]]:
+    """Of each family its values (p, B, n), its coefficients (p, n), and which kernels it has."""
     found, start = [], 0
     for family in kernels.families:
-        end, marks = start + family.num_kernels, family.exponential
+        which, marks = slice(start, start + family.num_kernels), family.exponential
         codes = scaled.finite(family.codes(products), marks)
-        found.append((scaled.unpacked(codes, marks), coefficients[start:end]))
-        start = end
+        found.append((scaled.unpacked(codes, marks), coefficients[which], which))
+        start = which.stop
     return found
-
-
-def _tile_exponents(kernels: Kernel, products: Products, coefficients: jax.Array) -> jax.Array:
-    """Smallest exponents (P, B) of a tile's terms."""
-    parts = _by_family(kernels, products, coefficients)
-    return jnp.concatenate([k.smallest_exponent(a[:, None, :] != 0) for k, a in parts])
 
 
 def _tile_sums(
     kernels: Kernel, products: Products, coefficients: jax.Array, exponent: jax.Array
 ) -> jax.Array:
     """Sums (P, B) of a tile's terms times exp(exponent), for exponents (P, B) that fit."""
-    sums, start = [], 0
-    for k, a in _by_family(kernels, products, coefficients):
-        end = start + len(a)
-        terms = k.times_exp(exponent[start:end, :, None])
+    sums = []
+    for k, a, which in _by_family(kernels, products, coefficients):
+        terms = k.times_exp(exponent[which, :, None])
         sums.append(jnp.einsum("pbn,pn->pb", terms, a, precision=jax.lax.Precision.HIGHEST))
-        start = end
     return jnp.concatenate(sums)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def dense_sums(
-    size: int,
-    kernels: Kernel,
-    X: jax.Array,
-    rows: jax.Array,
-    coefficients: jax.Array,
-    used: jax.Array,
+    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, used: Any
 ) -> Scaled:
-    """Sums (P, B) over the first ``used`` of the rows (C, D), in tiles of ``size``.
+    """Sums (P, B) at X (B, D) over the first ``used`` of the rows (C, D), in tiles of ``size``.
 
-    Differentiable in reverse mode by everything but ``used``; exponents count as constants.
-
-    Args:
-      size: rows of a tile; it divides C.
-      kernels: P of them.
-      X: examples (B, D).
-      rows: supports (C, D).
-      coefficients: theirs (P, C), zero from ``used`` on.
-      used: how many of them there are, int32.
+    ``size`` divides C; the coefficients (P, C) are zero from ``used`` on. Differentiable in
+    reverse mode by everything but ``used``; exponents count as constants.
     """
 
     def body(i: jax.Array, sums: Scaled) -> Scaled:
         products = pairwise_products(X, _tile(rows, i, size, 0))
         a = _tile(coefficients, i, size, 1)
+        parts = _by_family(kernels, products, a)
+        nearest = [k.smallest_exponent(a[:, None, :] != 0) for k, a, _ in parts]
         # a term nearer than all before it takes their sum along to its exponent
-        exponent = jnp.minimum(sums.exponent, _tile_exponents(kernels, products, a))
+        exponent = jnp.minimum(sums.exponent, jnp.concatenate(nearest))
         value = sums.mantissa * jnp.exp(exponent - sums.exponent)
         return Scaled(value + _tile_sums(kernels, products, a, exponent), exponent)
 
@@ -122,19 +104,12 @@ dense_sums.defvjp(_dense_forward, _dense_backward)
 
 
 class Entries(NamedTuple):
-    """Coefficients one by one.
+    """Coefficients one by one."""
 
-    Attributes:
-      row: which row (E,), int32.
-      kernel: of which kernel (E,), int32.
-      coefficient: how much (E,).
-      used: number of entries in use, int32.
-    """
-
-    row: jax.Array
-    kernel: jax.Array
-    coefficient: jax.Array
-    used: jax.Array
+    row: jax.Array  #: which row (E,), int32
+    kernel: jax.Array  #: of which kernel (E,), int32
+    coefficient: jax.Array  #: how much (E,)
+    used: jax.Array  #: number of entries in use, int32
 
 
 def column_values(kernels: Kernel, products: Products, index: jax.Array) -> jax.Array:
@@ -174,10 +149,6 @@ def entry_sums(
     return jax.lax.fori_loop(0, -(-entries.used // size), body, zero)
 
 
-def _entries_forward(size: int, *arguments: Any) -> tuple[jax.Array, Any]:
-    return entry_sums(size, *arguments), arguments
-
-
 def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
     kernels, X, rows, entries = saved
 
@@ -200,4 +171,4 @@ def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
     return *totals, Entries(None, None, a, None)  # type: ignore[arg-type]
 
 
-entry_sums.defvjp(_entries_forward, _entries_backward)
+entry_sums.defvjp(lambda size, *given: (entry_sums(size, *given), given), _entries_backward)
