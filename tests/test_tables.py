@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from jaxmkl.tables import _cells, _csv, _entries, read, scale
+from jaxmkl.tables import _csv, _table, read, scale
 
 quick = settings(max_examples=40, deadline=None)
 
@@ -167,7 +167,7 @@ NAMES = st.lists(
     names=NAMES, separator=st.sampled_from(",;\t"), quoting=st.sampled_from([0, 1]), X=st.data()
 )
 def test_numbers_come_back_from_csv(names, separator, quoting, X):
-    assume(not any(n.casefold() in _cells.MISSING | set(_csv.TARGET_NAMES) for n in names))
+    assume(not any(n.casefold() in _table.MISSING | set(_csv.TARGET_NAMES) for n in names))
     assume(not any(math.isfinite(float(n)) for n in names if n.isdecimal()))
     table = X.draw(
         hnp.arrays(
@@ -195,7 +195,7 @@ WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).ma
 
 
 @quick
-@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _cells.MISSING), min_size=3))
+@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _table.MISSING), min_size=3))
 def test_text_comes_back_from_csv(cells):
     assume(not any(cell.casefold() in ("inf", "infinity") for cell in cells))
     file = io.StringIO()
@@ -348,7 +348,7 @@ def test_files_that_are_no_tables(write, tmp_path):
 
 
 def test_what_would_be_too_large_is_refused_before_it_is_made(write, monkeypatch):
-    monkeypatch.setattr(_entries, "MAX_DENSE_BYTES", 2**20)
+    monkeypatch.setattr(_table, "MAX_DENSE_BYTES", 2**20)
     path = write("t.svm", "1 1:1\n-1 1000000:1\n")
     message = ": as a dense float64 array its 2 x 1000000 features would take 0.0 GiB, more than"
     assert refusal(path).startswith(message)
