@@ -46,7 +46,7 @@ def finish(
     X: Any,
     names: Sequence[str],
     values: np.ndarray,
-    spelled: Sequence[Any],
+    spelled: Any,
     target: str,
     where: str,
     task: str | None,
@@ -99,7 +99,7 @@ def number_in(cell: str) -> float | None:
 
 
 def _typed_target(
-    where: str, values: np.ndarray, spelled: Sequence[Any], task: str | None, notes: list[str]
+    where: str, values: np.ndarray, spelled: Any, task: str | None, notes: list[str]
 ) -> tuple[np.ndarray, str, tuple[str, ...]]:
     """Return the targets in their dtype, the task and the classes."""
     is_text = values.dtype.kind == "U"
