@@ -429,6 +429,7 @@ def test_npz_missing_and_infinite_features(write):
 
 
 CSR = parts(scipy.sparse.csr_array([[1.0, 0, 0], [0, 0, 2]])) | {"y": np.array([0, 1])}
+EMPTY = {"data": np.zeros(0), "indices": np.zeros(0, int)}
 NOT_CSR = ": data (2,), indices (2,) and indptr (3,) are not the parts of a CSR matrix of shape 2"
 
 
@@ -441,6 +442,7 @@ NOT_CSR = ": data (2,), indices (2,) and indptr (3,) are not the parts of a CSR 
         ({"indptr": np.array([0, 3, 2])}, NOT_CSR),
         ({"indptr": np.array([0, 1, 3])}, NOT_CSR),
         ({"indptr": np.array([0, 1, 1])}, NOT_CSR),
+        (EMPTY | {"indptr": np.array([0, 1, 0])}, NOT_CSR.replace("(2,)", "(0,)")),
         ({"indptr": np.array([0, 1])}, NOT_CSR.replace("3", "2", 1)),
         ({"indptr": np.array([0, 2, 2]), "indices": np.array([1, 1])}, ": the entry [0, 1] st"),
         ({"shape": np.array([2.0, 3.0])}, ": shape must be two whole numbers"),

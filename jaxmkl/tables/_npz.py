@@ -78,8 +78,8 @@ def _csr(
     try:
         csr = scipy.sparse.csr_array((values, indices, indptr), tuple(shape.tolist()))
         csr.check_format()
-        if csr.indptr[-1] != len(data):
-            raise ValueError(f"indptr ends at {indptr[-1]}")
+        if csr.indptr[-1] != len(data) or (np.diff(csr.indptr) < 0).any():  # SciPy may let it pass
+            raise ValueError(f"indptr must rise to {len(data)}")
     except ValueError as error:
         raise ValueError(
             f"{path}: data {data.shape}, indices {indices.shape} and indptr {indptr.shape} are "
