@@ -80,7 +80,7 @@ def read(
     with open(path, "rb") as file:  # raises FileNotFoundError
         start = file.read(2**16)
     extension = os.path.splitext(path)[1].lower()
-    # what reads a format is imported where there is such a file: SciPy and polars take a while
+    # imported where there is such a file: SciPy (which comes with JAX) and polars take a while
     if start.startswith(b"PK"):
         from jaxmkl.tables._npz import read_npz
 
