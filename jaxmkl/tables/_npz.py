@@ -33,8 +33,10 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
     y = arrays.pop(key)
     if sparse and "X" in arrays:
         raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
-    X = _table.as_float(f"{path}: X", arrays["X"]) if "X" in arrays else _csr(path, **arrays)
-    X = X if "X" in arrays else _table.dense_or_sparse(path, X, sparse)
+    if "X" in arrays:
+        X: Any = _table.as_float(f"{path}: X", arrays["X"])
+    else:
+        X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
