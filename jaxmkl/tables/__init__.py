@@ -1,12 +1,12 @@
 """Tables of one's own data: from a file on disk to the arrays a learner takes.
 
-Everything here works in NumPy on the host. :func:`read` takes CSV, LIBSVM text and npz files and
+Everything here works on the host. :func:`read` takes CSV, LIBSVM text and npz files and
 says in :attr:`Dataset.notes` what it decided, filled in, encoded or left out; what it cannot read
 without guessing it refuses with an error that names the file, the line and the column.
 """
 
 from jaxmkl.labels import labels as labels
+from jaxmkl.tables._arrays import scale as scale
+from jaxmkl.tables._arrays import with_tasks as with_tasks
 from jaxmkl.tables._read import read as read
-from jaxmkl.tables._scale import scale as scale
 from jaxmkl.tables._table import Dataset as Dataset
-from jaxmkl.tables._tasks import with_tasks as with_tasks

@@ -1,182 +1,170 @@
-"""CSV files: the separator, the header, the columns and the values."""
+"""CSV files: polars parts the cells and reads the numbers; what columns are is decided here.
+
+This module needs polars and is imported where a CSV file is read.
+"""
 
 import csv
+import io
 import itertools
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
-from jaxmkl.tables._cells import Column, is_missing, not_utf8, number_in, numbers_in
-from jaxmkl.tables._entries import check_size
-from jaxmkl.tables._table import Dataset, finish, note_dropped, shown
+from jaxmkl.tables import _table
 
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
-ROWS_AT_ONCE = 8192
+MAX_CATEGORIES = 100
+MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
 
 
-def read_csv(path: str, target: str | None, task: str | None) -> Dataset:
-    """Read a CSV file, twice: what the columns are, then the values."""
-    separator = _separator(path)
+def read_csv(path: str, target: str | None, task: str | None) -> _table.Dataset:
+    """Read a CSV file."""
+    text = _table.text_of(path)
+    separator = _separator(path, text)
+    rows = _rows(path, text, separator)
+    first, width, header = next(rows)
     notes: list[str] = []
-    names = _header(path, separator, notes)
-    index = _target_column(path, names, target, notes)
-    dropped: list[int] = []
+    names = _names(f"{path}, line {first}", header, separator, notes)
+    target = _target(path, names, target, notes)
+    lines, body = [], []
+    for line, num_cells, row in rows:
+        if num_cells != width:
+            found = f"{num_cells} cell{'s' * (num_cells > 1)}"
+            raise ValueError(f"{path}, line {line}: {found} where the header has {width} columns")
+        lines.append(line)
+        body.append(row)
+    if not lines:
+        raise ValueError(f"{path}, line {first}: a header and no rows below it")
+    schema = dict.fromkeys(names, pl.String)
+    text = "".join(body)
+    table = pl.read_csv(text.encode(), separator=separator, has_header=False, schema=schema)
+    cells = pl.all().str.strip_chars()
+    is_missing = cells.str.to_lowercase().is_in(sorted(_table.MISSING))
+    table = table.with_columns(pl.when(~is_missing).then(cells).name.keep())
+    given, at = table[target].is_not_null(), pl.Series(lines)
+    _table.note_dropped(notes, at.filter(~given).to_list(), "line")
+    table, at = table.filter(given), at.filter(given)
 
-    # First what every column is, then its values: the text of the file is never all in memory.
-    columns = [Column(path, name) for name in names]
-    num_rows = 0
-    for lines, rows in _labelled_rows(path, separator, len(names), index, dropped):
-        num_rows += len(rows)
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
-            column.look(lines, cells)
-    if num_rows + len(dropped) == 0:
-        raise ValueError(f"{path}, line 1: a header and no rows below it")
-    note_dropped(notes, dropped, "line")
     encoding: list[str] = []
     features: list[str] = []
-    codes: list[dict[str, int] | None] = []  # of a text column: its features by value
-    for column in columns:
-        is_text = column.is_text()
-        if column is columns[index]:
-            target_is_text = is_text
-            codes.append(None)
-            continue
-        if not is_text:
-            codes.append(None)
+    columns: list[np.ndarray] = []
+    for column in table:
+        numbers = _numbers(path, at, column)
+        if column.name == target:
+            spelled = column.to_list()
+            values = np.array(spelled, np.str_) if numbers is None else numbers
+        elif numbers is not None:
             features.append(column.name)
-            continue
-        categories = sorted(column.distinct) + (["?"] if column.has_missing else [])
-        codes.append({value: len(features) + code for code, value in enumerate(categories)})
-        features.extend(f"{column.name}={value}" for value in categories)
-        missing = ", of which ? stands for missing cells" if column.has_missing else ""
-        encoding.append(
-            f"column {column.name!r} holds text: one 0/1 feature for each of its "
-            f"{len(categories)} values{missing}"
-        )
-    check_size(path, (num_rows, len(features)), np.dtype(np.float64))
-    X = np.zeros((num_rows, len(features)))
-    spelled: list[str] = []
-    end = 0
-    for _, rows in _labelled_rows(path, separator, len(names), index, []):
-        start, end = end, end + len(rows)
-        feature = 0
-        for position, cells in enumerate(zip(*rows, strict=True)):
-            code = codes[position]
-            if position == index:
-                spelled.extend(cells)
-            elif code is None:
-                X[start:end, feature] = numbers_in(cells)
-                feature += 1
-            else:
-                hot = [code["?"] if is_missing(cell) else code[cell] for cell in cells]
-                X[np.arange(start, end), hot] = 1.0
-                feature += len(code)
-    values = np.array(spelled, dtype=np.str_) if target_is_text else numbers_in(spelled)
-    where = f"{path}, column {names[index]!r}"
-    return finish(path, X, features, values, spelled, names[index], where, task, notes, encoding)
+            columns.append(numbers)
+        else:
+            categories, missing = column.drop_nulls().unique().sort().to_list(), ""
+            if column.null_count():
+                categories, missing = [*categories, "?"], ", of which ? stands for missing cells"
+            features.extend(f"{column.name}={value}" for value in categories)
+            columns.extend((column.fill_null("?") == value).to_numpy() for value in categories)
+            what = f"one 0/1 feature for each of its {len(categories)} values{missing}"
+            encoding.append(f"column {column.name!r} holds text: {what}")
+    _table.check_size(path, (len(table), len(features)), np.float64)
+    X = np.stack(columns, axis=1, dtype=np.float64)
+    where = f"{path}, column {target!r}"
+    return _table.finish(path, X, features, values, spelled, target, where, task, notes, encoding)
 
 
-def _csv_rows(path: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line at which a row begins (from 1) and its cells; blank lines are passed over."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=True)
-        while True:
-            line = reader.line_num + 1
+def _rows(
+    path: str, text: str, separator: str, strict: bool = True
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the line at which each row begins (from 1), its number of cells and its text.
+
+    Blank lines are passed over. A row with quotes, which may hold separators and go on over
+    several lines, is written anew as polars wants it: no space before a quote, inner ones twice.
+    """
+    lines = enumerate(io.StringIO(text), 1)
+    style: dict = {"delimiter": separator, "skipinitialspace": True, "lineterminator": "\n"}
+    for line, row in lines:
+        num_cells = row.count(separator) + 1
+        if '"' in row:
+            further = (row for _, row in lines)
             try:
-                row = next(reader)
-            except StopIteration:
-                return
+                cells = next(csv.reader(itertools.chain([row], further), strict=strict, **style))
             except csv.Error as error:
                 raise ValueError(f"{path}, line {line}: {error}") from None
-            except UnicodeDecodeError:
-                raise not_utf8(path) from None
-            if row and (len(row) > 1 or row[0].strip()):
-                yield line, [cell.strip() for cell in row]
+            written = io.StringIO()
+            csv.writer(written, **style).writerow(cells)
+            num_cells, row = len(cells), written.getvalue()
+        if num_cells > 1 or row.strip() not in ("", '""'):
+            yield line, num_cells, row
 
 
-def _separator(path: str) -> str:
+def _separator(path: str, text: str) -> str:
     """Return the separator that parts the header most and the first rows alike."""
-    found: list[tuple[bool, int, str]] = []
-    trouble: ValueError | None = None
-    for separator in ",;\t":
-        widths: list[int] = []
-        alike = True
-        try:
-            for _, row in itertools.islice(_csv_rows(path, separator), 50):
-                widths.append(len(row))
-        except ValueError as error:  # met again, with its line, when the file is read
-            trouble = trouble or error
-            alike = False
-        if widths and widths[0] > 1:
-            found.append((alike and len(set(widths)) == 1, widths[0], separator))
-    if found:
-        return max(found, key=lambda candidate: candidate[:2])[2]
-    raise trouble or ValueError(
-        f"{path}, line 1: a header of two or more columns, parted by commas, semicolons or tabs, "
-        "is wanted"
-    )
+
+    def rank(separator: str) -> tuple[bool, bool, int]:
+        rows = itertools.islice(_rows(path, text, separator, strict=False), 50)
+        widths = [num_cells for _, num_cells, _ in rows] or [0]
+        return widths[0] > 1, len(set(widths)) == 1, widths[0]
+
+    best = max(",;\t", key=rank)
+    if not rank(best)[0]:
+        wanted = "a header of two or more columns, parted by commas, semicolons or tabs, is wanted"
+        raise ValueError(f"{path}, line 1: {wanted}")
+    return best
 
 
-def _header(path: str, separator: str, notes: list[str]) -> list[str]:
-    line, names = next(_csv_rows(path, separator))
-    unnamed = [position for position, name in enumerate(names, 1) if not name]
-    for position in unnamed:
-        names[position - 1] = f"column_{position}"
-        notes.append(f"column {position} has no name and is called 'column_{position}'")
-    numbers = [number_in(name) for name in names]
-    counted = [number for number in numbers if number is not None and np.isfinite(number)]
+def _names(where: str, header: str, separator: str, notes: list[str]) -> list[str]:
+    names = next(csv.reader(io.StringIO(header), delimiter=separator, skipinitialspace=True))
+    for place, name in enumerate(names):
+        names[place] = name.strip() or f"column_{place + 1}"
+        if not name.strip():
+            notes.append(f"column {place + 1} has no name and is called 'column_{place + 1}'")
+    counted = [number for number in map(_table.number_in, names) if number is not None]
     whole = all(number == int(number) for number in counted)
     plain = whole and counted in ([*range(len(names))], [*range(1, len(names) + 1)])
     if not whole or (len(counted) == len(names) and not plain):
-        raise ValueError(
-            f"{path}, line {line}: the first line must name the columns; got {shown(names)}"
-        )
-    for position, name in enumerate(names, 1):
-        first = names.index(name) + 1
-        if first < position:
-            raise ValueError(
-                f"{path}, line {line}, column {name!r}: the name stands twice, at columns "
-                f"{first} and {position}"
-            )
+        shown = _table.shown(names)
+        raise ValueError(f"{where}: the first line must name the columns; got {shown}")
+    for place, name in enumerate(names):
+        if names.index(name) < place:
+            both = f"{names.index(name) + 1} and {place + 1}"
+            raise ValueError(f"{where}, column {name!r}: the name stands twice, at columns {both}")
     return names
 
 
-def _target_column(path: str, names: list[str], target: str | None, notes: list[str]) -> int:
+def _target(path: str, names: list[str], target: str | None, notes: list[str]) -> str:
+    if target in names:
+        return target
     if target is not None:
-        if target not in names:
-            raise ValueError(
-                f"{path}: has no column {target!r}; its columns are {shown(names, 100)}"
-            )
-        return names.index(target)
-    folded = [name.casefold() for name in names]
+        shown = _table.shown(names, 100)
+        raise ValueError(f"{path}: has no column {target!r}; its columns are {shown}")
     for usual in TARGET_NAMES:
-        if usual in folded:
-            index = folded.index(usual)
-            notes.append(f"the target is the column {names[index]!r}, by its name")
-            return index
+        for name in names:
+            if name.casefold() == usual:
+                notes.append(f"the target is the column {name!r}, by its name")
+                return name
     notes.append(f"the target is the last column, {names[-1]!r}")
-    return len(names) - 1
+    return names[-1]
 
 
-def _labelled_rows(
-    path: str, separator: str, width: int, target: int, dropped: list[int]
-) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Yield lines and rows, many at once; rows without a target only leave their line behind."""
-    lines: list[int] = []
-    rows: list[list[str]] = []
-    for line, row in itertools.islice(_csv_rows(path, separator), 1, None):
-        if len(row) != width:
-            cells = "cell" if len(row) == 1 else "cells"
-            raise ValueError(
-                f"{path}, line {line}: {len(row)} {cells} where the header has {width} columns"
-            )
-        if is_missing(row[target]):
-            dropped.append(line)
-            continue
-        lines.append(line)
-        rows.append(row)
-        if len(rows) == ROWS_AT_ONCE:
-            yield lines, rows
-            lines, rows = [], []
-    if rows:
-        yield lines, rows
+def _numbers(path: str, lines: pl.Series, cells: pl.Series) -> np.ndarray | None:
+    """The numbers in a column, NaN where missing; None for text; refused where that is a guess."""
+    numbers = cells.cast(pl.Float64, strict=False)
+    is_text = cells.is_not_null() & numbers.is_null()
+    wrong, why = numbers.is_infinite().fill_null(False), "{!r} is not finite"
+    if is_text.any():
+        values = cells.drop_nulls().unique().sort()
+        is_number = values.cast(pl.Float64, strict=False).is_not_null()
+        with_comma = values.str.contains(r"^[-+]?[0-9][0-9.]*,[0-9]+$")
+        if numbers.fill_nan(None).count() > MOSTLY * cells.count():
+            wrong, why = is_text, "{!r} is not a number, unlike the others"
+        elif with_comma.any() and (with_comma | is_number).all():
+            found = f"numbers with commas, e.g. {values.filter(with_comma)[0]!r}"
+            wanted = "write them with a decimal point and nothing between thousands"
+            raise ValueError(f"{path}, column {cells.name!r}: {found}; {wanted}")
+        elif len(values) > MAX_CATEGORIES:
+            wrong, many = is_text, f"more than {MAX_CATEGORIES} distinct values"
+            why = f"text ({{!r}}) in a column with {many}; drop the column or make it numeric"
+        else:
+            return None
+    for line, cell in zip(lines.filter(wrong), cells.filter(wrong), strict=True):
+        raise ValueError(f"{path}, line {line}, column {cells.name!r}: {why.format(cell)}")
+    return numbers.to_numpy()

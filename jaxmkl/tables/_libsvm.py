@@ -1,24 +1,13 @@
 """LIBSVM text: a label, then the entries of a row by their indices."""
 
+import io
 import re
 from array import array
 
 import numpy as np
+import scipy.sparse
 
-from jaxmkl.tables._cells import not_utf8, number_in
-from jaxmkl.tables._entries import from_entries
-from jaxmkl.tables._table import Dataset, finish
-
-
-def looks_like_libsvm(start: bytes) -> bool:
-    """Whether a file that begins so is LIBSVM text."""
-    for line in start.decode("utf-8-sig", errors="replace").splitlines():
-        label, *pairs = line.partition("#")[0].split() or [""]
-        if pairs:
-            return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
-        if label and number_in(label) is None:
-            return False
-    return False
+from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in, text_of
 
 
 def read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -> Dataset:
@@ -29,62 +18,43 @@ def read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -
             f"a LIBSVM file; got {target!r}"
         )
     spelled: list[str] = []
-    labels_read, data = array("d"), array("d")
-    columns, lengths = array("q"), array("q")
-    has_qid = False
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            for line, text in enumerate(file, 1):
-                label, *pairs = text.partition("#")[0].split() or [""]
-                if not label:
-                    continue
-                value = number_in(label)
-                if value is None or not np.isfinite(value):
-                    raise ValueError(
-                        f"{path}, line {line}: the label {label!r} is not a finite number"
-                    )
-                if pairs and pairs[0].startswith("qid:"):
-                    has_qid = True
-                    del pairs[0]
-                last = -1
-                for pair in pairs:
-                    last, entry = _indexed(path, line, pair, last)
-                    columns.append(last)
-                    data.append(entry)
-                spelled.append(label)
-                labels_read.append(value)
-                lengths.append(len(pairs))
-    except UnicodeDecodeError:
-        raise not_utf8(path) from None
+    data, indices, ends = array("d"), array("q"), array("q", [0])
+    notes: list[str] = []
+    for line, text in enumerate(io.StringIO(text_of(path)), 1):
+        label, *pairs = text.partition("#")[0].split() or [""]
+        if not label:
+            continue
+        where = f"{path}, line {line}"
+        if number_in(label) is None:
+            raise ValueError(f"{where}: the label {label!r} is not a finite number")
+        spelled.append(label)
+        if pairs and pairs[0].startswith("qid:"):
+            notes = ["query numbers (qid) are ignored"]
+            del pairs[0]
+        last = -1
+        for pair in pairs:
+            index, _, cell = pair.partition(":")
+            if not re.fullmatch("[0-9]{1,18}:.*", pair):
+                raise ValueError(f"{where}: index:value wanted; got {pair!r}")
+            if int(index) <= last:
+                why = f"the index follows {last}; indices must increase"
+                raise ValueError(f"{where}, column {int(index)}: {why}")
+            last, value = int(index), number_in(cell)
+            if value is None:
+                raise ValueError(f"{where}, column {last}: {cell!r} is not a finite number")
+            indices.append(last)
+            data.append(value)
+        ends.append(len(data))
     if not spelled:
         raise ValueError(f"{path}: holds no example, only comments")
-    if not columns:
+    if not indices:
         raise ValueError(f"{path}: has no features")
-    indices = np.array(columns)
-    base = 0 if indices.min() == 0 else 1
-    num_columns = int(indices.max()) + 1 - base
-    notes = [f"features are numbered from {base}"]
-    if has_qid:
-        notes.append("query numbers (qid) are ignored")
-    rows = np.repeat(np.arange(len(spelled)), np.array(lengths))
-    shape = (len(spelled), num_columns)
-    X = from_entries(path, shape, rows, indices - base, np.array(data), sparse)
-    names = [str(index + base) for index in range(num_columns)]
-    where = f"{path}, label"
-    return finish(path, X, names, np.array(labels_read), spelled, "label", where, task, notes)
-
-
-def _indexed(path: str, line: int, pair: str, last: int) -> tuple[int, float]:
-    """Return index and value of ``index:value``, which must follow the index ``last``."""
-    index_text, colon, value_text = pair.partition(":")
-    if not (colon and re.fullmatch(r"[0-9]{1,18}", index_text)):
-        raise ValueError(f"{path}, line {line}: index:value wanted; got {pair!r}")
-    index, value = int(index_text), number_in(value_text)
-    if index <= last:
-        problem = "stands twice" if index == last else f"follows {last}; indices must increase"
-        raise ValueError(f"{path}, line {line}, column {index}: the index {problem}")
-    if value is None or not np.isfinite(value):
-        raise ValueError(
-            f"{path}, line {line}, column {index}: {value_text!r} is not a finite number"
-        )
-    return index, value
+    columns = np.array(indices)
+    base = min(1, int(columns.min()))
+    shape = (len(spelled), int(columns.max()) + 1 - base)
+    csr = scipy.sparse.csr_array((np.array(data), columns - base, np.array(ends)), shape)
+    X = dense_or_sparse(path, csr, sparse)
+    names = [str(index + base) for index in range(shape[1])]
+    notes = [f"features are numbered from {base}", *notes]
+    values = np.array(spelled, np.float64)
+    return finish(path, X, names, values, spelled, "label", f"{path}, label", task, notes)

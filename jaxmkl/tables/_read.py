@@ -1,12 +1,9 @@
 """Reading a file, whatever its format."""
 
 import os
+import re
 
-from jaxmkl.tables._csv import read_csv
-from jaxmkl.tables._entries import not_sparse
-from jaxmkl.tables._libsvm import looks_like_libsvm, read_libsvm
-from jaxmkl.tables._npz import read_npz
-from jaxmkl.tables._table import Dataset
+from jaxmkl.tables._table import NOT_SPARSE, Dataset, number_in
 
 TASKS = ("regression", "classification", "multiclass")
 
@@ -53,6 +50,7 @@ def read(
       FileNotFoundError: there is no such file.
       ValueError: the file cannot be read without guessing, the target does not exist or has
         one value only, or the task does not fit it; or ``sparse`` for a file that is not.
+      ImportError: a CSV file, where polars (the extra ``cli``) is not installed.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -81,19 +79,39 @@ def read(
         raise ValueError(f"{path}: is a folder; a file is wanted")
     with open(path, "rb") as file:  # raises FileNotFoundError
         start = file.read(2**16)
+    extension = os.path.splitext(path)[1].lower()
+    # imported where there is such a file: SciPy (which comes with JAX) and polars take a while
     if start.startswith(b"PK"):
+        from jaxmkl.tables._npz import read_npz
+
         return read_npz(path, target, task, sparse)
     if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")):
         raise ValueError(f"{path}: is compressed; unpack it first")
-    extension = os.path.splitext(path)[1].lower()
     if start.startswith(b"\x93NUMPY") or extension in (".npy", ".npz"):
         raise ValueError(
             f"{path}: is no npz archive; write one with numpy.savez(path, X=features, y=target)"
         )
-    if not start.decode("utf-8-sig", errors="replace").strip():
+    text = start.decode("utf-8-sig", errors="replace")
+    if not text.strip():
         raise ValueError(f"{path}: is empty")
-    if extension in (".libsvm", ".svmlight", ".svm") or looks_like_libsvm(start):
+    if extension in (".libsvm", ".svmlight", ".svm") or _looks_like_libsvm(text):
+        from jaxmkl.tables._libsvm import read_libsvm
+
         return read_libsvm(path, target, task, sparse)
     if sparse:
-        raise not_sparse(path, "a CSV file")
+        raise ValueError(f"{path}: {NOT_SPARSE}; got a CSV file")
+    try:
+        from jaxmkl.tables._csv import read_csv
+    except ModuleNotFoundError:
+        raise ImportError(f"{path}: CSV files are read by polars: pip install polars") from None
     return read_csv(path, target, task)
+
+
+def _looks_like_libsvm(start: str) -> bool:
+    for line in start.splitlines():
+        label, *pairs = line.partition("#")[0].split() or [""]
+        if pairs:
+            return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
+        if label and number_in(label) is None:
+            return False
+    return False

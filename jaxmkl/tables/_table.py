@@ -1,13 +1,18 @@
-"""What every format ends in: the data set, with its target typed and its gaps filled."""
+"""What the formats share: text, and the data set with its target typed and its gaps filled."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from jaxmkl.streaming.sparse import SparseRows
 
+MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
+MAX_DENSE_BYTES = 4 * 2**30
+NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 
 
@@ -38,66 +43,84 @@ class Dataset:
 
 def finish(
     path: str,
-    X: np.ndarray | SparseRows,
+    X: Any,
     names: Sequence[str],
     values: np.ndarray,
-    spelled: Sequence[Any] | np.ndarray,
+    spelled: Any,
     target: str,
     where: str,
     task: str | None,
     notes: list[str],
     encoding: Sequence[str] = (),
 ) -> Dataset:
-    """Make a data set of features (NaN where missing, sparse ones complete) and all targets.
+    """Make a data set of features (NaN where missing, or a complete CSR matrix) and all targets.
 
     ``values`` are the targets as finite float64 or as text, ``spelled`` the same as they stood in
     the file, ``where`` names the target in errors, ``encoding`` are notes that follow its own.
     """
     y, task, classes = _typed_target(where, values, spelled, task, notes)
     notes.extend(encoding)
-    if not isinstance(X, SparseRows):
-        X, names = _filled(path, X, names, notes)
+    is_sparse = not isinstance(X, np.ndarray)
+    if not is_sparse:
+        X, names = _filled(X, names, notes)
     if not names:
         raise ValueError(f"{path}: has no features")
-    constant = np.flatnonzero(_is_constant(X)).tolist()
+    low, high = X.min(axis=0), X.max(axis=0)
+    same = low.toarray() == high.toarray() if is_sparse else low == high
+    constant = np.flatnonzero(same).tolist()
     if constant:
         notes.append(f"constant, and kept: {shown([names[index] for index in constant])}")
     with np.errstate(over="ignore"):  # looked at next
         y = y if task == "multiclass" else y.astype(X.dtype)
     if not np.isfinite(y).all():
         raise ValueError(f"{where}: the target has values beyond the range of {X.dtype}")
+    X = SparseRows.from_csr(X) if is_sparse else X
     return Dataset(X, y, task, tuple(names), classes, tuple(notes), target)
 
 
+def text_of(path: str) -> str:
+    """The text of a file, all its line ends as one newline."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(f"{path}, line {line}: is not text in UTF-8") from None
+
+
+def number_in(cell: str) -> float | None:
+    """The number in a cell, None where there is no finite one."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    # Python's 1_000, and digits of other scripts, are no numbers in a file
+    return value if math.isfinite(value) and cell.isascii() and "_" not in cell else None
+
+
 def _typed_target(
-    where: str,
-    values: np.ndarray,
-    spelled: Sequence[Any] | np.ndarray,
-    task: str | None,
-    notes: list[str],
+    where: str, values: np.ndarray, spelled: Any, task: str | None, notes: list[str]
 ) -> tuple[np.ndarray, str, tuple[str, ...]]:
+    """Return the targets in their dtype, the task and the classes."""
     is_text = values.dtype.kind == "U"
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     if len(distinct) == 0:
         raise ValueError(f"{where}: no row has a target")
+    one = str(spelled[0])
     if len(distinct) == 1:
-        raise ValueError(
-            f"{where}: the target is {str(spelled[0])!r} in every row; nothing to learn"
-        )
-    guessed = task is None
+        raise ValueError(f"{where}: the target is {one!r} in every row; nothing to learn")
     if task is None:
-        task = "classification" if len(distinct) == 2 else "regression"
-        task = "multiclass" if is_text and len(distinct) > 2 else task
-    if task == "regression":
-        if is_text:
-            raise ValueError(
-                f"{where}: regression needs numbers; got text, e.g. {str(spelled[0])!r}"
-            )
-        if guessed and len(distinct) <= FEW_VALUES and (distinct == np.rint(distinct)).all():
+        several = "multiclass" if is_text else "regression"
+        task = "classification" if len(distinct) == 2 else several
+        few = task == "regression" and len(distinct) <= FEW_VALUES
+        if few and (distinct == np.rint(distinct)).all():
             notes.append(
                 f"the target has {len(distinct)} distinct whole numbers and is read as "
                 "regression; task='multiclass' reads them as classes"
             )
+    if task == "regression":
+        if is_text:
+            raise ValueError(f"{where}: regression needs numbers; got text, e.g. {one!r}")
         return values, task, ()
     classes = tuple(str(spelled[index]) for index in first.tolist())
     if task == "multiclass":
@@ -105,51 +128,54 @@ def _typed_target(
             raise ValueError(f"{where}: {len(distinct)} distinct values are too many classes")
         return codes.astype(np.int16), task, classes
     if len(distinct) > 2:
-        raise ValueError(
-            f"{where}: classification needs two distinct values; got {len(distinct)}: "
-            f"{shown(classes)}"
-        )
+        found = f"{len(distinct)}: {shown(classes)}"
+        raise ValueError(f"{where}: classification needs two distinct values; got {found}")
     if is_text or distinct.tolist() != [-1.0, 1.0]:
         notes.append(f"the target has two values: {classes[0]!r} is -1 and {classes[1]!r} is +1")
     return np.where(codes == 1, 1.0, -1.0), task, classes
 
 
 def _filled(
-    path: str, X: np.ndarray, names: Sequence[str], notes: list[str]
+    X: np.ndarray, names: Sequence[str], notes: list[str]
 ) -> tuple[np.ndarray, Sequence[str]]:
     """Replace NaN by medians and drop columns without any value."""
     missing = np.isnan(X).sum(axis=0)
-    empty = missing == len(X)
-    if empty.any():
-        lost = [name for name, gone in zip(names, empty, strict=True) if gone]
-        names = [name for name, gone in zip(names, empty, strict=True) if not gone]
-        X, missing = X[:, ~empty], missing[~empty]
-        notes.append(f"dropped for having no value at all: {shown(lost)}")
-    for index in np.flatnonzero(missing).tolist():
-        column = X[:, index]
-        gaps = np.isnan(column)
+    filled = missing < len(X)
+    if not filled.all():
+        lost = shown(list(compress(names, ~filled)))
+        notes.append(f"dropped for having no value at all: {lost}")
+        X, missing, names = X[:, filled], missing[filled], list(compress(names, filled))
+    for index, num_missing in enumerate(missing.tolist()):
+        if num_missing == 0:
+            continue
+        column, gaps = X[:, index], np.isnan(X[:, index])
         # halves, or the mean of the two middle values could overflow
         column[gaps] = median = 2 * np.median(column[~gaps] / 2)
-        cells = "cell" if missing[index] == 1 else "cells"
-        notes.append(
-            f"column {names[index]!r}: {missing[index]} missing {cells} replaced by the median "
-            f"{median!s}"
-        )
+        cells = f"{num_missing} missing cell{'s' * (num_missing > 1)}"
+        notes.append(f"column {names[index]!r}: {cells} replaced by the median {median!s}")
     return X, names
 
 
-def _is_constant(X: np.ndarray | SparseRows) -> np.ndarray:
-    """Return which columns (D,) hold one value alone."""
-    if not isinstance(X, SparseRows):
-        return X.min(axis=0) == X.max(axis=0)
-    stored = X.indices < X.num_columns
-    columns, values = X.indices[stored], X.values[stored]
-    # columns with an entry in every row; the others hold zeros too
-    full = np.bincount(columns, minlength=X.num_columns) == len(X)
-    low, high = np.where(full, [[np.inf], [-np.inf]], 0.0)
-    np.minimum.at(low, columns, values)
-    np.maximum.at(high, columns, values)
-    return low == high
+def dense_or_sparse(path: str, csr: Any, sparse: bool) -> Any:
+    """A CSR matrix as it is, or dense, where memory allows it."""
+    widest = int(np.diff(csr.indptr).max(initial=0)) if sparse else None
+    check_size(path, csr.shape, csr.dtype, widest)
+    return csr if sparse else csr.toarray()
+
+
+def check_size(path: str, shape: tuple[int, int], dtype: Any, width: int | None = None) -> None:
+    """Refuse features (n, D), of ``width`` entries a row if sparse, that take too much memory."""
+    (n, D), itemsize = shape, np.dtype(dtype).itemsize
+    if width is None:
+        size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
+    else:  # 64 bytes for the name of a column
+        size, start = n * width * (itemsize + 4) + 64 * D, "its"
+        wide = f" with {width} entries a row, as many as the fullest row has"
+    if size > MAX_DENSE_BYTES:
+        raise ValueError(
+            f"{path}: {start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}, more "
+            f"than the {MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
+        )
 
 
 def as_float(what: str, values: np.ndarray) -> np.ndarray:
@@ -169,5 +195,5 @@ def shown(values: Sequence[Any], most: int = 5) -> str:
 def note_dropped(notes: list[str], lost: Sequence[int], what: str) -> None:
     """Note which rows were left out, by their line or index."""
     if lost:
-        rows = "row" if len(lost) == 1 else "rows"
-        notes.append(f"{len(lost)} {rows} without a target dropped ({what} {shown(lost)})")
+        rows = f"{len(lost)} row{'s' * (len(lost) > 1)}"
+        notes.append(f"{rows} without a target dropped ({what} {shown(lost)})")

@@ -19,7 +19,7 @@ from trees import assert_equal
 
 from jaxmkl import streaming
 from jaxmkl.recipes.random_features import raker
-from jaxmkl.tables import _entries, read
+from jaxmkl.tables import _table, read
 
 SMALL_PROGRAMS = True
 
@@ -117,7 +117,7 @@ def test_files_that_are_not_sparse(tmp_path):
 
 
 def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(_entries, "MAX_DENSE_BYTES", 2**16)
+    monkeypatch.setattr(_table, "MAX_DENSE_BYTES", 2**16)
     X = np.zeros((1000, 50), np.float32)
     X[:, 0] = 1
     read(save(tmp_path / "thin.npz", csr(X), y=np.arange(1000.0)), sparse=True)

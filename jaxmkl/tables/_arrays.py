@@ -1,0 +1,107 @@
+"""Arrays made ready before a run: scaled, or with a column of tasks."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.tables._table import as_float, shown
+
+
+def scale(X: Any, how: str) -> np.ndarray:
+    r"""Scale a whole data set before a run (the scaled copies of the papers are made this way).
+
+    ===================  ==================================================
+    ``"unit_interval"``  every column to [0, 1]: (x - min) / (max - min)
+    ``"symmetric"``      every column to [-1, 1]: 2 (x - min) / (max - min) - 1
+    ``"standard"``       every column to mean 0 and variance 1 (divisor n)
+    ``"unit_rows"``      every row to Euclidean length 1
+    ``"largest"``        all divided by the largest absolute entry
+    ===================  ==================================================
+
+    A constant column becomes 0 in the first three; a row, or an array, of zeros stays as it is.
+
+    Args:
+      X: (n, D) finite numbers, n >= 1.
+      how: one of the names above.
+
+    Returns:
+      A new (n, D) array; float32 and float64 are kept, float16 becomes float32, and integers
+      and booleans become float64.
+
+    Raises:
+      ValueError: NaN or an infinite value, a wrong shape or dtype, or an unknown ``how``.
+
+    >>> scale([[1, 5], [2, 5], [3, 5]], "symmetric")
+    array([[-1.,  0.],
+           [ 0.,  0.],
+           [ 1.,  0.]])
+    """
+    known = ("unit_interval", "symmetric", "standard", "unit_rows", "largest")
+    if how not in known:
+        raise ValueError(f"scale: how must be one of {', '.join(known)}; got {how!r}")
+    X = as_float("scale: X", np.asarray(X))
+    if X.ndim != 2 or X.size == 0:
+        raise ValueError(f"scale: X must have the shape (n, D) with n, D >= 1; got {X.shape}")
+    for row, column in np.argwhere(~np.isfinite(X)):
+        raise ValueError(f"scale: X must be finite; got X[{row}, {column}] = {X[row, column]}")
+    # A power of two first, which loses nothing: then no square, sum or range can overflow, and
+    # none of the column's (row's) leading entries can underflow.
+    axis = {"unit_rows": 1, "largest": None}.get(how, 0)
+    exponents = np.frexp(np.abs(X).max(axis=axis, keepdims=True))[1]
+    scaled = np.ldexp(X, -exponents)
+    if how == "largest":
+        divisor = np.abs(scaled).max()
+    elif how == "unit_rows":
+        divisor = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+    elif how == "standard":
+        scaled = scaled - scaled.mean(axis=0, dtype=np.float64)
+        scaled -= scaled.mean(axis=0)  # the mean above is rounded; this leaves constants at 0
+        divisor = np.sqrt(np.square(scaled).mean(axis=0))
+    else:
+        low, high = scaled.min(axis=0), scaled.max(axis=0)
+        scaled, divisor = scaled - low, high - low
+    quotient = np.zeros_like(scaled)
+    np.divide(scaled, divisor, out=quotient, where=divisor > 0)
+    if how == "symmetric":
+        quotient = 2 * quotient - (divisor > 0)
+    return quotient.astype(X.dtype, copy=False)
+
+
+def with_tasks(task: Any, X: Any) -> Any:
+    """The inputs with the task of each example as column 0, for :func:`jaxmkl.multitask`.
+
+    Args:
+      task: (n,) whole numbers from 0.
+      X: inputs (n, D), dense or :class:`~jaxmkl.streaming.SparseRows`.
+
+    Returns:
+      (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers), sparse if ``X`` is.
+
+    Raises:
+      ValueError: for shapes that do not fit, or tasks that are no whole numbers from 0.
+
+    >>> with_tasks([1, 0], [[0.5, 2.0], [0.25, 4.0]])
+    array([[1.  , 0.5 , 2.  ],
+           [0.  , 0.25, 4.  ]])
+    """
+    known = np.asarray(task)
+    X = X if isinstance(X, SparseRows) else np.asarray(X)
+    if X.ndim != 2 or known.shape != (X.shape[0],):
+        raise ValueError(
+            "with_tasks: task must have shape (n,) and X (n, D); got shapes "
+            f"{known.shape} and {X.shape}"
+        )
+    kind = known.dtype.kind
+    whole = kind in "iu" or (kind == "f" and bool((np.round(known) == known).all()))
+    if not whole or (known < 0).any():
+        found = f"{known.dtype} {shown(np.unique(known).tolist())}"
+        raise ValueError(f"with_tasks: task must hold whole numbers from 0; got {found}")
+    dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float32)
+    column = known[:, None].astype(dtype)
+    if not isinstance(X, SparseRows):
+        return np.concatenate([column, X.astype(dtype)], axis=1)
+    first = np.zeros((len(known), 1), np.int32)
+    indices = np.concatenate([first, np.asarray(X.indices) + 1], axis=1)
+    values = np.concatenate([column, np.asarray(X.values).astype(dtype)], axis=1)
+    return SparseRows(indices, values, X.num_columns + 1)
