@@ -40,71 +40,43 @@ _TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}
 
 
 class DictionaryState(NamedTuple):
-    """State of :class:`SampledDictionary`.
+    """State of :class:`SampledDictionary`: what it knows of each point, and two counts."""
 
-    Attributes:
-      rows: points (D, d).
-      probabilities: with which they came in (D,).
-      factor: L (D, D), the unit matrix behind the points there are.
-      inverse: L⁻¹ (D, D).
-      ridge_inverse: M⁻¹ (D, D) of S K S + α I = M M'.
-      since: stamps of the points (D,), int32.
-      number: how many there are, int32.
-      refused: examples that found no room, int32.
-    """
-
-    rows: jax.Array
-    probabilities: jax.Array
-    factor: jax.Array
-    inverse: jax.Array
-    ridge_inverse: jax.Array
-    since: jax.Array
-    number: jax.Array
-    refused: jax.Array
+    rows: jax.Array  # points (D, d)
+    probabilities: jax.Array  # with which they came in (D,)
+    factor: jax.Array  # L (D, D), the unit matrix behind the points there are
+    inverse: jax.Array  # L⁻¹ (D, D)
+    ridge_inverse: jax.Array  # M⁻¹ (D, D) of S K S + α I = M M'
+    since: jax.Array  # stamps of the points (D,), int32
+    number: jax.Array  # how many there are, int32
+    refused: jax.Array  # examples that found no room, int32
 
 
 class DictionaryCode(NamedTuple):
-    """What a block's examples are to the dictionary; leading axis B.
+    """What a block's examples are to the dictionary; leading axis B."""
 
-    Attributes:
-      x: the examples (B, d).
-      settled: kernel values (B, D) with the points that were there before the block.
-      among: kernel values (B, B) with the examples of the block.
-      own: values k(x, x), (B,).
-      first: the stamp of the block's first example (B,), int32.
-      stamp: those of the examples (B,), int32.
-    """
-
-    x: jax.Array
-    settled: jax.Array
-    among: jax.Array
-    own: jax.Array
-    first: jax.Array
-    stamp: jax.Array
+    x: jax.Array  # the examples (B, d)
+    settled: jax.Array  # kernel values (B, D) with the points that were there before the block
+    among: jax.Array  # kernel values (B, B) with the examples of the block
+    own: jax.Array  # values k(x, x), (B,)
+    first: jax.Array  # the stamp of the block's first example (B,), int32
+    stamp: jax.Array  # those of the examples (B,), int32
 
 
 class Offer(NamedTuple):
     """What becomes of an example that is offered to the dictionary.
 
-    Attributes:
-      coordinates: φ (D,), in the dictionary with the example in it if it comes in.
-      added: whether it does.
-      refused: whether it would, were there room.
-      probability: p.
-      x: the example (d,).
-      stamp: its stamp, int32.
-      inverse: its row of L⁻¹ (D,).
-      ridge_inverse: its row of M⁻¹ (D,).
+    First comes what the state would keep of it, in the state's order.
     """
 
-    coordinates: jax.Array
-    added: jax.Array
-    refused: jax.Array
-    probability: jax.Array
-    x: jax.Array
-    stamp: jax.Array
-    inverse: jax.Array
-    ridge_inverse: jax.Array
+    x: jax.Array  # the example (d,)
+    probability: jax.Array  # p
+    coordinates: jax.Array  # φ (D,), in the dictionary with the example in it if it comes in
+    inverse: jax.Array  # its row of L⁻¹ (D,)
+    ridge_inverse: jax.Array  # its row of M⁻¹ (D,)
+    stamp: jax.Array  # its stamp, int32
+    added: jax.Array  # whether it comes in
+    refused: jax.Array  # whether it would, were there room
 
 
 def _dot(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -115,9 +87,8 @@ def _dot(left: jax.Array, right: jax.Array) -> jax.Array:
 class SampledDictionary(FeatureMap):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example is offered once, in its turn. Stamps tell which points came in during the block
-    whose examples are encoded: they are numbers that grow by one from example to example, and
-    from block to block.
+    An example is offered once, in its turn. Stamps, numbers that grow by one from example to
+    example and from block to block, tell which points came in during the block being encoded.
 
     Args:
       size: D, the most points (static).
@@ -149,12 +120,7 @@ class SampledDictionary(FeatureMap):
     density: Any = pytree.positive(1.0)
     accuracy: Any = pytree.nonnegative(0.5)
     tolerance: Any = pytree.number(
-        None,
-        minimum=0.0,
-        exclusive=True,
-        maximum=1.0,
-        optional=True,
-        wanted="above 0 and at most 1",
+        None, minimum=0, exclusive=True, maximum=1, optional=True, wanted="above 0 and at most 1"
     )
 
     sequential = True
@@ -172,11 +138,9 @@ class SampledDictionary(FeatureMap):
     ) -> DictionaryState:
         D = self.size
         return DictionaryState(
-            rows=jnp.zeros((D, num_inputs), dtype),
-            probabilities=jnp.ones((D,), dtype),
-            factor=jnp.eye(D, dtype=dtype),
-            inverse=jnp.eye(D, dtype=dtype),
-            ridge_inverse=jnp.eye(D, dtype=dtype),
+            jnp.zeros((D, num_inputs), dtype),
+            jnp.ones((D,), dtype),
+            *(jnp.eye(D, dtype=dtype) for _ in range(3)),
             since=jnp.full((D,), -1, jnp.int32),
             number=jnp.zeros((), jnp.int32),
             refused=jnp.zeros((), jnp.int32),
@@ -226,39 +190,36 @@ class SampledDictionary(FeatureMap):
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Coordinates φ (D,) of one example."""
-        return self._coordinates(state, self._values(state, code))
-
-    def _coordinates(self, state: DictionaryState, values: jax.Array) -> jax.Array:
+        values = self._values(state, code)
         phi = _dot(state.inverse, values)
         return phi + _dot(state.inverse, values - _dot(state.factor, phi))
 
     def probability(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """The probability p of one example."""
-        return self._sampling(state, code, self._values(state, code))[0]
+        return self._sampling(state, code)[0]
 
-    def _sampling(
-        self, state: DictionaryState, code: DictionaryCode, values: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _sampling(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, ...]:
         """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
-        dtype = values.dtype
-        alpha = jnp.asarray(self.ridge, dtype)
+        values = self._values(state, code)
+        ridge, accuracy, density = (
+            jnp.asarray(number, values.dtype)
+            for number in (self.ridge, self.accuracy, self.density)
+        )
         scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
         explained = _dot(state.ridge_inverse, scale * values)
         a = jnp.maximum(code.own - jnp.sum(explained**2), 0.0)
-        leverage = (1.0 + jnp.asarray(self.accuracy, dtype)) * a / (a + alpha)
-        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
+        leverage = (1.0 + accuracy) * a / (a + ridge)
+        return jnp.minimum(1.0, density * leverage), a, explained
 
     def offer(self, state: DictionaryState, code: DictionaryCode, uniform: jax.Array) -> Offer:
         """What becomes of an example, decided by a uniform number in [0, 1)."""
         D, dtype = self.size, code.own.dtype
-        values = self._values(state, code)
-        phi = self._coordinates(state, values)
+        phi = self.embed(state, code)
         # what is drawn has no derivative
-        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code, values))
+        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code))
         tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
         residual = code.own - jnp.sum(phi**2)
-        new = residual > jnp.asarray(tolerance, dtype) * code.own
-        taken = (uniform < p) & new
+        taken = (uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
         full = state.number >= D
         added = taken & ~full
         here = jnp.arange(D) == jnp.where(added, state.number, D)
@@ -273,27 +234,23 @@ class SampledDictionary(FeatureMap):
         ridge_row = jnp.sqrt(weight) * explained
         ridge_length = jnp.sqrt(weight * a + jnp.asarray(self.ridge, dtype))
         return Offer(
-            coordinates=jnp.where(here, length, phi),
-            added=added,
-            refused=taken & full,
-            probability=p,
             x=code.x,
-            stamp=code.stamp,
+            probability=p,
+            coordinates=jnp.where(here, length, phi),
             inverse=inverse_row(state.inverse, phi, length),
             ridge_inverse=inverse_row(state.ridge_inverse, ridge_row, ridge_length),
+            stamp=code.stamp,
+            added=added,
+            refused=taken & full,
         )
 
     def accept(self, state: DictionaryState, offer: Offer, seen: Any) -> DictionaryState:
         """The dictionary after an offer; unless the example is ``seen``, as it was."""
         added = offer.added & seen
         slot = jnp.where(added, state.number, self.size)
+        kept = zip(state[:6], offer[:6], strict=True)
         return DictionaryState(
-            rows=state.rows.at[slot].set(offer.x, mode="drop"),
-            probabilities=state.probabilities.at[slot].set(offer.probability, mode="drop"),
-            factor=state.factor.at[slot].set(offer.coordinates, mode="drop"),
-            inverse=state.inverse.at[slot].set(offer.inverse, mode="drop"),
-            ridge_inverse=state.ridge_inverse.at[slot].set(offer.ridge_inverse, mode="drop"),
-            since=state.since.at[slot].set(offer.stamp, mode="drop"),
+            *(array.at[slot].set(new, mode="drop") for array, new in kept),
             number=state.number + added.astype(jnp.int32),
             refused=state.refused + (offer.refused & seen).astype(jnp.int32),
         )

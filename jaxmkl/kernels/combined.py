@@ -39,7 +39,6 @@ class KernelDictionary(Kernel):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """For each of the P kernels: whether it is exp(-u)."""
         return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
 
     @property
@@ -48,15 +47,13 @@ class KernelDictionary(Kernel):
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
-        """Names of the kernels that have no Fourier features."""
         return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
 
     def codes(self, products: Products) -> jax.Array:
         return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        result = jnp.zeros_like(products.inner)
-        start = 0
+        result, start = jnp.zeros_like(products.inner), 0
         for kernel in self.kernels:
             local = jnp.clip(index - start, 0, kernel.num_kernels - 1)
             of_part = kernel.column_codes(products, local)
@@ -68,7 +65,7 @@ class KernelDictionary(Kernel):
         return jnp.concatenate([kernel.evaluate(products) for kernel in self.kernels])
 
     def frequency_scale(self, dtype: Any) -> jax.Array:
-        """1 / bandwidth, shape (P, 1) or (P, D)."""
+        """1 / b, (P, 1) or (P, D)."""
         scales = [kernel.frequency_scale(dtype) for kernel in self.kernels]
         D = max(scale.shape[1] for scale in scales)
         return jnp.concatenate([jnp.broadcast_to(s, (s.shape[0], D)) for s in scales])

@@ -40,10 +40,9 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         )
     n = X.shape[0]
     B = min(_ROWS_AT_ONCE, n)
-    padding = -n % B
-    rows = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, B, X.shape[1])
-    there = jnp.pad(jnp.ones((n,), X.dtype), (0, padding)).reshape(-1, B)
-    labels = jnp.pad(y, (0, padding)).reshape(-1, B)
+
+    def in_blocks(Z: jax.Array) -> jax.Array:
+        return jnp.pad(Z, [(0, -n % B)] + [(0, 0)] * (Z.ndim - 1)).reshape(-1, B, *Z.shape[1:])
 
     def add(sums: tuple, block: tuple) -> tuple[tuple, None]:
         x, label, present = block
@@ -52,7 +51,8 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         return (sums[0] + along, sums[1] + jnp.sum(k**2, axis=(1, 2))), None
 
     zero = jnp.zeros((kernels.num_kernels,), X.dtype)
-    (along, squares), _ = jax.lax.scan(add, (zero, zero), (rows, labels, there))
+    blocks = jax.tree.map(in_blocks, (X, y, jnp.ones_like(y)))
+    (along, squares), _ = jax.lax.scan(add, (zero, zero), blocks)
     return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))
 
 
