@@ -25,6 +25,7 @@ References:
   adaptive embedding, Algorithm 2 (kernel online row sampling).
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -35,8 +36,8 @@ from jaxmkl._blocks import rounds_of
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
-# The default tolerance, by the size of a number.
-_TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}
+_TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}  # the default, by the size of a number
+_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class DictionaryState(NamedTuple):
@@ -64,10 +65,7 @@ class DictionaryCode(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What becomes of an example that is offered to the dictionary.
-
-    First comes what the state would keep of it, in the state's order.
-    """
+    """What the state would keep of an offered example, in its order, and what becomes of it."""
 
     x: jax.Array  # the example (d,)
     probability: jax.Array  # p
@@ -77,10 +75,6 @@ class Offer(NamedTuple):
     stamp: jax.Array  # its stamp, int32
     added: jax.Array  # whether it comes in
     refused: jax.Array  # whether it would, were there room
-
-
-def _dot(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.dot(left, right, precision=jax.lax.Precision.HIGHEST)
 
 
 @pytree.dataclass
@@ -101,18 +95,13 @@ class SampledDictionary(FeatureMap):
     Raises:
       ValueError: for an argument outside its range.
 
-    >>> import jax, jaxmkl
-    >>> dictionary, kernel = SampledDictionary(size=8), jaxmkl.Gaussian(1.0)
-    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
-    >>> state = dictionary.init(jax.random.key(0), kernel, 2, X.dtype)
-    >>> codes = dictionary.encode(state, kernel, X, jax.numpy.array(0))
-    >>> def offer(state, example):
-    ...     offer = dictionary.offer(state, *example)
-    ...     return dictionary.accept(state, offer, True), offer
-    >>> uniform = jax.random.uniform(jax.random.key(1), (50,))
-    >>> state, offers = jax.lax.scan(offer, state, (codes, uniform))
-    >>> int(state.number), int(state.refused) > 0, offers.coordinates.shape
-    (8, True, (50, 8))
+    >>> import jaxmkl
+    >>> dictionary, kernel, X = SampledDictionary(size=8), jaxmkl.Gaussian(1.0), jnp.eye(3)
+    >>> state = dictionary.init(jax.random.key(0), kernel, 3, X.dtype)
+    >>> codes = dictionary.encode(state, kernel, X, round=jnp.array(0))
+    >>> offer = dictionary.offer(state, jax.tree.map(lambda leaf: leaf[0], codes), uniform=0.5)
+    >>> int(dictionary.accept(state, offer, True).number), offer.coordinates.shape
+    (1, (8,))
     """
 
     size: int = pytree.count(100)
@@ -122,7 +111,6 @@ class SampledDictionary(FeatureMap):
     tolerance: Any = pytree.number(
         None, minimum=0, exclusive=True, maximum=1, optional=True, wanted="above 0 and at most 1"
     )
-
     sequential = True
 
     @property
@@ -133,9 +121,7 @@ class SampledDictionary(FeatureMap):
         good = isinstance(kernels, Kernel) and kernels.num_kernels == 1
         pytree.require(good, self, "kernels", kernels, "one kernel (give each its own models)")
 
-    def init(
-        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
-    ) -> DictionaryState:
+    def init(self, key: Any, kernels: Any, num_inputs: int, dtype: Any = None) -> DictionaryState:
         D = self.size
         return DictionaryState(
             jnp.zeros((D, num_inputs), dtype),
@@ -146,14 +132,11 @@ class SampledDictionary(FeatureMap):
             refused=jnp.zeros((), jnp.int32),
         )
 
-    def encode(
-        self, state: DictionaryState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> DictionaryCode:
+    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: Any) -> DictionaryCode:
         """Kernel values of a block's examples, by two matrix products.
 
         Args:
-          state: at the block's start, or amid it: examples that have had their turn are not
-            looked at.
+          state: at the block's start, or amid it: examples that had their turn are not looked at.
           kernels: one kernel.
           X: examples (B, d), all finite.
           round: of the next example; the block begins with the stamp ``round // B * B``, and those
@@ -162,7 +145,7 @@ class SampledDictionary(FeatureMap):
         B = X.shape[0]
         first = round // B * B
         # points that came in during this block stand where they stood in it
-        place = jnp.where(self._recent(state, first), state.since - first, B)
+        place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
         X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
         among = kernels.evaluate(pairwise_products(X, X))[0]
         return DictionaryCode(
@@ -177,16 +160,12 @@ class SampledDictionary(FeatureMap):
     def _used(self, state: DictionaryState) -> jax.Array:
         return jnp.arange(self.size, dtype=jnp.int32) < state.number
 
-    def _recent(self, state: DictionaryState, first: jax.Array) -> jax.Array:
-        """Which points (D,) came in with the stamp ``first`` or a later one."""
-        return self._used(state) & (state.since >= first)
-
     def _values(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Kernel values (D,) of an example with the points; 0 where there is none."""
-        recent = self._recent(state, code.first)
+        used = self._used(state)
+        recent = used & (state.since >= code.first)
         of_block = code.among[jnp.where(recent, state.since - code.first, 0)]
-        values = jnp.where(recent, of_block, code.settled)
-        return jnp.where(self._used(state), values, 0.0)
+        return jnp.where(used, jnp.where(recent, of_block, code.settled), 0.0)
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Coordinates φ (D,) of one example."""
@@ -200,16 +179,13 @@ class SampledDictionary(FeatureMap):
 
     def _sampling(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, ...]:
         """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
-        values = self._values(state, code)
-        ridge, accuracy, density = (
-            jnp.asarray(number, values.dtype)
-            for number in (self.ridge, self.accuracy, self.density)
-        )
+        values, dtype = self._values(state, code), code.own.dtype
         scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
         explained = _dot(state.ridge_inverse, scale * values)
         a = jnp.maximum(code.own - jnp.sum(explained**2), 0.0)
+        accuracy, ridge = jnp.asarray(self.accuracy, dtype), jnp.asarray(self.ridge, dtype)
         leverage = (1.0 + accuracy) * a / (a + ridge)
-        return jnp.minimum(1.0, density * leverage), a, explained
+        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
 
     def offer(self, state: DictionaryState, code: DictionaryCode, uniform: jax.Array) -> Offer:
         """What becomes of an example, decided by a uniform number in [0, 1)."""

@@ -16,7 +16,6 @@ class DotProduct(Stacked):
 
     Parameters are numbers or arrays (P,), in ``profile`` of a shape that goes with its argument.
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
     ... class Exponential(DotProduct):
@@ -50,7 +49,6 @@ class Polynomial(DotProduct):
     Raises:
       ValueError: for a degree below 1, a negative offset, or lengths that do not go together.
 
-    >>> import jax.numpy as jnp
     >>> Polynomial([1, 2, 3], offset=1.0).gram(jnp.ones((1, 1))).ravel()
     Array([2., 4., 8.], dtype=float32)
     """

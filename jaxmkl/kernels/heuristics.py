@@ -9,8 +9,7 @@ import numpy as np
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import pairwise_products
 
-# So many rows of a Gram matrix are made at a time.
-_ROWS_AT_ONCE = 128
+_ROWS_AT_ONCE = 128  # of a Gram matrix
 
 
 def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
@@ -26,7 +25,6 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     References:
       Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import Gaussian
     >>> X, y = jnp.array([[0.0], [0.1], [3.0], [3.1]]), jnp.array([1.0, 1.0, -1.0, -1.0])
     >>> kernel_alignment(Gaussian([0.01, 1.0, 100.0]), X, y).round(2)
@@ -66,7 +64,6 @@ def median_distance(X: Any, most: int = 1000) -> float:
     Raises:
       ValueError: for a shape that does not fit, or rows that are all the same.
 
-    >>> import numpy as np
     >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
     5.0
     """

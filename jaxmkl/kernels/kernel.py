@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import scaled
-from jaxmkl.kernels.products import Products, of_themselves, pairwise_products
+from jaxmkl.kernels.products import Products, pairwise_products
 
 
 class Kernel:
@@ -22,16 +22,13 @@ class Kernel:
 
     Kernels add and multiply, each with each; one goes with a stack of P:
 
-    >>> import jax.numpy as jnp, jaxmkl
+    >>> import jaxmkl
     >>> kernel = 0.5 * jaxmkl.Gaussian([1.0, 2.0]) * jaxmkl.Polynomial(2) + jaxmkl.Linear()
-    >>> kernel.num_kernels
-    2
     >>> kernel.gram(jnp.ones((1, 2))).ravel()  # (2² / 2) + 2
     Array([4., 4.], dtype=float32)
     """
 
-    # a number of NumPy leaves the product to the kernel
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # a number of NumPy leaves the product to the kernel
 
     @property
     def num_kernels(self) -> int:
@@ -66,18 +63,14 @@ class Kernel:
         return scaled.plain(self.codes(products), self.exponential)
 
     def gram(self, X: Any, Y: Any = None) -> jax.Array:
-        """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X).
-
-        >>> import jax.numpy as jnp, jaxmkl
-        >>> jaxmkl.Gaussian([1.0, 2.0]).gram(jnp.zeros((1, 3)), jnp.ones((1, 3))).ravel()
-        Array([0.2231..., 0.6872...], dtype=float32)
-        """
+        """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X)."""
         X = jnp.asarray(X)
         return self.evaluate(pairwise_products(X, X if Y is None else jnp.asarray(Y)))
 
     def diagonal_codes(self, X: jax.Array) -> jax.Array:
         """Codes (P, n) of each row of ``X`` (n, D) with itself."""
-        return self.codes(of_themselves(X))[:, :, 0]
+        square = jnp.sum(X**2, axis=1, keepdims=True)
+        return self.codes(Products(square, jnp.zeros_like(square)))[:, :, 0]
 
     def __add__(self, other: Any) -> "Kernel":
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
@@ -90,7 +83,7 @@ class Kernel:
 
 @pytree.dataclass
 class _Combined(Kernel):
-    """Kernels combined one by one: two or more, each with P kernels or with one."""
+    """Two ``kernels`` or more, combined one by one: each has P kernels or one."""
 
     kernels: tuple = pytree.parts(Kernel, "a kernel")
 
@@ -106,11 +99,7 @@ class _Combined(Kernel):
 
 @pytree.dataclass
 class Sum(_Combined):
-    """The sums of kernels, k + k'.
-
-    Args:
-      kernels: two kernels or more, each with P kernels or with one.
-    """
+    """The sums k + k' of two ``kernels`` or more, each with P kernels or with one."""
 
     def codes(self, products: Products) -> jax.Array:
         return reduce(jnp.add, [kernel.evaluate(products) for kernel in self.kernels])
@@ -118,10 +107,9 @@ class Sum(_Combined):
 
 @pytree.dataclass
 class Product(_Combined):
-    """The products of kernels, k k'. Exponents add: where all are exp(-u), so is the product.
+    """The products k k' of two ``kernels`` or more, each with P kernels or with one.
 
-    Args:
-      kernels: two kernels or more, each with P kernels or with one.
+    Exponents add: where all are exp(-u), so is the product.
     """
 
     @property

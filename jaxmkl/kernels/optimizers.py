@@ -24,14 +24,9 @@ class Optimizer:
 
 
 def moved(
-    space: KernelSpace,
-    optimizer: Optimizer,
-    gradient: Any,
-    state: Any,
-    coordinates: Any,
-    round: Any,
+    space: KernelSpace, optimizer: Optimizer, gradient: Any, state: Any, at: Any, round: jax.Array
 ) -> tuple[Any, Any]:
-    """The coordinates after a step, inside the space, and the optimizer's state.
+    """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
 
     Derivatives of examples at the bound of inputs may overflow: what is not finite of a step is
     no step, and what is not finite of the state stays as it was.
@@ -44,8 +39,8 @@ def moved(
         floating = jnp.issubdtype(new.dtype, jnp.floating)
         return jnp.where(jnp.isfinite(new), new, old) if floating else new
 
-    step, after = optimizer.update(gradient, state, coordinates, round)
-    return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
+    step, after = optimizer.update(gradient, state, at, round)
+    return space.clip(jax.tree.map(taken, at, step)), jax.tree.map(kept, after, state)
 
 
 @pytree.dataclass
@@ -55,7 +50,6 @@ class InverseTime(Optimizer):
     Args:
       rate: ρ; 0 holds the kernel where it is.
 
-    >>> import jax.numpy as jnp
     >>> InverseTime(2.0).update(jnp.array(0.5), (), jnp.array(1.0), round=jnp.array(3))[0]
     Array(-0.25, dtype=float32)
     """
@@ -98,10 +92,9 @@ class Optax(Optimizer):
     Raises:
       ValueError: for an unknown name, or a learning rate that is missing or not needed.
 
-    >>> import optax
     >>> Optax("adam", 0.01)
     Optax(method='adam', learning_rate=0.01)
-    >>> space_step = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
+    >>> clipped = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
     """
 
     method: Any = pytree.static(convert=_as_method)

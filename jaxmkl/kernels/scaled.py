@@ -21,10 +21,8 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 
-# exp(-u) is zero in double precision above this.
-_VANISHED = 745.13
-# Stands for the exponent of an empty sum; no exponent is larger.
-_NOTHING = 1e30
+_VANISHED = 745.13  # exp(-u) is zero in double precision above this
+_NOTHING = 1e30  # stands for the exponent of an empty sum; no exponent is larger
 
 
 @pytree.dataclass
@@ -35,7 +33,6 @@ class Scaled:
       mantissa: m, or None where all are 1.
       exponent: u, or None where all are 0: then these are plain numbers.
 
-    >>> import jax.numpy as jnp
     >>> far = Scaled(None, jnp.array([800.0, 500.0, 501.0]))  # all of them 0 in float32
     >>> total = far.weighted_sum(jnp.array([9.0, 1.0, -2.0]))
     >>> total.mantissa, total.exponent  # 1 - 2/e; the first vanishes in float64 too
@@ -49,7 +46,6 @@ class Scaled:
 
     def __mul__(self, other: "Scaled") -> "Scaled":
         """The products: mantissas multiply, exponents add."""
-
         ours, theirs = (self.mantissa, self.exponent), (other.mantissa, other.exponent)
         parts = zip((jnp.multiply, jnp.add), ours, theirs, strict=True)
         return Scaled(*(b if a is None else a if b is None else f(a, b) for f, a, b in parts))
@@ -61,10 +57,7 @@ class Scaled:
         return jax.lax.stop_gradient(jnp.min(jnp.where(live, self.exponent, _NOTHING), axis=-1))
 
     def times_exp(self, exponent: jax.Array) -> jax.Array:
-        """Plain numbers m exp(exponent - u), for an exponent of at most u where it matters.
-
-        A term with u below that, which has no coefficient then, does not overflow.
-        """
+        """Plain numbers m exp(exponent - u); just m where u is below ``exponent``."""
         if self.exponent is None:
             return self.mantissa
         difference = exponent - self.exponent
@@ -76,8 +69,8 @@ class Scaled:
     def weighted_sum(self, weights: jax.Array, start: "Scaled | None" = None) -> "Scaled":
         """Σ_j w_j m_j exp(-u_j) along the last axis, and ``start``.
 
-        Its exponent is the smallest one of the terms, and a constant to derivatives. Terms with
-        a weight of 0 say nothing, whatever they are.
+        Its exponent is the smallest of the terms', a constant to derivatives. Terms with a weight
+        of 0 say nothing, whatever they are.
         """
         live = weights != 0
         if self.exponent is None:
@@ -103,8 +96,8 @@ class Scaled:
         """Plain numbers; what is too small becomes the smallest number of its sign."""
         if self.exponent is None:
             return self.mantissa
-        there = jnp.where(self.exponent > _VANISHED, 0.0, 1.0)
-        mantissa = there.astype(self.exponent.dtype) if self.mantissa is None else self.mantissa
+        there = (self.exponent <= _VANISHED).astype(self.exponent.dtype)
+        mantissa = there if self.mantissa is None else self.mantissa
         value = mantissa * jnp.exp(-self.exponent)
         tiny = jnp.finfo(value.dtype).tiny
         small = (mantissa != 0) & (jnp.abs(value) < tiny)
@@ -123,12 +116,9 @@ def bounded(values: jax.Array) -> jax.Array:
 
 
 def of_each_kind(
-    exponential: tuple[bool, ...],
-    exponents: Callable[[], jax.Array],
-    values: Callable[[], jax.Array],
-    axis: int = 0,
+    exponential: tuple[bool, ...], exponents: Callable, values: Callable, axis: int = 0
 ) -> jax.Array:
-    """Codes by one function for kernels that are exp(-u), by another for those that are not."""
+    """Codes as one function gives them for kernels that are exp(-u), another for the others."""
     if all(exponential):
         return exponents()
     if not any(exponential):

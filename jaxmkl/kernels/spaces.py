@@ -72,7 +72,6 @@ class GaussianWidths(KernelSpace):
     References:
       Zhang and Liao (2020), section 6: 2^-6.5 to 2^5.5.
 
-    >>> import jax.numpy as jnp
     >>> space = GaussianWidths(start=0.5)
     >>> space.init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
     Array(2., dtype=float32)
@@ -134,7 +133,7 @@ class KernelBox(KernelSpace):
       ValueError: for kernels of different kinds, parameters that are not positive or out of
         order, or a kernel without parameters.
 
-    >>> import jax.numpy as jnp, jaxmkl
+    >>> import jaxmkl
     >>> space = KernelBox(jaxmkl.Cauchy((1.0, 2.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(10.0))
     >>> space.parameters(space.init(jnp.array(1), num_inputs=3, dtype=jnp.float32))
     Cauchy(bandwidth=Array(2., dtype=float32...))
@@ -187,7 +186,6 @@ class KernelBox(KernelSpace):
         return scaled.of_codes(codes, self.start.exponential[0])
 
     def clip(self, coordinates: Any) -> Any:
-
         def within(value: jax.Array, low: Any, high: Any) -> jax.Array:
             ends = (jnp.log(jnp.asarray(end, value.dtype)) for end in (low, high))
             return jnp.clip(value, *ends)

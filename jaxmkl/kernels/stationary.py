@@ -2,7 +2,8 @@
 
 Their spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a frequency is
 ``s g / b`` with g ~ N(0, I), b the bandwidth and a random scale s that is 1 (Gaussian), 1/|u| with
-u ~ N(0, 1) (Laplacian) or sqrt(2 e) with e ~ Exp(1) (Cauchy).
+u ~ N(0, 1) (Laplacian: frequencies are multivariate Cauchy) or sqrt(2 e) with e ~ Exp(1) (Cauchy:
+multivariate Laplace).
 """
 
 import dataclasses
@@ -24,27 +25,25 @@ class Stacked(Kernel):
     method ``profile``; there each parameter has a shape that goes with u.
     """
 
-    # whether the profile is the exponent u of a kernel exp(-u)
-    profile_is_exponent = False
-    # parameters that may have a second axis, one number for each input
-    _per_input: tuple[str, ...] = ()
+    profile_is_exponent = False  # whether the profile is the exponent u of a kernel exp(-u)
+    _per_input: tuple[str, ...] = ()  # parameters that may be (P, D), one for each of the inputs
 
     def __post_init__(self) -> None:
         P = self.num_kernels
-        for name, value in self._parameters().items():
-            shape = jnp.shape(value)
+        for name, shape in self._shapes().items():
             good = len(shape) <= 1 + (name in self._per_input) and shape[:1] in ((), (1,), (P,))
-            pytree.require(good, self, name, value, f"a number or one for each of the {P} kernels")
+            wanted = f"a number or one for each of the {P} kernels"
+            pytree.require(good, self, name, getattr(self, name), wanted)
 
-    def _parameters(self) -> dict[str, Any]:
-        """The fields that are no part of the structure."""
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {f.name: getattr(self, f.name) for f in fields if not f.metadata.get("static")}
+        names = [field.name for field in fields if not field.metadata.get("static")]
+        return {name: jnp.shape(getattr(self, name)) for name in names}
 
     @property
     def num_kernels(self) -> int:
-        shapes = [jnp.shape(value) for value in self._parameters().values()]
-        return max((shape[0] for shape in shapes if shape), default=1)
+        return max((shape[0] for shape in self._shapes().values() if shape), default=1)
 
     @property
     def exponential(self) -> tuple[bool, ...]:
@@ -97,7 +96,6 @@ class Stationary(Stacked):
       bandwidth: b: a number, an array (P,), or (P, D), one for each input, and then
         u = Σ_d (x_d - x'_d)² / b_d².
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
     ... class Matern32(Stationary):
@@ -109,7 +107,6 @@ class Stationary(Stacked):
     """
 
     bandwidth: Any = pytree.positive(ndim=2)
-
     smooth = False
     _per_input = ("bandwidth",)
 
@@ -183,7 +180,6 @@ class Laplacian(Stationary):
         return jnp.sqrt(u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """1/|u| with u ~ N(0, 1): frequencies are multivariate Cauchy."""
         u = jax.random.normal(key, (self.num_kernels, num_features), dtype)
         return 1.0 / jnp.maximum(jnp.abs(u), 1e-7)
 
@@ -198,5 +194,4 @@ class Cauchy(Stationary):
         return 1.0 / (1.0 + u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """sqrt(2 e) with e ~ Exp(1): frequencies are multivariate Laplace."""
         return jnp.sqrt(2.0 * jax.random.exponential(key, (self.num_kernels, num_features), dtype))
