@@ -81,8 +81,8 @@ class Offer(NamedTuple):
 class SampledDictionary(FeatureMap):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example is offered once, in its turn. Stamps, numbers that grow by one from example to
-    example and from block to block, tell which points came in during the block being encoded.
+    An example is offered once, in its turn. Its stamp, a number that grows by one from example to
+    example and from block to block, tells whether a point came in during the block at hand.
 
     Args:
       size: D, the most points (static).
@@ -124,25 +124,23 @@ class SampledDictionary(FeatureMap):
     def init(self, key: Any, kernels: Any, num_inputs: int, dtype: Any = None) -> DictionaryState:
         D = self.size
         return DictionaryState(
-            jnp.zeros((D, num_inputs), dtype),
-            jnp.ones((D,), dtype),
-            *(jnp.eye(D, dtype=dtype) for _ in range(3)),
+            rows=jnp.zeros((D, num_inputs), dtype),
+            probabilities=jnp.ones((D,), dtype),
+            factor=jnp.eye(D, dtype=dtype),
+            inverse=jnp.eye(D, dtype=dtype),
+            ridge_inverse=jnp.eye(D, dtype=dtype),
             since=jnp.full((D,), -1, jnp.int32),
             number=jnp.zeros((), jnp.int32),
             refused=jnp.zeros((), jnp.int32),
         )
 
     def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: Any) -> DictionaryCode:
-        """Kernel values of a block's examples, by two matrix products.
+        """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
 
-        Args:
-          state: at the block's start, or amid it: examples that had their turn are not looked at.
-          kernels: one kernel.
-          X: examples (B, d), all finite.
-          round: of the next example; the block begins with the stamp ``round // B * B``, and those
-            of points that came in before it are smaller.
+        The block begins with the stamp ``round // B * B``; those of points that came in before it
+        are smaller. Amid a block, examples before ``round`` had their turn and are not looked at.
         """
-        B = X.shape[0]
+        B = len(X)
         first = round // B * B
         # points that came in during this block stand where they stood in it
         place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
@@ -224,12 +222,10 @@ class SampledDictionary(FeatureMap):
         """The dictionary after an offer; unless the example is ``seen``, as it was."""
         added = offer.added & seen
         slot = jnp.where(added, state.number, self.size)
-        kept = zip(state[:6], offer[:6], strict=True)
-        return DictionaryState(
-            *(array.at[slot].set(new, mode="drop") for array, new in kept),
-            number=state.number + added.astype(jnp.int32),
-            refused=state.refused + (offer.refused & seen).astype(jnp.int32),
-        )
+        pairs = zip(state[:6], offer[:6], strict=True)
+        arrays = [array.at[slot].set(new, mode="drop") for array, new in pairs]
+        refused = state.refused + (offer.refused & seen).astype(jnp.int32)
+        return DictionaryState(*arrays, state.number + added.astype(jnp.int32), refused)
 
     def settled(self, state: DictionaryState) -> DictionaryState:
         """The dictionary with all points stamped as older than any example to come."""

@@ -15,9 +15,7 @@ _ROWS_AT_ONCE = 128  # of a Gram matrix
 def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     """Alignment (P,) of each kernel with the labels y (n,) of the rows of ``X`` (n, D).
 
-        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²))
-
-    Rows are met in blocks, so that no (n, n) matrix is made.
+        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²)),  without (n, n) matrices
 
     Raises:
       ValueError: for shapes that do not fit.
@@ -33,9 +31,8 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     X = jnp.asarray(X)
     y = jnp.asarray(y).astype(X.dtype)
     if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(
-            f"kernel_alignment: X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
-        )
+        text = f"X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
+        raise ValueError(f"kernel_alignment: {text}")
     n = X.shape[0]
     B = min(_ROWS_AT_ONCE, n)
 

@@ -134,7 +134,7 @@ class Product(_Combined):
 
 @pytree.dataclass
 class Multiple(Kernel):
-    """A positive number times a kernel, c k.
+    """A positive number times a kernel, c k; of exponents, u - log c.
 
     Args:
       kernel: one kernel, or P of them.
@@ -166,7 +166,6 @@ class Multiple(Kernel):
         return jnp.atleast_1d(jnp.asarray(self.factor, dtype))[:, None, None]
 
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m): u - log c, or c times the value."""
         codes = self.kernel.codes(products)
         c = self._factor(codes.dtype)
         return scaled.of_each_kind(self.exponential, lambda: codes - jnp.log(c), lambda: c * codes)

@@ -60,7 +60,7 @@ class GaussianWidths(KernelSpace):
     """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
 
     Args:
-      lower, upper: smallest and largest width.
+      lower, upper: smallest and largest width; by default 2^-6.5 and 2^5.5, as in section 6.
       start: widths of which one, drawn at random, is the first of all inputs; by default the
         seven widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
       per_input: whether every input has a width of its own (static).
@@ -69,11 +69,7 @@ class GaussianWidths(KernelSpace):
     Raises:
       ValueError: for widths that are not positive, or a start outside the bounds.
 
-    References:
-      Zhang and Liao (2020), section 6: 2^-6.5 to 2^5.5.
-
-    >>> space = GaussianWidths(start=0.5)
-    >>> space.init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
+    >>> GaussianWidths(start=0.5).init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
     Array(2., dtype=float32)
     """
 
@@ -122,11 +118,13 @@ class GaussianWidths(KernelSpace):
 
 @pytree.dataclass
 class KernelBox(KernelSpace):
-    """All kernels between two of a kind, parameter by parameter; steps are taken in logarithms.
+    """All kernels between two of a kind, parameter by parameter.
+
+    Coordinates are a tree like the kernel, of the logarithms of its parameters.
 
     Args:
-      start: where to start: one kernel, or a stack of which one is drawn at random. A kernel of
-        many parts, as :class:`~jaxmkl.WeightedSum`, is one.
+      start: one kernel, or a stack of which one is drawn at random. A kernel of many parts, as
+        :class:`~jaxmkl.WeightedSum`, is one.
       lower, upper: kernels of the same kind with the smallest and the largest parameters.
 
     Raises:
@@ -149,7 +147,7 @@ class KernelBox(KernelSpace):
             good = not isinstance(kernel, KernelDictionary) and (many or kernel.num_kernels == 1)
             wanted = "a kernel or a stack of one family" if many else "one kernel"
             pytree.require(good, self, name, kernel, wanted)
-            good = jax.tree.structure(kernel) == jax.tree.structure(self.start)
+            good = len({jax.tree.structure(one) for one in (kernel, self.start)}) == 1
             pytree.require(good, self, name, kernel, "a kernel of the same kind as start")
             good = bool(jax.tree.leaves(kernel)) and _holds(lambda leaf: leaf > 0, kernel)
             pytree.require(good, self, name, kernel, "a kernel with positive parameters")
@@ -163,8 +161,6 @@ class KernelBox(KernelSpace):
         return self.start.num_kernels
 
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """Logarithms of the parameters of a start, as a tree like the kernel."""
-
         def chosen(leaf: Any) -> jax.Array:
             logs = jnp.log(jnp.asarray(leaf, dtype))
             if self.num_starts == 1 or logs.ndim == 0:

@@ -21,8 +21,8 @@ from jaxmkl.kernels.products import Products
 class Stacked(Kernel):
     """Kernels of one family that differ in parameters: numbers, or arrays (P,).
 
-    A subclass says what its codes are made of, u, and computes them from it elementwise, by the
-    method ``profile``; there each parameter has a shape that goes with u.
+    A subclass says what u its codes are made of, and makes them elementwise by ``profile``;
+    there each parameter has a shape that goes with u.
     """
 
     profile_is_exponent = False  # whether the profile is the exponent u of a kernel exp(-u)
