@@ -222,10 +222,11 @@ class SampledDictionary(FeatureMap):
         """The dictionary after an offer; unless the example is ``seen``, as it was."""
         added = offer.added & seen
         slot = jnp.where(added, state.number, self.size)
-        pairs = zip(state[:6], offer[:6], strict=True)
+        pairs = zip(state[:6], offer[:6], strict=True)  # the same fields of all points, and of one
         arrays = [array.at[slot].set(new, mode="drop") for array, new in pairs]
+        number = state.number + added.astype(jnp.int32)
         refused = state.refused + (offer.refused & seen).astype(jnp.int32)
-        return DictionaryState(*arrays, state.number + added.astype(jnp.int32), refused)
+        return DictionaryState._make([*arrays, number, refused])
 
     def settled(self, state: DictionaryState) -> DictionaryState:
         """The dictionary with all points stamped as older than any example to come."""

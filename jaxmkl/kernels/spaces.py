@@ -60,7 +60,7 @@ class GaussianWidths(KernelSpace):
     """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
 
     Args:
-      lower, upper: smallest and largest width; by default 2^-6.5 and 2^5.5, as in section 6.
+      lower, upper: smallest and largest width, by default 2^-6.5 and 2^5.5 (Zhang and Liao, 2020).
       start: widths of which one, drawn at random, is the first of all inputs; by default the
         seven widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
       per_input: whether every input has a width of its own (static).
