@@ -43,7 +43,7 @@ def refused() -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         raise UsageError(" ".join(str(error).split())) from error
 
 

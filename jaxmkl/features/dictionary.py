@@ -25,6 +25,7 @@ References:
   adaptive embedding, Algorithm 2 (kernel online row sampling).
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -35,89 +36,53 @@ from jaxmkl._blocks import rounds_of
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
-# The default tolerance, by the size of a number.
-_TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}
+_TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}  # the default, by the size of a number
+_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class DictionaryState(NamedTuple):
-    """State of :class:`SampledDictionary`.
+    """State of :class:`SampledDictionary`: what it knows of each point, and two counts."""
 
-    Attributes:
-      rows: points (D, d).
-      probabilities: with which they came in (D,).
-      factor: L (D, D), the unit matrix behind the points there are.
-      inverse: L⁻¹ (D, D).
-      ridge_inverse: M⁻¹ (D, D) of S K S + α I = M M'.
-      since: stamps of the points (D,), int32.
-      number: how many there are, int32.
-      refused: examples that found no room, int32.
-    """
-
-    rows: jax.Array
-    probabilities: jax.Array
-    factor: jax.Array
-    inverse: jax.Array
-    ridge_inverse: jax.Array
-    since: jax.Array
-    number: jax.Array
-    refused: jax.Array
+    rows: jax.Array  # points (D, d)
+    probabilities: jax.Array  # with which they came in (D,)
+    factor: jax.Array  # L (D, D), the unit matrix behind the points there are
+    inverse: jax.Array  # L⁻¹ (D, D)
+    ridge_inverse: jax.Array  # M⁻¹ (D, D) of S K S + α I = M M'
+    since: jax.Array  # stamps of the points (D,), int32
+    number: jax.Array  # how many there are, int32
+    refused: jax.Array  # examples that found no room, int32
 
 
 class DictionaryCode(NamedTuple):
-    """What a block's examples are to the dictionary; leading axis B.
+    """What a block's examples are to the dictionary; leading axis B."""
 
-    Attributes:
-      x: the examples (B, d).
-      settled: kernel values (B, D) with the points that were there before the block.
-      among: kernel values (B, B) with the examples of the block.
-      own: values k(x, x), (B,).
-      first: the stamp of the block's first example (B,), int32.
-      stamp: those of the examples (B,), int32.
-    """
-
-    x: jax.Array
-    settled: jax.Array
-    among: jax.Array
-    own: jax.Array
-    first: jax.Array
-    stamp: jax.Array
+    x: jax.Array  # the examples (B, d)
+    settled: jax.Array  # kernel values (B, D) with the points that were there before the block
+    among: jax.Array  # kernel values (B, B) with the examples of the block
+    own: jax.Array  # values k(x, x), (B,)
+    first: jax.Array  # the stamp of the block's first example (B,), int32
+    stamp: jax.Array  # those of the examples (B,), int32
 
 
 class Offer(NamedTuple):
-    """What becomes of an example that is offered to the dictionary.
+    """What the state would keep of an offered example, in its order, and what becomes of it."""
 
-    Attributes:
-      coordinates: φ (D,), in the dictionary with the example in it if it comes in.
-      added: whether it does.
-      refused: whether it would, were there room.
-      probability: p.
-      x: the example (d,).
-      stamp: its stamp, int32.
-      inverse: its row of L⁻¹ (D,).
-      ridge_inverse: its row of M⁻¹ (D,).
-    """
-
-    coordinates: jax.Array
-    added: jax.Array
-    refused: jax.Array
-    probability: jax.Array
-    x: jax.Array
-    stamp: jax.Array
-    inverse: jax.Array
-    ridge_inverse: jax.Array
-
-
-def _dot(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.dot(left, right, precision=jax.lax.Precision.HIGHEST)
+    x: jax.Array  # the example (d,)
+    probability: jax.Array  # p
+    coordinates: jax.Array  # φ (D,), in the dictionary with the example in it if it comes in
+    inverse: jax.Array  # its row of L⁻¹ (D,)
+    ridge_inverse: jax.Array  # its row of M⁻¹ (D,)
+    stamp: jax.Array  # its stamp, int32
+    added: jax.Array  # whether it comes in
+    refused: jax.Array  # whether it would, were there room
 
 
 @pytree.dataclass
 class SampledDictionary(FeatureMap):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example is offered once, in its turn. Stamps tell which points came in during the block
-    whose examples are encoded: they are numbers that grow by one from example to example, and
-    from block to block.
+    An example is offered once, in its turn. Its stamp, a number that grows by one from example to
+    example and from block to block, tells whether a point came in during the block at hand.
 
     Args:
       size: D, the most points (static).
@@ -130,18 +95,13 @@ class SampledDictionary(FeatureMap):
     Raises:
       ValueError: for an argument outside its range.
 
-    >>> import jax, jaxmkl
-    >>> dictionary, kernel = SampledDictionary(size=8), jaxmkl.Gaussian(1.0)
-    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
-    >>> state = dictionary.init(jax.random.key(0), kernel, 2, X.dtype)
-    >>> codes = dictionary.encode(state, kernel, X, jax.numpy.array(0))
-    >>> def offer(state, example):
-    ...     offer = dictionary.offer(state, *example)
-    ...     return dictionary.accept(state, offer, True), offer
-    >>> uniform = jax.random.uniform(jax.random.key(1), (50,))
-    >>> state, offers = jax.lax.scan(offer, state, (codes, uniform))
-    >>> int(state.number), int(state.refused) > 0, offers.coordinates.shape
-    (8, True, (50, 8))
+    >>> import jaxmkl
+    >>> dictionary, kernel, X = SampledDictionary(size=8), jaxmkl.Gaussian(1.0), jnp.eye(3)
+    >>> state = dictionary.init(jax.random.key(0), kernel, 3, X.dtype)
+    >>> codes = dictionary.encode(state, kernel, X, round=jnp.array(0))
+    >>> offer = dictionary.offer(state, jax.tree.map(lambda leaf: leaf[0], codes), uniform=0.5)
+    >>> int(dictionary.accept(state, offer, True).number), offer.coordinates.shape
+    (1, (8,))
     """
 
     size: int = pytree.count(100)
@@ -149,14 +109,8 @@ class SampledDictionary(FeatureMap):
     density: Any = pytree.positive(1.0)
     accuracy: Any = pytree.nonnegative(0.5)
     tolerance: Any = pytree.number(
-        None,
-        minimum=0.0,
-        exclusive=True,
-        maximum=1.0,
-        optional=True,
-        wanted="above 0 and at most 1",
+        None, minimum=0, exclusive=True, maximum=1, optional=True, wanted="above 0 and at most 1"
     )
-
     sequential = True
 
     @property
@@ -167,9 +121,7 @@ class SampledDictionary(FeatureMap):
         good = isinstance(kernels, Kernel) and kernels.num_kernels == 1
         pytree.require(good, self, "kernels", kernels, "one kernel (give each its own models)")
 
-    def init(
-        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: Any = None
-    ) -> DictionaryState:
+    def init(self, key: Any, kernels: Any, num_inputs: int, dtype: Any = None) -> DictionaryState:
         D = self.size
         return DictionaryState(
             rows=jnp.zeros((D, num_inputs), dtype),
@@ -182,23 +134,16 @@ class SampledDictionary(FeatureMap):
             refused=jnp.zeros((), jnp.int32),
         )
 
-    def encode(
-        self, state: DictionaryState, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> DictionaryCode:
-        """Kernel values of a block's examples, by two matrix products.
+    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: Any) -> DictionaryCode:
+        """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
 
-        Args:
-          state: at the block's start, or amid it: examples that have had their turn are not
-            looked at.
-          kernels: one kernel.
-          X: examples (B, d), all finite.
-          round: of the next example; the block begins with the stamp ``round // B * B``, and those
-            of points that came in before it are smaller.
+        The block begins with the stamp ``round // B * B``; those of points that came in before it
+        are smaller. Amid a block, examples before ``round`` had their turn and are not looked at.
         """
-        B = X.shape[0]
+        B = len(X)
         first = round // B * B
         # points that came in during this block stand where they stood in it
-        place = jnp.where(self._recent(state, first), state.since - first, B)
+        place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
         X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
         among = kernels.evaluate(pairwise_products(X, X))[0]
         return DictionaryCode(
@@ -213,52 +158,42 @@ class SampledDictionary(FeatureMap):
     def _used(self, state: DictionaryState) -> jax.Array:
         return jnp.arange(self.size, dtype=jnp.int32) < state.number
 
-    def _recent(self, state: DictionaryState, first: jax.Array) -> jax.Array:
-        """Which points (D,) came in with the stamp ``first`` or a later one."""
-        return self._used(state) & (state.since >= first)
-
     def _values(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Kernel values (D,) of an example with the points; 0 where there is none."""
-        recent = self._recent(state, code.first)
+        used = self._used(state)
+        recent = used & (state.since >= code.first)
         of_block = code.among[jnp.where(recent, state.since - code.first, 0)]
-        values = jnp.where(recent, of_block, code.settled)
-        return jnp.where(self._used(state), values, 0.0)
+        return jnp.where(used, jnp.where(recent, of_block, code.settled), 0.0)
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Coordinates φ (D,) of one example."""
-        return self._coordinates(state, self._values(state, code))
-
-    def _coordinates(self, state: DictionaryState, values: jax.Array) -> jax.Array:
+        values = self._values(state, code)
         phi = _dot(state.inverse, values)
         return phi + _dot(state.inverse, values - _dot(state.factor, phi))
 
     def probability(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """The probability p of one example."""
-        return self._sampling(state, code, self._values(state, code))[0]
+        return self._sampling(state, code)[0]
 
-    def _sampling(
-        self, state: DictionaryState, code: DictionaryCode, values: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _sampling(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, ...]:
         """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
-        dtype = values.dtype
-        alpha = jnp.asarray(self.ridge, dtype)
+        values, dtype = self._values(state, code), code.own.dtype
         scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
         explained = _dot(state.ridge_inverse, scale * values)
         a = jnp.maximum(code.own - jnp.sum(explained**2), 0.0)
-        leverage = (1.0 + jnp.asarray(self.accuracy, dtype)) * a / (a + alpha)
+        accuracy, ridge = jnp.asarray(self.accuracy, dtype), jnp.asarray(self.ridge, dtype)
+        leverage = (1.0 + accuracy) * a / (a + ridge)
         return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
 
     def offer(self, state: DictionaryState, code: DictionaryCode, uniform: jax.Array) -> Offer:
         """What becomes of an example, decided by a uniform number in [0, 1)."""
         D, dtype = self.size, code.own.dtype
-        values = self._values(state, code)
-        phi = self._coordinates(state, values)
+        phi = self.embed(state, code)
         # what is drawn has no derivative
-        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code, values))
+        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code))
         tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
         residual = code.own - jnp.sum(phi**2)
-        new = residual > jnp.asarray(tolerance, dtype) * code.own
-        taken = (uniform < p) & new
+        taken = (uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
         full = state.number >= D
         added = taken & ~full
         here = jnp.arange(D) == jnp.where(added, state.number, D)
@@ -273,30 +208,25 @@ class SampledDictionary(FeatureMap):
         ridge_row = jnp.sqrt(weight) * explained
         ridge_length = jnp.sqrt(weight * a + jnp.asarray(self.ridge, dtype))
         return Offer(
-            coordinates=jnp.where(here, length, phi),
-            added=added,
-            refused=taken & full,
-            probability=p,
             x=code.x,
-            stamp=code.stamp,
+            probability=p,
+            coordinates=jnp.where(here, length, phi),
             inverse=inverse_row(state.inverse, phi, length),
             ridge_inverse=inverse_row(state.ridge_inverse, ridge_row, ridge_length),
+            stamp=code.stamp,
+            added=added,
+            refused=taken & full,
         )
 
     def accept(self, state: DictionaryState, offer: Offer, seen: Any) -> DictionaryState:
         """The dictionary after an offer; unless the example is ``seen``, as it was."""
         added = offer.added & seen
         slot = jnp.where(added, state.number, self.size)
-        return DictionaryState(
-            rows=state.rows.at[slot].set(offer.x, mode="drop"),
-            probabilities=state.probabilities.at[slot].set(offer.probability, mode="drop"),
-            factor=state.factor.at[slot].set(offer.coordinates, mode="drop"),
-            inverse=state.inverse.at[slot].set(offer.inverse, mode="drop"),
-            ridge_inverse=state.ridge_inverse.at[slot].set(offer.ridge_inverse, mode="drop"),
-            since=state.since.at[slot].set(offer.stamp, mode="drop"),
-            number=state.number + added.astype(jnp.int32),
-            refused=state.refused + (offer.refused & seen).astype(jnp.int32),
-        )
+        pairs = zip(state[:6], offer[:6], strict=True)  # the same fields of all points, and of one
+        arrays = [array.at[slot].set(new, mode="drop") for array, new in pairs]
+        number = state.number + added.astype(jnp.int32)
+        refused = state.refused + (offer.refused & seen).astype(jnp.int32)
+        return DictionaryState._make([*arrays, number, refused])
 
     def settled(self, state: DictionaryState) -> DictionaryState:
         """The dictionary with all points stamped as older than any example to come."""

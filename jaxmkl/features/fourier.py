@@ -20,8 +20,7 @@ class FourierFeatures(FeatureMap):
         z(x) = c [sin v_1·x, ..., sin v_F·x, cos v_1·x, ..., cos v_F·x]
 
     Frequencies are drawn once, for bandwidth 1, and divided by the kernel's bandwidth where they
-    are used: a changed bandwidth, a sweep over bandwidths and a gradient by them need no new
-    draw.
+    are used: a change, a sweep and a gradient of bandwidths need no new draw.
 
     Args:
       num_features: F, the number of frequencies a kernel; z has 2 F coordinates.
@@ -38,12 +37,10 @@ class FourierFeatures(FeatureMap):
       Hong and Chae, Active learning with multiple kernels, equations (7) to (10).
       Yu et al. (2016), Orthogonal random features.
 
-    >>> import jax, jax.numpy as jnp, jaxmkl
-    >>> features = FourierFeatures(num_features=4, scale="mean")
-    >>> kernels = jaxmkl.Gaussian([0.5, 2.0])
+    >>> import jaxmkl
+    >>> features, kernels = FourierFeatures(num_features=4), jaxmkl.Gaussian([0.5, 2.0])
     >>> frequencies = features.init(jax.random.key(0), kernels, 3)
-    >>> z = features(kernels, frequencies, jnp.ones((5, 3)))
-    >>> z.shape
+    >>> features(kernels, frequencies, jnp.ones((5, 3))).shape
     (5, 2, 8)
     """
 
@@ -83,10 +80,7 @@ class FourierFeatures(FeatureMap):
         z = jnp.concatenate([jnp.sin(phases), jnp.cos(phases)], axis=-1)
         return z if self.scale == "sum" else z / jnp.sqrt(jnp.asarray(F, X.dtype))
 
-    def encode(
-        self, state: jax.Array, kernels: Kernel, X: jax.Array, round: jax.Array
-    ) -> jax.Array:
-        """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
+    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:
         return self(kernels, state, X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:

@@ -11,14 +11,12 @@ from jaxmkl.kernels import Kernel
 class FeatureMap:
     """Base of all feature maps: frozen pytree dataclasses.
 
-    A map gives an example x coordinates z_p(x) (P, M) for each of P kernels. One whose coordinates
-    do not depend on what the stream has shown makes them for a block at once (:meth:`encode`
-    returns them). One that grows with the stream (``sequential``) has the methods ``offer`` and
-    ``accept`` of :class:`~jaxmkl.features.SampledDictionary` besides.
+    A map gives an example x coordinates z_p(x) (P, M) for each of P kernels: for a block at once,
+    by :meth:`encode`; but one that grows with the stream (``sequential``) by the methods ``offer``
+    and ``accept`` of :class:`~jaxmkl.features.SampledDictionary`.
     """
 
-    #: Whether coordinates come one example after the other.
-    sequential = False
+    sequential = False  #: whether coordinates come one example after the other
 
     @property
     def num_coordinates(self) -> int:

@@ -20,9 +20,9 @@ or :class:`DotProduct` with one method.
 
 from jaxmkl.kernels.combined import KernelDictionary as KernelDictionary
 from jaxmkl.kernels.combined import WeightedSum as WeightedSum
-from jaxmkl.kernels.dictionaries import hong_chae as hong_chae
-from jaxmkl.kernels.dictionaries import lu_hoi as lu_hoi
-from jaxmkl.kernels.dictionaries import zhang_liao as zhang_liao
+from jaxmkl.kernels.combined import hong_chae as hong_chae
+from jaxmkl.kernels.combined import lu_hoi as lu_hoi
+from jaxmkl.kernels.combined import zhang_liao as zhang_liao
 from jaxmkl.kernels.dot_product import DotProduct as DotProduct
 from jaxmkl.kernels.dot_product import Linear as Linear
 from jaxmkl.kernels.dot_product import Polynomial as Polynomial

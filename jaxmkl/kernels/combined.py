@@ -1,29 +1,27 @@
-"""Dictionaries of kernels, and one kernel that is a weighted sum of several."""
+"""Dictionaries of kernels, some as published, and one kernel that is a weighted sum of several."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl.kernels.dot_product import Polynomial
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
+from jaxmkl.kernels.stationary import Gaussian
 
 
 @pytree.dataclass
 class KernelDictionary(Kernel):
-    """Several kernels, of one family or of many, as one.
-
-    Args:
-      kernels: a tuple of kernels, each of which may stack several.
+    """A tuple of ``kernels``, each of which may stack several of its family, as one kernel.
 
     Raises:
       ValueError: when there is no kernel, or something that is none.
 
-    >>> from jaxmkl import Gaussian, Linear, Polynomial
-    >>> dictionary = KernelDictionary((Gaussian([0.5, 2.0]), Polynomial(2), Linear()))
-    >>> dictionary.num_kernels
-    4
+    >>> KernelDictionary((Gaussian([0.5, 2.0]), Polynomial(2))).num_kernels
+    3
     """
 
     kernels: tuple = pytree.parts(Kernel, "a kernel")
@@ -39,7 +37,6 @@ class KernelDictionary(Kernel):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """For each of the P kernels: whether it is exp(-u)."""
         return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
 
     @property
@@ -48,19 +45,17 @@ class KernelDictionary(Kernel):
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
-        """Names of the kernels that have no Fourier features."""
         return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
 
     def codes(self, products: Products) -> jax.Array:
         return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        result = jnp.zeros_like(products.inner)
-        start = 0
+        result, start = jnp.zeros_like(products.inner), 0
         for kernel in self.kernels:
             local = jnp.clip(index - start, 0, kernel.num_kernels - 1)
-            of_part = kernel.column_codes(products, local)
-            result = jnp.where((index >= start)[None, :], of_part, result)
+            codes = kernel.column_codes(products, local)
+            result = jnp.where((index >= start)[None, :], codes, result)
             start += kernel.num_kernels
         return result
 
@@ -68,7 +63,7 @@ class KernelDictionary(Kernel):
         return jnp.concatenate([kernel.evaluate(products) for kernel in self.kernels])
 
     def frequency_scale(self, dtype: Any) -> jax.Array:
-        """1 / bandwidth, shape (P, 1) or (P, D)."""
+        """1 / b, (P, 1) or (P, D)."""
         scales = [kernel.frequency_scale(dtype) for kernel in self.kernels]
         D = max(scale.shape[1] for scale in scales)
         return jnp.concatenate([jnp.broadcast_to(s, (s.shape[0], D)) for s in scales])
@@ -90,10 +85,7 @@ class WeightedSum(Kernel):
     Raises:
       ValueError: for weights that are negative or not as many as the kernels.
 
-    >>> import jax.numpy as jnp
-    >>> from jaxmkl import Gaussian
-    >>> both = WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75))
-    >>> both.gram(jnp.ones((1, 3)))
+    >>> WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75)).gram(jnp.ones((1, 3)))
     Array([[[1.]]], dtype=float32)
     """
 
@@ -116,3 +108,40 @@ class WeightedSum(Kernel):
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
         return self.codes(products)[0]
+
+
+def hong_chae() -> Gaussian:
+    """The 17 Gaussians of b² = 10^((i - 9)/2), i = 1 ... 17.
+
+    References:
+      Hong and Chae, Active learning with multiple kernels, equation (56).
+
+    >>> hong_chae().bandwidth[[0, 8, 16]]
+    array([1.e-02, 1.e+00, 1.e+02])
+    """
+    return Gaussian(10.0 ** ((np.arange(1, 18) - 9) / 4))
+
+
+def lu_hoi() -> KernelDictionary:
+    """13 Gaussians of b = 2^-6 ... 2^6, and the kernels (x·x')^q for q = 1, 2, 3.
+
+    References:
+      Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning.
+
+    >>> lu_hoi().num_kernels
+    16
+    """
+    return KernelDictionary((Gaussian(2.0 ** np.arange(-6, 7)), Polynomial((1, 2, 3))))
+
+
+def zhang_liao() -> Gaussian:
+    """The 25 Gaussians of b = 2^(-(i + 1) / 2), i = -12 ... 12.
+
+    References:
+      Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
+      space.
+
+    >>> zhang_liao().bandwidth[[0, 11, 24]].round(3)
+    array([4.5255e+01, 1.0000e+00, 1.1000e-02])
+    """
+    return Gaussian(2.0 ** (-(np.arange(-12, 13) + 1) / 2))

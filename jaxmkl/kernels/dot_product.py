@@ -1,8 +1,4 @@
-"""Kernels of the inner product: Polynomial and Linear, and a base for others.
-
-Polynomial   k(x, x') = (x·x' + c)^q
-Linear       k(x, x') = x·x'
-"""
+"""Kernels of the inner product: Polynomial and Linear, and a base for others."""
 
 from typing import Any
 
@@ -12,16 +8,14 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.products import Products
-from jaxmkl.kernels.stationary import Stacked, _along_columns, _along_kernels
+from jaxmkl.kernels.stationary import Stacked
 
 
 class DotProduct(Stacked):
     """Base of kernels of the inner product: a subclass defines ``profile`` of it, elementwise.
 
-    Parameters are numbers or arrays (P,); in ``profile`` they have a shape that goes with its
-    argument.
+    Parameters are numbers or arrays (P,), in ``profile`` of a shape that goes with its argument.
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
     ... class Exponential(DotProduct):
@@ -32,15 +26,8 @@ class DotProduct(Stacked):
     Array([7.389..., 2.718...], dtype=float32)
     """
 
-    def codes(self, products: Products) -> jax.Array:
-        u = products.inner[None]
-        codes = self._spread(_along_kernels, u.dtype).profile(u)
-        return jnp.broadcast_to(codes, (self.num_kernels, *u.shape[1:]))
-
-    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        u = products.inner
-        codes = self._spread(_along_columns(index), u.dtype).profile(u)
-        return jnp.broadcast_to(codes, u.shape)
+    def _argument(self, products: Products, index: Any) -> jax.Array:
+        return products.inner[None] if index is None else products.inner
 
 
 def _as_degree(owner: Any, name: str, value: Any) -> int | tuple[int, ...]:
@@ -60,10 +47,8 @@ class Polynomial(DotProduct):
       offset: c, a number or an array (P,), at least 0.
 
     Raises:
-      ValueError: for a degree below 1, a negative offset, or numbers of them that do not go
-        together.
+      ValueError: for a degree below 1, a negative offset, or lengths that do not go together.
 
-    >>> import jax.numpy as jnp
     >>> Polynomial([1, 2, 3], offset=1.0).gram(jnp.ones((1, 1))).ravel()
     Array([2., 4., 8.], dtype=float32)
     """
@@ -72,30 +57,21 @@ class Polynomial(DotProduct):
     offset: Any = pytree.nonnegative(0.0, ndim=1)
 
     def __post_init__(self) -> None:
-        sizes = {np.size(self.degree), int(np.prod(jnp.shape(self.offset)))} - {1}
-        wanted = "of the same length as degree"
-        pytree.require(len(sizes) <= 1, self, "offset", self.offset, wanted)
+        good = len({np.size(self.degree), np.size(self.offset)} - {1}) <= 1
+        pytree.require(good, self, "offset", self.offset, "of the same length as degree")
 
     @property
     def num_kernels(self) -> int:
-        return max(np.size(self.degree), int(np.prod(jnp.shape(self.offset))))
+        return max(np.size(self.degree), np.size(self.offset))
 
-    def _powers(self, inner: jax.Array) -> list[jax.Array]:
-        """Values by each of the P kernels, of the shape of ``inner``."""
-        P = self.num_kernels
+    def _codes(self, products: Products, index: Any = None) -> jax.Array:
+        inner, P = products.inner, self.num_kernels
         offset = jnp.broadcast_to(jnp.asarray(self.offset, inner.dtype), (P,))
         degrees = np.broadcast_to(self.degree, (P,)).tolist()
-        return [jax.lax.integer_pow(inner + offset[i], q) for i, q in enumerate(degrees)]
-
-    def codes(self, products: Products) -> jax.Array:
-        return jnp.stack(self._powers(products.inner))
-
-    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        powers = self._powers(products.inner)
-        value = powers[0]
-        for i, power in enumerate(powers[1:], start=1):
-            value = jnp.where((index == i)[None, :], power, value)
-        return value
+        powers = [jax.lax.integer_pow(inner + offset[i], q) for i, q in enumerate(degrees)]
+        if index is None:
+            return jnp.stack(powers)
+        return jax.lax.select_n(jnp.broadcast_to(index, inner.shape).astype(jnp.int32), *powers)
 
 
 @pytree.dataclass

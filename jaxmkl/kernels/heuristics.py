@@ -9,16 +9,13 @@ import numpy as np
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import pairwise_products
 
-# So many rows of a Gram matrix are made at a time.
-_ROWS_AT_ONCE = 128
+_ROWS_AT_ONCE = 128  # of a Gram matrix
 
 
 def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     """Alignment (P,) of each kernel with the labels y (n,) of the rows of ``X`` (n, D).
 
-        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²))
-
-    Rows are met in blocks, so that no (n, n) matrix is made.
+        A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²)),  without (n, n) matrices
 
     Raises:
       ValueError: for shapes that do not fit.
@@ -26,7 +23,6 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     References:
       Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import Gaussian
     >>> X, y = jnp.array([[0.0], [0.1], [3.0], [3.1]]), jnp.array([1.0, 1.0, -1.0, -1.0])
     >>> kernel_alignment(Gaussian([0.01, 1.0, 100.0]), X, y).round(2)
@@ -35,15 +31,13 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     X = jnp.asarray(X)
     y = jnp.asarray(y).astype(X.dtype)
     if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(
-            f"kernel_alignment: X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
-        )
+        text = f"X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
+        raise ValueError(f"kernel_alignment: {text}")
     n = X.shape[0]
     B = min(_ROWS_AT_ONCE, n)
-    padding = -n % B
-    rows = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, B, X.shape[1])
-    there = jnp.pad(jnp.ones((n,), X.dtype), (0, padding)).reshape(-1, B)
-    labels = jnp.pad(y, (0, padding)).reshape(-1, B)
+
+    def in_blocks(Z: jax.Array) -> jax.Array:
+        return jnp.pad(Z, [(0, -n % B)] + [(0, 0)] * (Z.ndim - 1)).reshape(-1, B, *Z.shape[1:])
 
     def add(sums: tuple, block: tuple) -> tuple[tuple, None]:
         x, label, present = block
@@ -52,7 +46,8 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         return (sums[0] + along, sums[1] + jnp.sum(k**2, axis=(1, 2))), None
 
     zero = jnp.zeros((kernels.num_kernels,), X.dtype)
-    (along, squares), _ = jax.lax.scan(add, (zero, zero), (rows, labels, there))
+    blocks = jax.tree.map(in_blocks, (X, y, jnp.ones_like(y)))
+    (along, squares), _ = jax.lax.scan(add, (zero, zero), blocks)
     return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))
 
 
@@ -66,7 +61,6 @@ def median_distance(X: Any, most: int = 1000) -> float:
     Raises:
       ValueError: for a shape that does not fit, or rows that are all the same.
 
-    >>> import numpy as np
     >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
     5.0
     """

@@ -1,8 +1,4 @@
-"""How a learner moves in a space of kernels.
-
-:class:`InverseTime` is the step of Zhang and Liao (2020), :class:`Optax` one of optax's
-optimisers.
-"""
+"""How a learner moves in a space of kernels."""
 
 import inspect
 from typing import Any
@@ -22,25 +18,18 @@ class Optimizer:
         """Its state."""
         return ()
 
-    def update(
-        self, gradient: Any, state: Any, coordinates: Any, round: jax.Array
-    ) -> tuple[Any, Any]:
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
         """What is added to the coordinates in a round, counted from 0, and the next state."""
         pytree.abstract(self, "update")
 
 
 def moved(
-    space: KernelSpace,
-    optimizer: Optimizer,
-    gradient: Any,
-    state: Any,
-    coordinates: Any,
-    round: jax.Array,
+    space: KernelSpace, optimizer: Optimizer, gradient: Any, state: Any, at: Any, round: jax.Array
 ) -> tuple[Any, Any]:
-    """The coordinates after a step, inside the space, and the optimizer's state.
+    """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
 
-    What is not finite of a step is no step, and what is not finite of the state stays as it was:
-    of examples at the bound of inputs, derivatives may overflow.
+    Derivatives of examples at the bound of inputs may overflow: what is not finite of a step is
+    no step, and what is not finite of the state stays as it was.
     """
 
     def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
@@ -50,28 +39,24 @@ def moved(
         floating = jnp.issubdtype(new.dtype, jnp.floating)
         return jnp.where(jnp.isfinite(new), new, old) if floating else new
 
-    step, after = optimizer.update(gradient, state, coordinates, round)
-    return space.clip(jax.tree.map(taken, coordinates, step)), jax.tree.map(kept, after, state)
+    step, after = optimizer.update(gradient, state, at, round)
+    return space.clip(jax.tree.map(taken, at, step)), jax.tree.map(kept, after, state)
 
 
 @pytree.dataclass
 class InverseTime(Optimizer):
-    """Gradient descent with the step ρ / t in round t = 1, 2, ...
+    """Gradient descent with the step ρ / t in round t = 1, 2, ... (Zhang and Liao, 2020).
 
     Args:
       rate: ρ; 0 holds the kernel where it is.
 
-    >>> import jax.numpy as jnp
     >>> InverseTime(2.0).update(jnp.array(0.5), (), jnp.array(1.0), round=jnp.array(3))[0]
     Array(-0.25, dtype=float32)
     """
 
     rate: Any = pytree.nonnegative(1.0)
 
-    def update(
-        self, gradient: Any, state: tuple, coordinates: Any, round: jax.Array
-    ) -> tuple[Any, tuple]:
-
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
         def step(g: jax.Array) -> jax.Array:
             return -jnp.asarray(self.rate, g.dtype) / (round + 1).astype(g.dtype) * g
 
@@ -82,12 +67,12 @@ def _as_method(owner: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
         make = getattr(optax, value, None)
         first = next(iter(inspect.signature(make).parameters), None) if callable(make) else None
+        good = first == "learning_rate"
         text = "the name of an optimiser of optax that takes a learning rate first"
-        pytree.require(first == "learning_rate", owner, name, value, text)
     else:
-        text = "the name of an optimiser or a GradientTransformation"
         good = isinstance(value, optax.GradientTransformation)
-        pytree.require(good, owner, name, value, text)
+        text = "the name of an optimiser or a GradientTransformation"
+    pytree.require(good, owner, name, value, text)
     return value
 
 
@@ -107,10 +92,9 @@ class Optax(Optimizer):
     Raises:
       ValueError: for an unknown name, or a learning rate that is missing or not needed.
 
-    >>> import optax
     >>> Optax("adam", 0.01)
     Optax(method='adam', learning_rate=0.01)
-    >>> space_step = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
+    >>> clipped = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
     """
 
     method: Any = pytree.static(convert=_as_method)
@@ -123,17 +107,15 @@ class Optax(Optimizer):
         pytree.require(good, self, "learning_rate", self.learning_rate, text)
 
     def _made(self, coordinates: Any) -> optax.GradientTransformation:
-        if isinstance(self.method, str):
-            dtype = jax.tree.leaves(coordinates)[0].dtype
-            return getattr(optax, self.method)(jnp.asarray(self.learning_rate, dtype))
-        return self.method
+        if not isinstance(self.method, str):
+            return self.method
+        dtype = jax.tree.leaves(coordinates)[0].dtype
+        return getattr(optax, self.method)(jnp.asarray(self.learning_rate, dtype))
 
     def init(self, coordinates: Any) -> Any:
         return self._made(coordinates).init(coordinates)
 
-    def update(
-        self, gradient: Any, state: Any, coordinates: Any, round: jax.Array
-    ) -> tuple[Any, Any]:
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
         step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 

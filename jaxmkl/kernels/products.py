@@ -7,26 +7,19 @@ import chex
 import jax
 import jax.numpy as jnp
 
-# So many inputs at a time are subtracted, squared and summed.
-_INPUTS_AT_ONCE = 32
-# Squared distances below this share of the squared norms are not left to the expansion.
-_CLOSE = 1 / 256
+_INPUTS_AT_ONCE = 32  # so many are subtracted, squared and summed at a time
+_CLOSE = 1 / 256  # the expansion is not used for distances below this share of squared norms
+
+_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class Products(NamedTuple):
-    """What kernels are evaluated from: two matrices of shape (n, m), and the rows behind them.
+    """What kernels are evaluated from: two matrices, and the rows behind them."""
 
-    Attributes:
-      inner: inner products x·y.
-      squared_distance: |x - y|².
-      X: the rows (n, D), or None where each pair is a point and itself.
-      Y: the rows (m, D), or None.
-    """
-
-    inner: Any
-    squared_distance: Any
-    X: Any = None
-    Y: Any = None
+    inner: Any  # inner products x·y (n, m)
+    squared_distance: Any  # |x - y|² (n, m)
+    X: Any = None  # the rows (n, D), or None where each pair is a point and itself
+    Y: Any = None  # the rows (m, D), or None
 
     def weighted_distance(self, weights: jax.Array) -> jax.Array:
         """Σ_d w_d (x_d - y_d)², for weights (P, D) of P kernels: (P, n, m)."""
@@ -48,27 +41,14 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
     near duplicates of large norm, which narrow kernels live on. So up to 32 inputs, differences
     are squared and summed. Beyond, the expansion is used where it is exact (whole numbers of
     moderate size) or where no distance is small against the norms; else differences again.
+    With ``used_once``, each of several users may compute the distances anew: faster for one.
 
-    With ``used_once``, distances may be computed anew by each of several users, which is faster
-    for a single one.
-
-    >>> import jax.numpy as jnp
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
     Array([[25.]], dtype=float32)
     """
     chex.assert_rank([X, Y], 2)
     chex.assert_equal_shape_suffix([X, Y], 1)
-    return Products(_inner(X, Y), _squared_distances(used_once, X, Y), X, Y)
-
-
-def of_themselves(X: jax.Array) -> Products:
-    """Products (n, 1) of each row of ``X`` (n, D) with itself."""
-    square = jnp.sum(X**2, axis=1, keepdims=True)
-    return Products(square, jnp.zeros_like(square))
-
-
-def _inner(X: jax.Array, Y: jax.Array) -> jax.Array:
-    return jnp.dot(X, Y.T, precision=jax.lax.Precision.HIGHEST)
+    return Products(_dot(X, Y.T), _squared_distances(used_once, X, Y), X, Y)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -82,7 +62,7 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
         return _summed_differences(X, Y)
     norms = jnp.sum(X**2, axis=1), jnp.sum(Y**2, axis=1)
     total = norms[0][:, None] + norms[1][None, :]
-    expanded = jnp.maximum(total - 2.0 * _inner(X, Y), 0.0)
+    expanded = jnp.maximum(total - 2.0 * _dot(X, Y.T), 0.0)
     whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Y) == Y)
     # squares and products of whole numbers are whole: exact as long as the mantissa holds them
     exact = whole & (jnp.max(norms[0]) + jnp.max(norms[1]) < 0.5 / jnp.finfo(X.dtype).eps)
@@ -98,13 +78,11 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
 
 
 @_squared_distances.defjvp
-def _squared_distances_jvp(
-    used_once: bool, primals: Any, tangents: Any
-) -> tuple[jax.Array, jax.Array]:
+def _squared_distances_jvp(used_once: bool, primals: Any, tangents: Any) -> tuple:
     (X, Y), (dX, dY) = primals, tangents
     # of Σ (x - y)², 2 (x - y)·(dx - dy), as matrix products
     own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
-    return _squared_distances(used_once, X, Y), 2.0 * (own - _inner(dX, Y) - _inner(X, dY))
+    return _squared_distances(used_once, X, Y), 2.0 * (own - _dot(dX, Y.T) - _dot(X, dY.T))
 
 
 def _summed_differences(X: jax.Array, Y: jax.Array, weights: Any = None) -> jax.Array:

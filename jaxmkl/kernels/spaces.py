@@ -1,19 +1,16 @@
 """Spaces of kernels, in which a learner moves by gradient while it learns.
 
 A space says what the parameters of its kernels are, where a learner may start, what the kernel
-is to an example, and where it ends:
-
-    GaussianWidths   a Gaussian with one width, or with one for every input
-    KernelBox        any kernel whose parameters are positive, between two others of its kind
-
-A step is taken in coordinates that suit it: a Gaussian's precision γ = 1 / (2 b²), say, or the
-logarithm of a parameter. How it is taken: :mod:`jaxmkl.kernels.optimizers`.
+is to an example, and where it ends. A step is taken in coordinates that suit it: a Gaussian's
+precision γ = 1 / (2 b²), say, or the logarithm of a parameter. How it is taken:
+:mod:`jaxmkl.kernels.optimizers`.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
   space, equation (4) and section 6.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -29,10 +26,7 @@ from jaxmkl.kernels.scaled import Scaled
 
 
 class KernelSpace:
-    """A space of kernels; base of all, frozen pytree dataclasses.
-
-    Coordinates are a pytree of arrays.
-    """
+    """A space of kernels; base of all, frozen pytree dataclasses. Coordinates are a pytree."""
 
     @property
     def num_starts(self) -> int:
@@ -66,23 +60,16 @@ class GaussianWidths(KernelSpace):
     """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
 
     Args:
-      lower: smallest width.
-      upper: largest width.
+      lower, upper: smallest and largest width, by default 2^-6.5 and 2^5.5 (Zhang and Liao, 2020).
       start: widths of which one, drawn at random, is the first of all inputs; by default the
         seven widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
       per_input: whether every input has a width of its own (static).
-      coordinate: in what steps are taken, "precision", γ = 1 / (2 b²), or "bandwidth", b
-        (static).
+      coordinate: what steps are taken in, "precision", γ = 1 / (2 b²), or "bandwidth" (static).
 
     Raises:
       ValueError: for widths that are not positive, or a start outside the bounds.
 
-    References:
-      Zhang and Liao (2020), section 6: 2^-6.5 to 2^5.5.
-
-    >>> import jax.numpy as jnp
-    >>> space = GaussianWidths(start=0.5)
-    >>> space.init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
+    >>> GaussianWidths(start=0.5).init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
     Array(2., dtype=float32)
     """
 
@@ -95,16 +82,15 @@ class GaussianWidths(KernelSpace):
     def __post_init__(self) -> None:
         if any(isinstance(v, jax.core.Tracer) for v in (self.lower, self.upper, self.start)):
             return
-        good = bool(self.lower <= self.upper)
-        pytree.require(good, self, "upper", self.upper, f"at least lower, {self.lower!r}")
-        starts = np.asarray(self.start)
+        text = f"at least lower, {self.lower!r}"
+        pytree.require(bool(self.lower <= self.upper), self, "upper", self.upper, text)
+        starts, text = np.asarray(self.start), f"within [{self.lower!r}, {self.upper!r}]"
         good = bool((starts >= self.lower).all() and (starts <= self.upper).all())
-        text = f"within [{self.lower!r}, {self.upper!r}]"
         pytree.require(good, self, "start", self.start, text)
 
     @property
     def num_starts(self) -> int:
-        return int(np.prod(jnp.shape(self.start)))
+        return np.size(self.start)
 
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> jax.Array:
         start = jnp.atleast_1d(jnp.asarray(self.start, dtype))[index]
@@ -125,27 +111,27 @@ class GaussianWidths(KernelSpace):
         return scaled.of_codes(jnp.sum(gamma * (rows - x[None, :]) ** 2, axis=1), True)
 
     def clip(self, coordinates: jax.Array) -> jax.Array:
-        bounds = self.lower, self.upper
-        ends = [self._coordinate(jnp.asarray(b, coordinates.dtype)) for b in bounds]
+        ends = self._coordinate(jnp.asarray([self.lower, self.upper], coordinates.dtype))
         # the widest has the smallest precision
         return jnp.clip(coordinates, jnp.minimum(*ends), jnp.maximum(*ends))
 
 
 @pytree.dataclass
 class KernelBox(KernelSpace):
-    """All kernels between two of a kind, parameter by parameter; steps are taken in logarithms.
+    """All kernels between two of a kind, parameter by parameter.
+
+    Coordinates are a tree like the kernel, of the logarithms of its parameters.
 
     Args:
-      start: where to start: one kernel, or a stack of which one is drawn at random. A kernel of
-        many parts, as :class:`~jaxmkl.WeightedSum`, is one.
-      lower: a kernel of the same kind with the smallest parameters.
-      upper: one with the largest.
+      start: one kernel, or a stack of which one is drawn at random. A kernel of many parts, as
+        :class:`~jaxmkl.WeightedSum`, is one.
+      lower, upper: kernels of the same kind with the smallest and the largest parameters.
 
     Raises:
       ValueError: for kernels of different kinds, parameters that are not positive or out of
         order, or a kernel without parameters.
 
-    >>> import jax.numpy as jnp, jaxmkl
+    >>> import jaxmkl
     >>> space = KernelBox(jaxmkl.Cauchy((1.0, 2.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(10.0))
     >>> space.parameters(space.init(jnp.array(1), num_inputs=3, dtype=jnp.float32))
     Cauchy(bandwidth=Array(2., dtype=float32...))
@@ -157,32 +143,24 @@ class KernelBox(KernelSpace):
 
     def __post_init__(self) -> None:
         for name in ("start", "lower", "upper"):
-            kernel = getattr(self, name)
-            good = not isinstance(kernel, KernelDictionary)
-            good = good and (name == "start" or kernel.num_kernels == 1)
-            wanted = "a kernel or a stack of one family" if name == "start" else "one kernel"
+            kernel, many = getattr(self, name), name == "start"
+            good = not isinstance(kernel, KernelDictionary) and (many or kernel.num_kernels == 1)
+            wanted = "a kernel or a stack of one family" if many else "one kernel"
             pytree.require(good, self, name, kernel, wanted)
             good = len({jax.tree.structure(one) for one in (kernel, self.start)}) == 1
             pytree.require(good, self, name, kernel, "a kernel of the same kind as start")
-            leaves = jax.tree.leaves(kernel)
-            good = bool(leaves) and all(_holds(np.greater, leaf, 0.0) for leaf in leaves)
+            good = bool(jax.tree.leaves(kernel)) and _holds(lambda leaf: leaf > 0, kernel)
             pytree.require(good, self, name, kernel, "a kernel with positive parameters")
-        for name, ordered, text in (
-            ("lower", np.less_equal, "at most start everywhere"),
-            ("upper", np.greater_equal, "at least start everywhere"),
-        ):
-            trees = getattr(self, name), self.start
-            pairs = zip(*map(jax.tree.leaves, trees), strict=True)
-            good = all(_holds(ordered, a, b) for a, b in pairs)
-            pytree.require(good, self, name, trees[0], text)
+        good = _holds(np.less_equal, self.lower, self.start)
+        pytree.require(good, self, "lower", self.lower, "at most start everywhere")
+        good = _holds(np.greater_equal, self.upper, self.start)
+        pytree.require(good, self, "upper", self.upper, "at least start everywhere")
 
     @property
     def num_starts(self) -> int:
         return self.start.num_kernels
 
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """Logarithms of the parameters of a start, as a tree like the kernel."""
-
         def chosen(leaf: Any) -> jax.Array:
             logs = jnp.log(jnp.asarray(leaf, dtype))
             if self.num_starts == 1 or logs.ndim == 0:
@@ -204,7 +182,6 @@ class KernelBox(KernelSpace):
         return scaled.of_codes(codes, self.start.exponential[0])
 
     def clip(self, coordinates: Any) -> Any:
-
         def within(value: jax.Array, low: Any, high: Any) -> jax.Array:
             ends = (jnp.log(jnp.asarray(end, value.dtype)) for end in (low, high))
             return jnp.clip(value, *ends)
@@ -212,8 +189,8 @@ class KernelBox(KernelSpace):
         return jax.tree.map(within, coordinates, self.lower, self.upper)
 
 
-def _holds(relation: Any, a: Any, b: Any) -> bool:
-    """Whether the relation holds everywhere, as far as is known: tracers pass."""
-    if isinstance(a, jax.core.Tracer) or isinstance(b, jax.core.Tracer):
-        return True
-    return bool(np.all(relation(np.asarray(a), np.asarray(b))))
+def _holds(relation: Callable, *trees: Any) -> bool:
+    """Whether the relation holds of all leaves, as far as is known: tracers pass."""
+    leaves = zip(*map(jax.tree.leaves, trees), strict=True)
+    known = (each for each in leaves if not any(isinstance(a, jax.core.Tracer) for a in each))
+    return all(np.all(relation(*map(np.asarray, each))) for each in known)

@@ -1,17 +1,13 @@
 """Kernels of the distance: Gaussian, Laplacian, Cauchy, and a base for others.
 
-    Gaussian     k(x, x') = exp(-r² / (2 b²))
-    Laplacian    k(x, x') = exp(-r / b)
-    Cauchy       k(x, x') = 1 / (1 + r² / b²)
-
-with r the Euclidean distance and b the bandwidth. Their spectral densities (Rahimi and Recht,
-2007) are scale mixtures of Gaussians: a frequency is ``s g / b`` with g ~ N(0, I) and a random
-scale s that is 1 (Gaussian), 1/|u| with u ~ N(0, 1) (Laplacian) or sqrt(2 e) with e ~ Exp(1)
-(Cauchy).
+Their spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a frequency is
+``s g / b`` with g ~ N(0, I), b the bandwidth and a random scale s that is 1 (Gaussian), 1/|u| with
+u ~ N(0, 1) (Laplacian: frequencies are multivariate Cauchy) or sqrt(2 e) with e ~ Exp(1) (Cauchy:
+multivariate Laplace).
 """
 
 import dataclasses
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,60 +21,65 @@ from jaxmkl.kernels.products import Products
 class Stacked(Kernel):
     """Kernels of one family that differ in parameters: numbers, or arrays (P,).
 
-    A subclass computes codes elementwise, by the method ``profile`` of something; there each
-    parameter has a shape that goes with the argument.
+    A subclass says what u its codes are made of, and makes them elementwise by ``profile``;
+    there each parameter has a shape that goes with u.
     """
 
-    # whether the profile is the exponent u of a kernel exp(-u)
-    profile_is_exponent = False
-    # parameters that may have a second axis, one number for each input
-    _per_input: tuple[str, ...] = ()
-
-    def profile(self, u: jax.Array) -> jax.Array:
-        """The codes of ``u``, elementwise."""
-        pytree.abstract(self, "profile")
+    profile_is_exponent = False  # whether the profile is the exponent u of a kernel exp(-u)
+    _per_input: tuple[str, ...] = ()  # parameters that may be (P, D), one for each of the inputs
 
     def __post_init__(self) -> None:
-        for name, value in self._parameters().items():
-            shape = jnp.shape(value)
-            good = len(shape) <= 1 + (name in self._per_input)
-            good = good and (not shape or shape[0] in (1, self.num_kernels))
-            wanted = f"a number or one for each of the {self.num_kernels} kernels"
-            pytree.require(good, self, name, value, wanted)
+        P = self.num_kernels
+        for name, shape in self._shapes().items():
+            good = len(shape) <= 1 + (name in self._per_input) and shape[:1] in ((), (1,), (P,))
+            wanted = f"a number or one for each of the {P} kernels"
+            pytree.require(good, self, name, getattr(self, name), wanted)
 
-    def _parameters(self) -> dict[str, Any]:
-        """The fields that are no part of the structure."""
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {f.name: getattr(self, f.name) for f in fields if not f.metadata.get("static")}
+        names = [field.name for field in fields if not field.metadata.get("static")]
+        return {name: jnp.shape(getattr(self, name)) for name in names}
 
     @property
     def num_kernels(self) -> int:
-        shapes = [jnp.shape(value) for value in self._parameters().values()]
-        return max((shape[0] for shape in shapes if shape), default=1)
+        return max((shape[0] for shape in self._shapes().values() if shape), default=1)
 
     @property
     def exponential(self) -> tuple[bool, ...]:
         return (self.profile_is_exponent,) * self.num_kernels
 
-    def _spread(self, place: Callable[[jax.Array], jax.Array], dtype: Any) -> Any:
-        """This with the parameters (P,) in the place that ``place`` gives them."""
-        P = self.num_kernels
+    def profile(self, u: jax.Array) -> jax.Array:
+        """The codes of ``u``, elementwise."""
+        pytree.abstract(self, "profile")
 
-        def placed(value: Any) -> jax.Array:
-            value = jnp.asarray(value, dtype)
-            return place(jnp.broadcast_to(value, (P,))) if value.ndim == 1 else value
+    def codes(self, products: Products) -> jax.Array:
+        return self._codes(products)
 
-        return jax.tree.map(placed, self)
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        return self._codes(products, index)
 
+    def _codes(self, products: Products, index: Any = None) -> jax.Array:
+        """Codes (P, n, m), or those (n, m) with column j of the kernel ``index[j]``."""
+        u = self._argument(products, index)
+        shape = (self.num_kernels, *u.shape[1:]) if index is None else u.shape
+        return jnp.broadcast_to(self._profile_of(u, index), shape)
 
-def _along_kernels(parameter: jax.Array) -> jax.Array:
-    """Parameters (P,) to go with codes (P, n, m)."""
-    return parameter[:, None, None]
+    def _argument(self, products: Products, index: Any) -> jax.Array:
+        """What the profile is taken of."""
+        pytree.abstract(self, "_argument")
 
+    def _profile_of(self, u: jax.Array, index: Any) -> jax.Array:
+        """The profile by parameters (P,) that are spread to go with u."""
 
-def _along_columns(index: jax.Array) -> Callable[[jax.Array], jax.Array]:
-    """Parameters (P,) to go with codes (n, m) of the kernels ``index`` (m,)."""
-    return lambda parameter: parameter[index][None, :]
+        def spread(value: Any) -> jax.Array:
+            value = jnp.asarray(value, u.dtype)
+            if value.ndim != 1:
+                return value
+            value = jnp.broadcast_to(value, (self.num_kernels,))
+            return value[:, None, None] if index is None else value[index][None, :]
+
+        return jax.tree.map(spread, self).profile(u)
 
 
 @pytree.dataclass
@@ -95,7 +96,6 @@ class Stationary(Stacked):
       bandwidth: b: a number, an array (P,), or (P, D), one for each input, and then
         u = Σ_d (x_d - x'_d)² / b_d².
 
-    >>> import jax.numpy as jnp
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
     ... class Matern32(Stationary):
@@ -107,41 +107,29 @@ class Stationary(Stacked):
     """
 
     bandwidth: Any = pytree.positive(ndim=2)
-
     smooth = False
     _per_input = ("bandwidth",)
 
-    def codes(self, products: Products) -> jax.Array:
-        weights = self._precision(products)
-        if weights.ndim == 2:
-            u = products.weighted_distance(weights)
-        else:
-            u = products.squared_distance[None] * weights[:, None, None]
-        codes = self._safe_profile(u, _along_kernels)
-        return jnp.broadcast_to(codes, (self.num_kernels, *u.shape[1:]))
-
-    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        weights = self._precision(products)
+    def _argument(self, products: Products, index: Any) -> jax.Array:
+        dtype = (products.squared_distance if products.X is None else products.X).dtype
+        weights = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype)) ** 2
+        if index is None and weights.ndim == 2:
+            return products.weighted_distance(weights)
+        if index is None:
+            return products.squared_distance[None] * weights[:, None, None]
         weights = jnp.broadcast_to(weights, (self.num_kernels, *weights.shape[1:]))[index]
         if weights.ndim == 2:
-            u = products.weighted_column_distance(weights)
-        else:
-            u = products.squared_distance * weights[None, :]
-        return jnp.broadcast_to(self._safe_profile(u, _along_columns(index)), u.shape)
+            return products.weighted_column_distance(weights)
+        return products.squared_distance * weights[None, :]
 
-    def _precision(self, products: Products) -> jax.Array:
-        """1 / b², (P or 1,) or (P or 1, D)."""
-        dtype = (products.squared_distance if products.X is None else products.X).dtype
-        return 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype)) ** 2
-
-    def _safe_profile(self, u: jax.Array, place: Callable[[jax.Array], jax.Array]) -> jax.Array:
-        one = self._spread(place, u.dtype)
+    def _profile_of(self, u: jax.Array, index: Any) -> jax.Array:
+        profile = partial(super()._profile_of, index=index)
         if self.smooth:
-            return one.profile(u)
+            return profile(u)
         # at 0 the profile of a constant: the derivative of a root would be infinite
         apart = u > 0
-        zero = one.profile(jnp.zeros((1,) * u.ndim, u.dtype))
-        return jnp.where(apart, one.profile(jnp.where(apart, u, 1.0)), zero)
+        zero = profile(jnp.zeros((1,) * u.ndim, u.dtype))
+        return jnp.where(apart, profile(jnp.where(apart, u, 1.0)), zero)
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
@@ -161,10 +149,7 @@ class Stationary(Stacked):
 
 @pytree.dataclass
 class Gaussian(Stationary):
-    """Gaussian kernel exp(-r² / (2 b²)).
-
-    Args:
-      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
+    """Gaussian kernel exp(-r² / (2 b²)), b the ``bandwidth`` as in :class:`Stationary`.
 
     >>> Gaussian([0.1, 1.0, 10.0]).num_kernels
     3
@@ -186,10 +171,7 @@ class Gaussian(Stationary):
 class Laplacian(Stationary):
     """Laplacian (exponential) kernel exp(-r / b), r the Euclidean distance.
 
-    Its gradient by coincident inputs is taken as zero.
-
-    Args:
-      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
+    b is the ``bandwidth`` as in :class:`Stationary`. The gradient by coincident inputs is zero.
     """
 
     profile_is_exponent = True
@@ -198,18 +180,13 @@ class Laplacian(Stationary):
         return jnp.sqrt(u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """1/|u| with u ~ N(0, 1): frequencies are multivariate Cauchy."""
         u = jax.random.normal(key, (self.num_kernels, num_features), dtype)
         return 1.0 / jnp.maximum(jnp.abs(u), 1e-7)
 
 
 @pytree.dataclass
 class Cauchy(Stationary):
-    """Cauchy (rational quadratic) kernel 1 / (1 + r² / b²).
-
-    Args:
-      bandwidth: b, a number, an array (P,), or (P, D), one for each input.
-    """
+    """Cauchy (rational quadratic) kernel 1 / (1 + r² / b²), b as in :class:`Stationary`."""
 
     smooth = True
 
@@ -217,6 +194,4 @@ class Cauchy(Stationary):
         return 1.0 / (1.0 + u)
 
     def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """sqrt(2 e) with e ~ Exp(1): frequencies are multivariate Laplace."""
-        e = jax.random.exponential(key, (self.num_kernels, num_features), dtype)
-        return jnp.sqrt(2.0 * e)
+        return jnp.sqrt(2.0 * jax.random.exponential(key, (self.num_kernels, num_features), dtype))
