@@ -12,7 +12,7 @@ from jaxmkl import MKL, run, wrappers
 from jaxmkl._checks import fingerprints
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels
-from jaxmkl.query import All, Disagreement, Forecast, Margin, Query, Random, Uncertainty
+from jaxmkl.query import All, Disagreement, Forecast, Margin, Query, Random, Rate, Uncertainty
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
@@ -61,7 +61,7 @@ def test_after_some_skips_in_a_row_a_label_is_asked_for(max_skips):
     for t in range(12):
         # models that disagree in round 6
         ask = asked(query, 0.2 if t == 6 else 0.1, state=state)
-        state = query.update(state, jnp.asarray(ask))
+        state = query.update(state, forecast(0.0), jnp.asarray(ask))
         assert state.skips.dtype == jnp.int32
         rounds.append(ask)
     expected, skips = [], 0
@@ -328,3 +328,97 @@ def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
     _, expected = run(plain, start(plain, inner, jnp.float32), X, y)
     _, outputs = run(both, start(both, outer, jnp.float32), X, y)
     np.testing.assert_array_equal(outputs.queried, expected.queried)
+
+
+# --- labels at a rate ----------------------------------------------------------------------------
+
+
+def scores(kind, num_rounds):
+    """Logarithms of scores of streams that a fixed threshold would not survive."""
+    rng = np.random.default_rng(0)
+    noise, t = rng.normal(size=num_rounds), np.arange(num_rounds)
+    return {
+        "steady": noise,
+        "sorted": np.sort(3 * noise),
+        "sorted the other way": -np.sort(3 * noise),
+        "shifted": noise + 8 * (t > num_rounds // 2),
+        "constant": np.zeros(num_rounds),
+        "shrinking": noise - t / 100,
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["steady", "sorted", "sorted the other way", "shifted", "constant", "shrinking"]
+)
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+def test_a_rate_is_kept_whatever_the_scores(kind, rate):
+    query = Rate(rate)
+
+    @jax.jit
+    def play(rate, values, noise):
+        query = Rate(rate)
+
+        def turn(state, example):
+            value, u = example
+            ask = query.ask(state, jnp.exp(value), u)
+            return query.update(state, forecast(0.0), ask), ask
+
+        return jax.lax.scan(turn, query.init(), (values, noise))[1]
+
+    noise = jax.random.uniform(jax.random.key(0), (4000,))
+    ask = np.asarray(play(rate, jnp.asarray(scores(kind, 4000), jnp.float32), noise))
+    share = np.cumsum(ask) / np.arange(1, 4001)
+    assert np.abs(share[2000:] / rate - 1).max() < 0.1
+    if kind == "steady" and rate <= 0.2:
+        # those worth most
+        assert scores(kind, 4000)[ask].mean() > 0.5
+
+
+def test_scores_of_a_rate(x64):
+    """Of classes what the models disagree by against the margin; of numbers against the past."""
+    f, p = [0.5, -0.1, 0.3], [0.2, 0.3, 0.5]
+    mean = np.dot(p, f)
+    d = np.dot(p, (np.array(f) - mean) ** 2)
+    query = Rate(0.1, epsilon=0.01)
+    said = forecast(0.2, f, p)
+    of_classes = query.score(query.init(), said._replace(margin=jnp.asarray(0.2)))
+    np.testing.assert_allclose(of_classes, ((d + 0.01) / (0.04 + 0.01)) ** 4, rtol=1e-12)
+    state = query.init()
+    assert float(query.score(state, said)) == 1
+    for spread in (0.04, 0.09):
+        state = query.update(state, forecast(0.0, variance=spread), jnp.asarray(False))
+    np.testing.assert_allclose(query.score(state, said), (1 + np.sqrt(d) / 0.25) / 2, rtol=1e-6)
+    # a variance of the learner's own takes the place of the disagreement
+    own = query.score(state, forecast(0.2, f, p, variance=0.25))
+    np.testing.assert_allclose(own, (1 + 0.5 / 0.25) / 2, rtol=1e-6)
+
+
+def test_the_rate_counts_labels_that_come_late():
+    learner = jaxmkl.raker(KERNELS, num_features=4, query=Rate(0.2))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    ask, learn, skip = (jax.jit(m) for m in (learner.ask, learner.update, learner.skip))
+    state, waiting, counts = learner.init(jax.random.key(0), 2), [], []
+    for x in X:
+        prediction, state = ask(state, x)
+        if prediction.query:
+            waiting.append(x)
+        else:
+            state = skip(state, x)
+        if len(waiting) > 10:
+            # ten labels late
+            late = waiting.pop(0)
+            state = learn(state, late, late[0])
+        counts.append(int(state.query.asked))
+    assert counts[-1] == int(state.query.asked)
+    assert abs(counts[-1] - 60) < 5
+    assert int(state.query.waiting) == len(waiting) == 10
+    assert int(state.query.asked + state.query.passed) == 300
+    at_once = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, X[:, 0])[1].queried
+    assert abs(int(at_once.sum()) - 60) < 5
+
+
+@pytest.mark.parametrize("arguments", [{"rate": 0.0}, {"rate": 1.1}, {"epsilon": 0.0}])
+def test_errors_of_a_rate(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        Rate(**arguments)

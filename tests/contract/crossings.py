@@ -51,6 +51,8 @@ AGGREGATES = {
     "one drawn": lambda task: aggregate.DrawOne(
         0.1, cost="loss" if task == "regression" else "mistake"
     ),
+    "mixture": lambda task: aggregate.Mixture((1.0, 0.9), None if task == "regression" else 1.0),
+    "stack": lambda task: aggregate.Stack(rule=updates.RLS((1.0, 10.0), 0.99, period=8)),
 }
 SELECTIONS = {
     "all": lambda: select.All(),
@@ -62,6 +64,7 @@ QUERIES = {
     "disagreement": lambda: query.Disagreement(0.05, 2),
     "margin": lambda: query.Margin(0.3),
     "chance": lambda: query.Random(0.6),
+    "rate": lambda: query.Rate(0.5),
 }
 TARGETS = ("regression", "classification")
 PARTS = (MODELS, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)

@@ -101,7 +101,13 @@ VARIANTS = {
         task="classification",
         select=jaxmkl.select.AdaptiveKernelSelection(0.5),
         query=query.Disagreement(0.01, 2),
+        hedge_rate=0.1,
     ),
+    "expert_mkl: classes at a rate": lambda: on_features(
+        "expert_mkl", task="classification", query=query.Rate(0.5)
+    ),
+    "raker at a rate": lambda: on_features("raker", query=query.Rate(0.5)),
+    "expert_mkl: Hedge": lambda: on_features("expert_mkl", hedge_rate=1.0),
     "label_budget of amkl": lambda: jaxmkl.label_budget(on_features("amkl", tolerance=0.01), 10),
     "scaled by ranks": lambda: jaxmkl.scaled(
         on_features("amkl_aks", tolerance=0.01), wrappers.RunningRanks()

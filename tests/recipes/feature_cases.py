@@ -34,6 +34,8 @@ def two_classes(num_examples, seed=0):
 
 def small(name, bandwidths=SMALL, **arguments):
     """A small learner; the same structure for every value of the arguments."""
+    if name == "expert_mkl":
+        arguments = {"hedge_rate": 1.0, "orthogonal": False, **arguments}
     return getattr(jaxmkl, name)(kernels=jaxmkl.Gaussian(bandwidths), num_features=5, **arguments)
 
 

@@ -42,7 +42,9 @@ def kinds(bandwidths, num_features, rate, tolerance):
     active = {"tolerance": tolerance, "max_skips": 1}
     rule = RLS(1.0, 1.0)
     limits = rule.max_growth, rule.period
-    experts = jaxmkl.expert_mkl(**common, step_sizes=(0.1, 0.5), regularization=0.1)
+    experts = jaxmkl.expert_mkl(
+        **common, step_sizes=(0.1, 0.5), regularization=0.1, hedge_rate=1.0, orthogonal=False
+    )
     return {
         "raker": (jaxmkl.raker(**paper), rules),
         "omkl_aks": (jaxmkl.omkl_aks(**paper), rules | aks),
@@ -158,6 +160,7 @@ def test_clipped_experts_agree_with_the_oracle(x64):
         step_sizes=(0.4,),
         forgetting=(0.99,),
         regularization=0.02,
+        hedge_rate=0.1,
         query=Disagreement(0.3, 1),
         select=AdaptiveKernelSelection(0.3),
     )
