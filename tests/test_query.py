@@ -352,8 +352,6 @@ def scores(kind, num_rounds):
 )
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
 def test_a_rate_is_kept_whatever_the_scores(kind, rate):
-    query = Rate(rate)
-
     @jax.jit
     def play(rate, values, noise):
         query = Rate(rate)

@@ -71,56 +71,6 @@ class Stack(Aggregate):
     True
     """
 
-    base: Any
-    models: Recursive
-    regrets: Regrets
-    seen: Seen
-
-
-class Worked(NamedTuple):
-    """Of one example: the combination below, x (E + 1,), θ·x (R,), predictions (1 + R,)."""
-
-    base: Combination
-    x: jax.Array
-    residuals: jax.Array
-    predictions: jax.Array
-    round: Any
-
-
-@pytree.dataclass
-class Stack(Aggregate):
-    """Least squares on what an aggregate leaves over, and a mixture of both.
-
-    With the prediction m of the aggregate below, R models by recursive least squares fit y - m on
-    x = (f_1 - m, ..., f_E - m, m), from weights 0, and a mixture without forgetting
-    (:class:`Mixture`) goes over m and their predictions m + θ_r·x. These are clipped to the range
-    of the labels so far, a tenth wider. So the weights of models need be neither positive nor of
-    sum 1. Models that do not speak count as if they said m.
-
-    Args:
-      base: the aggregate below.
-      rule: recursive least squares at (λ, φ) = (1, 1), (10, 1) and (10, .999); λ has squared units
-        of the label.
-      bound: predictions are clipped to [-bound, bound] instead.
-
-    Raises:
-      ValueError: for a part that is none.
-
-    References:
-      Wolpert (1992), Stacked generalization; Breiman (1996), Stacked regressions.
-
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
-    >>> bank = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0])).models
-    >>> losses = []
-    >>> for aggregate in (Mixture(), Stack(Mixture())):
-    ...     learner = jaxmkl.MKL(bank, aggregate)
-    ...     state = learner.init(jax.random.key(1), num_inputs=2)
-    ...     losses.append(jaxmkl.run(learner, state, X, X[:, 0])[1].loss.mean())
-    >>> bool(losses[1] < 0.8 * losses[0])
-    True
-    """
-
     base: Any = pytree.part(Aggregate, "an aggregate, as jaxmkl.aggregate.Mixture()", Mixture())
     rule: Any = pytree.part(
         RLS, "jaxmkl.updates.RLS(...)", RLS((1.0, 10.0, 10.0), (1.0, 1.0, 0.999))
