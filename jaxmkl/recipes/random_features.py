@@ -135,7 +135,7 @@ def omkl_aks(
 def amkl(
     kernels: Kernel | None = None,
     *,
-    tolerance: Any = 0.0005,
+    tolerance: Any = 0.0002,
     max_skips: Any = 1.0,
     **parameters: Any,
 ) -> MKL:
@@ -143,7 +143,8 @@ def amkl(
 
     Args:
       kernels: as in :func:`raker`.
-      tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target.
+      tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target; the
+        paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
       num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale,
         select: as in :func:`raker`.
