@@ -18,6 +18,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.labels import labels, signs
 
 __all__ = [
+    "coverage",
     "hindsight_losses",
     "label_rate",
     "regret",
@@ -100,6 +101,27 @@ def running_label_rate(queried: Any) -> Any:
     """
     xp, queried = _indicators("running_label_rate", queried)
     return _running_mean(xp, queried)
+
+
+def coverage(lower: Any, upper: Any, y: Any) -> Any:
+    """Share (...) of the labels that lie between the ends of their intervals.
+
+    Args:
+      lower, upper: ends (..., T), as of :func:`jaxmkl.wrappers.intervals`; rounds in which one is
+        NaN, or the label, are left out.
+      y: (T,), or the shape of the ends.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    >>> float(coverage([0.0, 1.0], [1.0, 2.0], [0.5, 2.5]))
+    0.5
+    """
+    xp, low, y = _paired("coverage", lower, y)
+    _, high, _ = _paired("coverage", upper, y)
+    known = ~xp.isnan(low + high + y)
+    inside = xp.where(known, (low <= y) & (y <= high), False)
+    return xp.sum(inside, axis=-1) / xp.sum(known, axis=-1)
 
 
 def hindsight_losses(

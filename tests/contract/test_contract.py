@@ -112,6 +112,8 @@ VARIANTS = {
     "scaled by ranks": lambda: jaxmkl.scaled(
         on_features("amkl_aks", tolerance=0.01), wrappers.RunningRanks()
     ),
+    "intervals around raker": lambda: wrappers.intervals(on_features("raker")),
+    "scaled targets": lambda: wrappers.scaled_targets(on_features("expert_mkl"), 5.0),
     "label_budget of scaled by moments": budgeted_and_scaled,
     "label_budget of scaled omkl": scaled_and_growing,
     "active spa": lambda: with_supports("spa", beta=1.5, query=query.Margin(0.3)),

@@ -1,0 +1,117 @@
+"""Targets that are centred and scaled by what the stream has shown so far."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner, Prediction
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+
+
+@pytree.dataclass
+class ScaledTargetsState(WrapperState):
+    """State of :class:`ScaledTargets`.
+
+    Attributes:
+      labels: labels seen, int32.
+      mean: m.
+      variance: v.
+      residual: running size u of the residuals, in units of the target; 0 before the first.
+    """
+
+    labels: Array
+    mean: Array
+    variance: Array
+    residual: Array
+
+
+@pytree.dataclass
+class ScaledTargets(Wrapper):
+    """A learner whose targets are scaled online; made by :func:`scaled_targets`."""
+
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
+    clip: Any = pytree.positive(None, optional=True)
+
+    def __post_init__(self) -> None:
+        wanted = "a learner of numbers, as jaxmkl.raker()"
+        pytree.require(self.task == "regression", self, "learner", self.task, wanted)
+
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ScaledTargetsState:
+        inner = self.learner.init(key, num_inputs, dtype)
+        zeros = jnp.zeros((3,), self.learner.dtype(inner))
+        return ScaledTargetsState(inner, jnp.zeros((), jnp.int32), *zeros)
+
+    def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
+        """The prediction in the target's own units."""
+        prediction, forecast = super().decide(state, code)
+        value = state.mean + jnp.sqrt(state.variance) * prediction.value
+        return prediction._replace(value=value), (value, forecast)
+
+    def teach(
+        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+    ) -> ScaledTargetsState:
+        """The learner gets the label in units of the labels so far, itself among them."""
+        value, inside = forecast
+        known = asked & present & jnp.isfinite(y) & jnp.isfinite(value)
+        y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
+        n = (state.labels + 1).astype(value.dtype)
+        difference = y - state.mean
+        mean = state.mean + difference / n
+        variance = state.variance + (difference * (y - mean) - state.variance) / n
+        varied = variance > 0
+        z = jnp.where(varied, (y - mean) / jnp.sqrt(jnp.where(varied, variance, 1.0)), 0.0)
+        taught = super().teach(
+            state, code, inside, jnp.where(jnp.isfinite(y), z, y), asked, present
+        )
+        after = {"mean": mean, "variance": variance, "residual": residual}
+        return taught.replace(
+            labels=state.labels + known.astype(jnp.int32),
+            **{name: jnp.where(known, new, getattr(state, name)) for name, new in after.items()},
+        )
+
+    def _clipped(self, state: Any, value: Array, y: Array) -> tuple[Array, Array]:
+        """The label within ``clip`` times u of the prediction, and the next u."""
+        distance = jnp.abs(y - value)
+        bound = jnp.asarray(self.clip, value.dtype) * state.residual
+        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.labels)).astype(value.dtype)
+        # twice the median of |y - f|, by steps on its logarithm
+        larger = (2.0 * distance > state.residual).astype(value.dtype)
+        moved = state.residual * jnp.exp(step * (larger - 0.5))
+        known = state.residual > 0
+        clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
+        return clipped, jnp.where(known, moved, 2.0 * distance)
+
+
+def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
+    """Centre and scale targets by what was seen, inside the same scan.
+
+    With the mean m and variance v of the labels so far (Welford, 1962), the learner predicts f and
+    learns z, and what is said has the target's own units:
+
+        prediction = m + sqrt(v) f,      z = (y - m) / sqrt(v)   (with y among those of m and v)
+
+    Nothing looks ahead; y -> a y + b changes the units of predictions and nothing else. Step
+    sizes, tolerances and penalties in units of the target then mean the same on any data.
+
+    Args:
+      learner: any learner of numbers.
+      clip: labels further from the prediction than ``clip`` times u count as if they were at that
+        distance, u being twice the median of |y - prediction| so far; for labels with outliers
+        (5 is good). None for labels as they are.
+
+    Raises:
+      ValueError: for a classifier, or a clip that is not positive.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
+    >>> learner = scaled_targets(jaxmkl.raker())
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> one, other = (
+    ...     jaxmkl.run(learner, state, X, y)[1].prediction for y in (X[:, 0], 1e4 + 1e3 * X[:, 0])
+    ... )
+    >>> bool(abs(1e4 + 1e3 * one - other)[1:].max() < 1.0)
+    True
+    """
+    return ScaledTargets(learner, clip)

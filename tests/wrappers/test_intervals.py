@@ -1,0 +1,81 @@
+"""Intervals: against NumPy in double precision, and the coverage of each half of a stream."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.wrappers import Intervals, intervals
+
+SMALL_PROGRAMS = True
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+
+
+def stream(num_examples, noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_examples, 2))
+    return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=num_examples)
+
+
+def ends(output):
+    return output.prediction, output.info.radius, output.queried
+
+
+def test_oracle(x64):
+    X, y = stream(200, 0.3)
+    y[17], X[30] = np.nan, np.nan
+    inner = jaxmkl.raker(KERNELS, num_features=4, query=jaxmkl.query.Random(0.7))
+    learner = intervals(inner, 0.8, 0.1)
+    state = learner.init(jax.random.key(0), 2, jnp.float64)
+    X, y = jnp.asarray(X), jnp.asarray(y)
+    scan = jax.jit(lambda state: jax.lax.scan(learner.step, state, (X, y)))
+    state, outputs = scan(state)
+    radius, labels = np.nan, 0
+    for t, f in enumerate(np.asarray(outputs.prediction)):
+        np.testing.assert_allclose(outputs.info.radius[t], radius, rtol=1e-9)
+        if not outputs.queried[t] or not np.isfinite(y[t]):
+            continue
+        distance = abs(y[t] - f)
+        step = max(0.1, 1 / (1 + labels))
+        radius = radius * np.exp(step * ((distance > radius) - 0.2)) if labels else distance
+        labels += 1
+    np.testing.assert_allclose(state.radius, radius, rtol=1e-9)
+    assert int(state.labels) == labels < 199
+    # predictions are those of the learner inside
+    bare = inner.init(jax.random.key(0), 2, jnp.float64)
+    _, alone = jax.jit(lambda state: jax.lax.scan(inner.step, state, (X, y)))(bare)
+    np.testing.assert_array_equal(alone.prediction, outputs.prediction)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@pytest.mark.parametrize("growing", [False, True])
+def test_every_half_is_covered(coverage, growing):
+    """Where the noise grows tenfold along the stream too."""
+    size = 4000
+    X, y = stream(size, np.geomspace(0.1, 1.0, size) if growing else 0.3)
+    learner = intervals(jaxmkl.raker(KERNELS, num_features=4), coverage)
+    state = learner.init(jax.random.key(0), 2)
+    state, (f, r, _) = jaxmkl.run(learner, state, X, y, record=ends)
+    inside = np.abs(y - np.asarray(f)) <= np.asarray(r)
+    shares = inside.reshape(2, -1).mean(axis=1)
+    np.testing.assert_allclose(shares, coverage, atol=0.015)
+    known = jaxmkl.metrics.coverage(f - r, f + r, y)
+    np.testing.assert_allclose(known, inside[1:].mean(), rtol=1e-4)
+    lower, upper = learner.interval(state, X[0])
+    np.testing.assert_allclose(upper - lower, 2 * state.radius, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: intervals(jaxmkl.spa()), "learner"),
+        (lambda: intervals(0.5), "learner"),
+        (lambda: intervals(jaxmkl.raker(), 0.0), "coverage"),
+        (lambda: intervals(jaxmkl.raker(), 1.5), "coverage"),
+        (lambda: Intervals(jaxmkl.raker(), step_size=-1.0), "step_size"),
+    ],
+)
+def test_errors(make, argument):
+    with pytest.raises(ValueError, match=argument):
+        make()

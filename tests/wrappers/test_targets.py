@@ -1,0 +1,97 @@
+"""Scaled targets: against NumPy, equivariant, deaf to outliers where asked to be."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.wrappers import scaled_targets
+
+SMALL_PROGRAMS = True
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+
+
+@functools.cache
+def stream(num_examples=400):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_examples, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=num_examples)
+
+
+def predictions(learner, X, y, dtype=jnp.float32):
+    state = learner.init(jax.random.key(0), 2, dtype)
+    return np.asarray(jaxmkl.run(learner, state, X, y)[1].prediction, np.float64)
+
+
+def test_oracle(x64):
+    """The learner inside, fed by hand with what NumPy makes of the labels."""
+    X, y = stream(40)
+    y = 100 + 7 * y
+    inner = jaxmkl.raker(KERNELS, num_features=4)
+    said = predictions(scaled_targets(inner), X, y, jnp.float64)
+    update, predict = jax.jit(inner.update), jax.jit(inner.predict)
+    state = inner.init(jax.random.key(0), 2, jnp.float64)
+    for t in range(40):
+        seen = y[:t]
+        mean, spread = (seen.mean(), seen.std()) if t else (0.0, 0.0)
+        expected = mean + spread * float(predict(state, X[t]).value)
+        np.testing.assert_allclose(said[t], expected, rtol=1e-9, atol=1e-9)
+        now = y[: t + 1]
+        z = (y[t] - now.mean()) / now.std() if t else 0.0
+        state = update(state, X[t], z)
+
+
+@pytest.mark.parametrize("clip", [None, 5.0])
+@pytest.mark.parametrize(("offset", "scale"), [(1e4, 1e3), (0.0, 1e-4), (-5.0, -2.0)])
+def test_units_change_nothing_else(clip, offset, scale, x64):
+    X, y = stream()
+    learner = scaled_targets(jaxmkl.expert_mkl(KERNELS, num_features=4), clip)
+    # whether a label is clipped may hang on rounding
+    dtype = jnp.float32 if clip is None else jnp.float64
+    one = offset + scale * predictions(learner, X, y, dtype)
+    other = predictions(learner, X, offset + scale * y, dtype)
+    # the first prediction knows no label
+    size = abs(offset) + abs(scale)
+    np.testing.assert_allclose(other[1:], one[1:], atol=1e-4 * size)
+
+
+def test_outliers_cost_little_where_labels_are_clipped():
+    X, y = stream(2000)
+    rng = np.random.default_rng(1)
+    wild = np.where(rng.random(2000) < 0.01, 1e6 * rng.choice([-1, 1], 2000), y)
+    errors = {}
+    for clip in (None, 5.0):
+        learner = scaled_targets(jaxmkl.expert_mkl(KERNELS, num_features=10), clip)
+        for name, labels in (("clean", y), ("wild", wild)):
+            errors[clip, name] = np.mean((predictions(learner, X, labels) - y)[100:] ** 2)
+    assert errors[5.0, "wild"] < 2 * errors[None, "clean"]
+    assert errors[None, "wild"] > 1e3 * errors[None, "clean"]
+    assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
+
+
+def test_labels_that_do_not_come_change_nothing():
+    X, y = stream(50)
+    learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
+    state = learner.init(jax.random.key(0), 2)
+    state, _ = jaxmkl.run(learner, state, X, y)
+    after = learner.skip(state, X[0])
+    broken = learner.update(state, X[0], np.nan)
+    for name in ("labels", "mean", "variance", "residual"):
+        assert getattr(after, name) == getattr(broken, name) == getattr(state, name)
+    assert int(broken.invalid) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: scaled_targets(jaxmkl.spa()), "learner"),
+        (lambda: scaled_targets(None), "learner"),
+        (lambda: scaled_targets(jaxmkl.raker(), 0.0), "clip"),
+    ],
+)
+def test_errors(make, argument):
+    with pytest.raises(ValueError, match=argument):
+        make()
