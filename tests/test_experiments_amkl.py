@@ -38,15 +38,31 @@ def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_half_of_the_labels(data_folder, tmp_path):
+def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(amkl, "LABEL_RATES", (0.2,))
     out = tmp_path / "amkl.json"
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
-    arguments += ["--parts", "labelling", "--algorithms", "expert_mkl"]
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom,german", "--seeds", "2"]
+    arguments += ["--parts", "labels", "--algorithms", "expert_mkl"]
+    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
+    for dataset in ("tom", "german"):
+        rows = [r for r in rows_of(out) if r["dataset"] == dataset]
+        assert value(rows, "expert_mkl", "label_rate") == 1
+        assert abs(value(rows, "expert_mkl (every 5th)", "label_rate") - 0.2) < 0.005
+        assert abs(value(rows, "expert_mkl (rate 0.2)", "label_rate") - 0.2) < 0.02
+        assert abs(value(rows, "expert_mkl (chance 0.2)", "label_rate") - 0.2) < 0.1
+
+
+@pytest.mark.slow
+def test_what_stands_on_the_models(data_folder, tmp_path):
+    out = tmp_path / "amkl.json"
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom,german", "--seeds", "2"]
+    arguments += ["--parts", "mixture", "--algorithms", "expert_mkl"]
     assert main([*arguments, *SMALL, "--json", str(out)]) == 0
     rows = rows_of(out)
-    assert value(rows, "expert_mkl", "label_rate") == 1
-    assert value(rows, "expert_mkl (every second)", "label_rate") == 0.5
-    assert 1 / 6 <= value(rows, "expert_mkl (confidence)", "label_rate") <= 1
+    names = {*amkl.AGGREGATES, "expert_mkl"}
+    assert {(r["dataset"], r["algorithm"]) for r in rows} == {
+        (dataset, name) for dataset in ("tom", "german") for name in names
+    }
 
 
 @pytest.mark.slow
@@ -152,7 +168,16 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german"]
     assert main([*arguments, "--algorithms", "raker", "--parts", "all"]) == 0
     shown = capsys.readouterr().out
-    parts = ("tables", "support", "classification", "labelling", "tradeoff", "curves", "regret")
+    parts = (
+        "tables",
+        "support",
+        "classification",
+        "mixture",
+        "labels",
+        "tradeoff",
+        "curves",
+        "regret",
+    )
     for part in parts:
         assert f"{part}: none of its data sets and algorithms was asked for" in shown
 
