@@ -29,16 +29,12 @@ PROGRAMS = 16  # compiled ones that are kept
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stream:
-    """Examples in the order they are played; the labels of a classification are -1 and +1.
-
-    ``unit`` is what a squared error is multiplied by to be in the target's own units.
-    """
+    """Examples in the order they are played; the labels of a classification are -1 and +1."""
 
     name: str
     X: np.ndarray
     y: np.ndarray
     task: str
-    unit: float = 1.0
 
     def astype(self, dtype: Any) -> "Stream":
         """Return the stream in another precision."""
@@ -181,7 +177,7 @@ class Runs:
         y = np.asarray(self.stream.y, np.float64)[self.order]
         if self.stream.task == "classification":
             return jaxmkl.metrics.running_mistake_rate(self.prediction, y)
-        return jaxmkl.metrics.running_mse(self.prediction, y) * self.stream.unit
+        return jaxmkl.metrics.running_mse(self.prediction, y)
 
     @functools.cached_property
     def labels(self) -> np.ndarray:

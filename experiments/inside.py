@@ -25,8 +25,9 @@ def kernels_of(learner: Any) -> Kernel:
     >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
     17
     """
-    inner = getattr(learner, "learner", learner)
-    return inner.models[0].kernels if isinstance(inner, jaxmkl.MKL) else inner.kernels
+    while isinstance(learner, jaxmkl.wrappers.Wrapper):
+        learner = learner.learner
+    return learner.models[0].kernels if isinstance(learner, jaxmkl.MKL) else learner.kernels
 
 
 @functools.cache

@@ -33,14 +33,12 @@ def read(options: Options) -> tuple[Stream, tuple[str, ...]]:
             f"{options.file}: the target {data.target!r} has {len(data.classes)} classes; "
             "the learners take numbers or two classes"
         )
-    y, unit = data.y, 1.0
+    y = data.y
     notes = [*data.notes, f"{len(y)} examples of {X.shape[1]} features, in the file's order"]
     if data.task == "regression":
-        unit = float(np.var(y, dtype=np.float64))
-        y = (y - np.mean(y, dtype=np.float64)) / np.sqrt(unit)
+        y = y - y[0]  # learners scale targets as they come, but float32 would lose a large offset
         notes += [
-            f"the target {data.target!r} has variance {unit:.6g}; learners see it standardised by "
-            "the whole file's mean and variance, errors are in its own units",
+            f"the target {data.target!r} has variance {np.var(y, dtype=np.float64):.6g}",
             "skill is 1 - mse / variance: 0 for the whole file's mean, 1 for no error",
         ]
     else:
@@ -56,7 +54,7 @@ def read(options: Options) -> tuple[Stream, tuple[str, ...]]:
         X = X - X[0]  # these scalers do not see it, but float32 would lose a large common offset
     if np.abs(X).max() > input_bound(np.float32):
         raise UsageError(f"{options.file}: features of {np.abs(X).max():.3g} are too large")
-    stream = Stream(options.file.name, X.astype(np.float32), y.astype(np.float32), data.task, unit)
+    stream = Stream(options.file.name, X.astype(np.float32), y.astype(np.float32), data.task)
     return stream, tuple(notes)
 
 
@@ -76,6 +74,9 @@ def run(options: Options, report: Report) -> None:
         candidate(name, name, stream.task, options.settings, online, **pausing(name))
         for name in names
     ]
+    if stream.task == "regression":
+        targets = jaxmkl.wrappers.scaled_targets
+        built = [dataclasses.replace(one, learner=targets(one.learner)) for one in built]
     seeds = SEEDS if options.seeds is None else options.seeds
     rows: list[Row] = []
     results: dict[str, Runs] = {}
@@ -86,7 +87,8 @@ def run(options: Options, report: Report) -> None:
             of_learner = runs.rows("own", stream.name, learner)
             if stream.task == "regression":
                 mse = of_learner[0]  # skill: the share of the variance that is explained
-                mean, std = 1 - mse.mean / stream.unit, mse.std / stream.unit
+                variance = float(np.var(stream.y, dtype=np.float64))
+                mean, std = 1 - mse.mean / variance, mse.std / variance
                 of_learner.append(dataclasses.replace(mse, metric="skill", mean=mean, std=std))
             rows += of_learner
             results[learner.name] = runs
