@@ -87,12 +87,8 @@ def raker(
     features = FourierFeatures(num_features, orthogonal, feature_scale)
     step_size = 0.3 / features.squared_norm if step_size is None else step_size
     kernels = hong_chae() if kernels is None else kernels
-    return MKL(
-        models=FeatureModels(kernels, OGD(step_size, regularization, loss), features),
-        aggregate=Hedge(hedge_rate),
-        select=select,
-        query=query,
-    )
+    bank = FeatureModels(kernels, OGD(step_size, regularization, loss), features)
+    return MKL(bank, Hedge(hedge_rate), select, query)
 
 
 @with_parameters_of(raker, but=("select",))
@@ -107,7 +103,7 @@ def omkl_aks(
     Args:
       selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; kernels with a
         weight above δ times the largest set the size of V.
-      kernels and the others: as for :func:`raker`.
+      all others: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 1, with γ of (58).
@@ -131,14 +127,14 @@ def amkl(
     Args:
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target.
       max_skips: M, the largest number of labels skipped in a row.
-      kernels and the others: as for :func:`raker`.
+      all others: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
-    >>> learner = jaxmkl.amkl(jaxmkl.Gaussian([0.5, 1.0, 2.0]), tolerance=0.001, max_skips=3)
+    >>> learner = amkl(jaxmkl.Gaussian([0.5, 1.0, 2.0]), tolerance=0.001, max_skips=3)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
     >>> bool(0.25 <= outputs.queried.mean() < 0.5)
@@ -147,30 +143,27 @@ def amkl(
     return raker(kernels, query=Disagreement(tolerance, max_skips), **parameters)
 
 
-@with_parameters_of(raker, but=("select", "query"))
+@with_parameters_of(omkl_aks, but=("query",))
 def amkl_aks(
     kernels: Kernel | None = None,
     *,
     tolerance: Any = 0.0002,
     max_skips: Any = 1.0,
-    selection_threshold: Any = 0.8,
     **parameters: Any,
 ) -> MKL:
-    """AMKL-AKS: :func:`amkl` with adaptive kernel selection, as in :func:`omkl_aks`.
+    """AMKL-AKS: :func:`omkl_aks` that asks for a label only where its kernels disagree.
 
     Args:
       tolerance, max_skips: as for :func:`amkl`.
-      selection_threshold: as for :func:`omkl_aks`.
-      kernels and the others: as for :func:`raker`.
+      all others: as for :func:`omkl_aks`.
 
     References:
       Hong and Chae, Algorithm 2.
 
-    >>> amkl_aks(selection_threshold=0.5).query
-    Disagreement(tolerance=0.0002, max_skips=1.0)
+    >>> amkl_aks().query, amkl_aks().select
+    (Disagreement(tolerance=0.0002, max_skips=1.0), AdaptiveKernelSelection(threshold=0.8))
     """
-    select = AdaptiveKernelSelection(selection_threshold)
-    return raker(kernels, select=select, query=Disagreement(tolerance, max_skips), **parameters)
+    return omkl_aks(kernels, query=Disagreement(tolerance, max_skips), **parameters)
 
 
 def expert_mkl(

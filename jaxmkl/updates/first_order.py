@@ -1,14 +1,14 @@
 """Update rules of first order: what one model does with a labelled example.
 
-They (:class:`Update`) serve models on features and models with supports alike.
-From the value f of a model, the label y and the squared norm k(x, x) of the example, |z|² on
-features, comes a :class:`Step`:
+They (:class:`Update`) serve models on features and models with supports alike. From the value f of
+a model, the label y and the squared norm k(x, x) of the example, |z|² on features, comes a
+:class:`Step`:
 
     f <- decay · f + coefficient · k(x, ·)        on supports: x becomes a support vector
     θ <- decay · θ + coefficient · z(x)           on features
 
-Below l = max(0, 1 - y f) is the hinge loss and k = k(x, x). Rules that divide by k have it static
-whether they do (``normalized_step``), or take k to be 1.
+Below, l = max(0, 1 - y f) is the hinge loss and k = k(x, x). With ``normalized_step=False`` (static)
+a passive aggressive rule takes k to be 1.
 
 References:
   Rosenblatt (1958), The perceptron; Crammer et al. (2006), Online passive-aggressive algorithms;
@@ -41,7 +41,13 @@ class Update(Rule):
     """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`."""
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """What to do, by the models' values f (R, P), the label y and k(x, x), ``norm`` (1, P)."""
+        """What to do on an example.
+
+        Args:
+          f: the models' values (R, P).
+          y: the label, a number.
+          norm: k(x, x) of the kernels (1, P).
+        """
         pytree.abstract(self, "step")
 
 
@@ -176,7 +182,7 @@ class NormalizedOGD(Update):
     Args:
       step_size: η; for the squared loss stable below 1, whatever the norms.
       epsilon: ε, what keeps steps on small examples small.
-      loss: "squared", "logistic" or "hinge" (static).
+      loss: as for :class:`OGD`.
 
     >>> f, norm = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 3.0]])
     >>> NormalizedOGD(0.5, epsilon=1.0).step(f, jnp.array(1.0), norm).coefficient

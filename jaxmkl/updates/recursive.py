@@ -1,6 +1,6 @@
 """Recursive least squares on inputs that are known one round at a time."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ class Recursive(NamedTuple):
     floor: jax.Array  #: what φ must not fall below in this period (R,)
 
     @classmethod
-    def start(cls, rule: RLS, num_inputs: int, dtype: object) -> "Recursive":
+    def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
         return cls(

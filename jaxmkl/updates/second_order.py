@@ -184,7 +184,7 @@ class RLS(SecondOrder):
         self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
     ) -> RLSState:
         dtype, h_z = errors.dtype, worked
-        # z'S_t z. Rounding must not turn a direction that is used up negative.
+        # z'S_t z: rounding must not turn a direction that is used up negative.
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
         learned = learns & (power > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
@@ -230,7 +230,6 @@ class RLS(SecondOrder):
 
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
-        full = jnp.asarray(full)
         factor = jnp.where(full, state.factor, 0.0)
         scale = jnp.where(full, state.scale, 1.0)
         H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
