@@ -148,9 +148,9 @@ class MKL(Algorithm):
             select=self.select.init(self.num_models),
         )
 
-    def _banks(self, state: MKLState) -> Iterator[tuple[Bank, Any]]:
-        """The banks, each with its state."""
-        return zip(self.models, state.models, strict=True)
+    def _banks(self, state: MKLState, *others: tuple) -> Iterator[tuple]:
+        """The banks, each with its state and with what the ``others`` have for it."""
+        return zip(self.models, state.models, *others, strict=True)
 
     def encode(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
         """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
@@ -172,14 +172,13 @@ class MKL(Algorithm):
         )
 
     def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
-        banks = zip(self.models, state.models, code.models, strict=True)
-        values, worked = zip(*(bank.predict(*own) for bank, *own in banks), strict=True)
+        predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
+        values, worked = zip(*predicted, strict=True)
         speaking = self.select.speaking(state.select)
-        joined = jnp.concatenate(values)
-        own, noise = state.aggregate, code.aggregate
+        joined, own, noise = jnp.concatenate(values), state.aggregate, code.aggregate
         combined = self.aggregate.combine(own, joined, speaking, noise, state.round)
-        value, values, weights = combined[:3]
-        return Forecast(value, values, weights, speaking, worked=Worked(worked, combined))
+        value, joined, weights = combined[:3]
+        return Forecast(value, joined, weights, speaking, worked=Worked(worked, combined))
 
     def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
@@ -193,7 +192,7 @@ class MKL(Algorithm):
         judged = lesson.taken() if self.select.judge_sampled else learns
         aggregate = self.aggregate.update(state.aggregate, combined, round.y, self.loss, judged)
         models, start = [], 0
-        for bank, *own in zip(self.models, state.models, code.models, worked, strict=True):
+        for bank, *own in self._banks(state, code.models, worked):
             end = start + bank.num_models
             models.append(bank.learn(*own, lesson.cut(start, end)))
             start = end
@@ -202,12 +201,10 @@ class MKL(Algorithm):
         return state.replace(models=tuple(models), aggregate=aggregate, select=select)
 
     def close(self, state: MKLState, codes: MKLCode) -> MKLState:
-        banks = zip(self.models, state.models, codes.models, strict=True)
-        size = jax.tree.leaves(codes)[0].shape[0]
-        return state.replace(
-            models=tuple(bank.close(*own, state.round) for bank, *own in banks),
-            aggregate=self.aggregate.close(state.aggregate, size, state.round),
-        )
+        banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
+        models = tuple(bank.close(*own, state.round) for bank, *own in banks)
+        aggregate = self.aggregate.close(state.aggregate, size, state.round)
+        return state.replace(models=models, aggregate=aggregate)
 
     def capacity(self, state: MKLState) -> int | None:
         found = [bank.capacity(own) for bank, own in self._banks(state)]

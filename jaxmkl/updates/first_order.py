@@ -7,8 +7,8 @@ a model, the label y and the squared norm k(x, x) of the example, |z|² on featu
     f <- decay · f + coefficient · k(x, ·)        on supports: x becomes a support vector
     θ <- decay · θ + coefficient · z(x)           on features
 
-Below, l = max(0, 1 - y f) is the hinge loss and k = k(x, x). With ``normalized_step=False`` (static)
-a passive aggressive rule takes k to be 1.
+Below, l = max(0, 1 - y f) is the hinge loss and k = k(x, x). With ``normalized_step=False``
+(static) a passive aggressive rule takes k to be 1.
 
 References:
   Rosenblatt (1958), The perceptron; Crammer et al. (2006), Online passive-aggressive algorithms;
