@@ -103,7 +103,8 @@ def omkl_aks(
     Args:
       selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; kernels with a
         weight above δ times the largest set the size of V.
-      all others: as for :func:`raker`.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale, query: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 1, with γ of (58).
@@ -127,7 +128,8 @@ def amkl(
     Args:
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target.
       max_skips: M, the largest number of labels skipped in a row.
-      all others: as for :func:`raker`.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale, select: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
@@ -155,7 +157,9 @@ def amkl_aks(
 
     Args:
       tolerance, max_skips: as for :func:`amkl`.
-      all others: as for :func:`omkl_aks`.
+      selection_threshold: as for :func:`omkl_aks`.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2.
@@ -201,7 +205,7 @@ def expert_mkl(
       ValueError: for both ``hedge_rate`` and ``aggregate``.
 
     References:
-      Beyond the papers; the parts are those of Hong and Chae.
+      Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
     102
