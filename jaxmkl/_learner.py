@@ -377,7 +377,7 @@ class Algorithm(Learner):
         text = "one that needs no variance, which this learner does not have"
         pytree.require(good, self, "query", self.query, text)
         frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
-        frame |= {"key": jax.random.fold_in(key, 0), "query": self.query.init()}
+        frame |= {"key": jax.random.fold_in(key, 0), "query": self.query.init(dtype)}
         frame |= {name: jnp.zeros((), jnp.int32) for name in ("round", "invalid", "nonfinite")}
         return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 

@@ -37,47 +37,32 @@ from jaxmkl.select import All, Select
 
 __all__ = ["MKL", "MKLInfo", "MKLState"]
 
-TASKS = ("regression", "classification")
-
 
 @pytree.dataclass
 class MKLState(State):
-    """State of :class:`MKL`.
+    """State of :class:`MKL`."""
 
-    Attributes:
-      models: a state for each bank.
-      aggregate: state of the aggregate.
-      select: state of the selection.
-    """
-
-    models: tuple
+    models: tuple  #: a state for each bank
     aggregate: Any
     select: Any
 
 
 class MKLInfo(NamedTuple):
-    """Diagnostics.
+    """Diagnostics."""
 
-    Attributes:
-      weights: of the models, of sum 1 (E,).
-      num_speaking: how many models speak, int32.
-      support: support vectors of each kernel of the banks that have any (P,), int32; else None.
-      overflow: examples so far that found no room and were not learned, int32; else None.
-    """
-
-    weights: jax.Array
-    num_speaking: jax.Array
-    support: Any
-    overflow: Any
+    weights: jax.Array  #: of the models, of sum 1 (E,)
+    num_speaking: jax.Array  #: how many models speak, int32
+    support: Any  #: support vectors of each kernel of the banks that have any (P,), or None
+    overflow: Any  #: examples so far that found no room and were not learned, int32, or None
 
 
 class MKLCode(NamedTuple):
-    """One example: codes of the banks, uniform numbers (E,) or None, noise of the parts."""
+    """One example."""
 
-    models: tuple
-    chance: Any
-    aggregate: Any
-    select: Any
+    models: tuple  #: codes of the banks
+    chance: Any  #: uniform numbers (E,), or None
+    aggregate: Any  #: noise of the aggregate
+    select: Any  #: noise of the selection
 
 
 class Worked(NamedTuple):
@@ -106,14 +91,9 @@ class MKL(Algorithm):
 
     >>> import jax, jaxmkl
     >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
-    >>> learner = MKL(
-    ...     models=(
-    ...         jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.PassiveAggressive(0.1)),
-    ...         jaxmkl.models.SupportModels(kernels, jaxmkl.updates.Perceptron()),
-    ...     ),
-    ...     aggregate=jaxmkl.aggregate.Hedge(0.1),
-    ...     query=jaxmkl.query.Margin(0.5),
-    ... )
+    >>> on_features = jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.PassiveAggressive(0.1))
+    >>> on_supports = jaxmkl.models.SupportModels(kernels, jaxmkl.updates.Perceptron())
+    >>> learner = MKL((on_features, on_supports), Hedge(0.1), query=jaxmkl.query.Margin(0.5))
     >>> X = jax.random.normal(jax.random.key(0), (500, 2))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1] > 0)
@@ -128,7 +108,7 @@ class MKL(Algorithm):
     select: Any = pytree.part(Select, "a selection, as jaxmkl.select.All()", All())
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
     loss: Any = pytree.choice(*LOSSES, default=None, optional=True)
-    task: Any = pytree.choice(*TASKS, default=None, optional=True)
+    task: Any = pytree.choice("regression", "classification", default=None, optional=True)
 
     def __post_init__(self) -> None:
         rules = [rule for bank in self.models for rule in bank.all_rules]
@@ -168,9 +148,9 @@ class MKL(Algorithm):
             select=self.select.init(self.num_models),
         )
 
-    def _banks(self, state: MKLState) -> Iterator[tuple[Bank, Any]]:
-        """The banks, each with its state."""
-        return zip(self.models, state.models, strict=True)
+    def _banks(self, state: MKLState, *others: tuple) -> Iterator[tuple]:
+        """The banks, each with its state and with what the ``others`` have for it."""
+        return zip(self.models, state.models, *others, strict=True)
 
     def encode(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
         """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
@@ -192,63 +172,41 @@ class MKL(Algorithm):
         )
 
     def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
-        banks = zip(self.models, state.models, code.models, strict=True)
-        values, worked = zip(*(bank.predict(*own) for bank, *own in banks), strict=True)
+        predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
+        values, worked = zip(*predicted, strict=True)
         speaking = self.select.speaking(state.select)
-        joined = jnp.concatenate(values)
-        combined = self.aggregate.combine(
-            state.aggregate, joined, speaking, code.aggregate, state.round
-        )
-        return Forecast(
-            value=combined.value,
-            values=combined.values,
-            weights=combined.weights,
-            speaking=speaking,
-            worked=Worked(worked, combined),
-        )
+        joined, own, noise = jnp.concatenate(values), state.aggregate, code.aggregate
+        combined = self.aggregate.combine(own, joined, speaking, noise, state.round)
+        value, joined, weights = combined[:3]
+        return Forecast(value, joined, weights, speaking, worked=Worked(worked, combined))
 
     def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
-        worked: Worked = forecast.worked
+        worked, combined = forecast.worked
         log_weights = self.aggregate.log_weights(state.aggregate)
         learns = jnp.broadcast_to(round.learns, log_weights.shape)
-        if worked.combined.drawn is not None:
-            learns = learns & worked.combined.drawn
-        lesson = Lesson(
-            y=round.y,
-            learns=learns,
-            probability=self.select.probabilities(state.select, log_weights),
-            chance=code.chance,
-            seen=round.seen,
-            present=round.present,
-        )
+        if combined.drawn is not None:
+            learns = learns & combined.drawn
+        probability = self.select.probabilities(state.select, log_weights)
+        lesson = Lesson(round.y, learns, probability, code.chance, round.seen, round.present)
         judged = lesson.taken() if self.select.judge_sampled else learns
-        aggregate = self.aggregate.update(
-            state.aggregate, worked.combined, round.y, self.loss, judged
-        )
+        aggregate = self.aggregate.update(state.aggregate, combined, round.y, self.loss, judged)
         models, start = [], 0
-        for bank, *own in zip(self.models, state.models, code.models, worked.models, strict=True):
+        for bank, *own in self._banks(state, code.models, worked):
             end = start + bank.num_models
             models.append(bank.learn(*own, lesson.cut(start, end)))
             start = end
-        return state.replace(
-            models=tuple(models),
-            aggregate=aggregate,
-            select=self.select.update(
-                state.select, self.aggregate.log_weights(aggregate), code.select, round.learns
-            ),
-        )
+        log_weights = self.aggregate.log_weights(aggregate)
+        select = self.select.update(state.select, log_weights, code.select, round.learns)
+        return state.replace(models=tuple(models), aggregate=aggregate, select=select)
 
     def close(self, state: MKLState, codes: MKLCode) -> MKLState:
-        banks = zip(self.models, state.models, codes.models, strict=True)
-        size = jax.tree.leaves(codes)[0].shape[0]
-        return state.replace(
-            models=tuple(bank.close(*own, state.round) for bank, *own in banks),
-            aggregate=self.aggregate.close(state.aggregate, size, state.round),
-        )
+        banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
+        models = tuple(bank.close(*own, state.round) for bank, *own in banks)
+        aggregate = self.aggregate.close(state.aggregate, size, state.round)
+        return state.replace(models=models, aggregate=aggregate)
 
     def capacity(self, state: MKLState) -> int | None:
-        """Support vectors the state has room for; None where it cannot run short."""
         found = [bank.capacity(own) for bank, own in self._banks(state)]
         return min((room for room in found if room is not None), default=None)
 

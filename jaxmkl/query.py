@@ -59,8 +59,8 @@ class Query:
     #: Whether it reads ``forecast.variance``.
     needs_variance = False
 
-    def init(self) -> Any:
-        """The query's own state before the first round, a pytree."""
+    def init(self, dtype: Any = jnp.float32) -> Any:
+        """The query's own state before the first round, a pytree; its numbers of this dtype."""
         return ()
 
     def noise(self, key: jax.Array) -> Any:
@@ -145,7 +145,7 @@ class Disagreement(Query):
         """None is needed."""
         return ()
 
-    def init(self) -> DisagreementState:
+    def init(self, dtype: Any = jnp.float32) -> DisagreementState:
         return DisagreementState(jnp.zeros((), jnp.int32))
 
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
@@ -298,7 +298,8 @@ class Rate(Query):
 
         classes    score = ((d + ε) / (f² + ε))⁴
         numbers    score = (1 + √d / mean √d) / 2
-        ask if     log(score / u) > s,   u uniform,      s <- s + (asked - rate) / sqrt(1 + t/100)
+        ask if     log(score / u) > s - log rate,   u uniform
+        s <- s + (asked - rate) / sqrt(1 + t/100)
 
     So for numbers half of the labels come by chance and half in proportion to the disagreement,
     as models that agree may all be wrong. The labels asked for stay within 2 + rate · t / 40 of
@@ -324,32 +325,34 @@ class Rate(Query):
     rate: Any = pytree.share(0.1, exclusive=True)
     epsilon: Any = pytree.positive(0.001)
 
-    def init(self) -> RateState:
-        start = -jnp.log(jnp.asarray(self.rate, jnp.float32))
+    def init(self, dtype: Any = jnp.float32) -> RateState:
         none = jnp.zeros((), jnp.int32)
-        return RateState(start, jnp.zeros((), jnp.float32), none, none, none)
+        return RateState(*jnp.zeros((2,), dtype), none, none, none)
 
     def score(self, state: RateState, forecast: Forecast) -> jax.Array:
         spread = _spread(forecast)
         if forecast.margin is not None:
             epsilon = jnp.asarray(self.epsilon, spread.dtype)
             return ((spread + epsilon) / (forecast.margin**2 + epsilon)) ** 4
-        mean = (state.spread / jnp.maximum(self._rounds(state), 1.0)).astype(spread.dtype)
+        rounds = self._rounds(state, spread.dtype)
+        mean = state.spread.astype(spread.dtype) / jnp.maximum(rounds, 1.0)
         known = mean > 0
         return jnp.where(known, 1.0 + jnp.sqrt(spread) / jnp.where(known, mean, 1.0), 2.0) / 2.0
 
     def ask(self, state: RateState, score: jax.Array, noise: jax.Array) -> jax.Array:
-        wanted = jnp.log(score.astype(noise.dtype)) - jnp.log(noise) > state.threshold
-        due = jnp.asarray(self.rate, jnp.float32) * (self._rounds(state) + 1.0)
+        rate = jnp.asarray(self.rate, noise.dtype)
+        chance = jnp.log(noise) + state.threshold.astype(noise.dtype) - jnp.log(rate)
+        wanted = jnp.log(score.astype(noise.dtype)) > chance
+        due = rate * (self._rounds(state, noise.dtype) + 1.0)
         wanting, slack = due - state.asked, 2.0 + due / 40.0
-        return (wanted & (wanting > -slack)) | (wanting >= slack) | (self.rate >= 1.0)
+        return (wanted & (wanting > -slack)) | (wanting >= slack) | (rate >= 1.0)
 
-    def _rounds(self, state: RateState) -> jax.Array:
-        return (state.asked + state.passed).astype(jnp.float32)
+    def _rounds(self, state: RateState, dtype: Any) -> jax.Array:
+        return (state.asked + state.passed).astype(dtype)
 
     def _counted(self, state: RateState, asked: jax.Array) -> RateState:
-        number, rounds = asked.astype(jnp.int32), self._rounds(state)
-        excess = number - jnp.asarray(self.rate, jnp.float32)
+        number, dtype = asked.astype(jnp.int32), state.threshold.dtype
+        excess, rounds = number - jnp.asarray(self.rate, dtype), self._rounds(state, dtype)
         return state._replace(
             threshold=state.threshold + excess / jnp.sqrt(1.0 + rounds / 100.0),
             asked=state.asked + number,
@@ -361,7 +364,7 @@ class Rate(Query):
         # a label that was waited for was counted when it was asked for
         late = asked & (state.waiting > 0)
         after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), counted)
-        spread = jnp.sqrt(_spread(forecast)).astype(jnp.float32)
+        spread = jnp.sqrt(_spread(forecast)).astype(state.spread.dtype)
         return after._replace(spread=state.spread + jnp.where(jnp.isfinite(spread), spread, 0.0))
 
     def await_label(self, state: RateState, asked: jax.Array) -> RateState:

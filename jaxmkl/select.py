@@ -52,13 +52,6 @@ class All(Select):
     """Every model speaks and learns."""
 
 
-class Noise(NamedTuple):
-    """Random numbers of one round, each (E,)."""
-
-    gumbel: jax.Array
-    uniform: jax.Array
-
-
 class AdaptiveState(NamedTuple):
     """Which models speak until the next label, boolean (E,)."""
 
@@ -76,15 +69,12 @@ class AdaptiveKernelSelection(Select):
     the subset independently with probability J/N = K/P. Before the first label all speak.
 
     Args:
-      threshold: δ in [0, 1]: models whose weight exceeds this share of the largest count in K.
-
-    Raises:
-      ValueError: when the threshold is outside [0, 1].
+      threshold: δ in [0, 1], else a ``ValueError``: models whose weight exceeds this share of the
+        largest count in K.
 
     References:
       Hong and Chae, equations (23) to (30), (40) to (42) and (58).
 
-    >>> import jax, jax.numpy as jnp
     >>> rule = AdaptiveKernelSelection(threshold=0.8)
     >>> noise = rule.noise(jax.random.key(0), 4, jnp.float32)
     >>> int(rule.draw(jnp.zeros(4), noise).sum())  # equal weights: K = P, all take part
@@ -96,27 +86,25 @@ class AdaptiveKernelSelection(Select):
     def init(self, num_models: int) -> AdaptiveState:
         return AdaptiveState(jnp.ones((num_models,), bool))
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Noise:
-        """Gumbel noise for the first model, uniform noise for the others."""
+    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        """Gumbel noise (E,) for the first model, uniform noise (E,) for the others."""
         smallest = jnp.finfo(dtype).tiny
         uniform = jax.random.uniform(key, (2 * num_models,), dtype, minval=smallest)
         first, others = jnp.split(uniform, 2)
-        return Noise(-jnp.log(-jnp.log(first)), others)
+        return -jnp.log(-jnp.log(first)), others
 
-    def draw(self, log_weights: jax.Array, noise: Noise) -> jax.Array:
+    def draw(self, log_weights: jax.Array, noise: tuple[jax.Array, jax.Array]) -> jax.Array:
         """A boolean mask (E,) of the drawn subset, never empty."""
-        E = log_weights.shape[0]
+        E, (gumbel, uniform) = log_weights.shape[0], noise
         relative = jnp.exp(log_weights - jnp.max(log_weights))
         K = jnp.sum(relative > jnp.asarray(self.threshold, relative.dtype))
-        first = jnp.arange(E) == jnp.argmax(log_weights + noise.gumbel)
-        return first | (noise.uniform < K.astype(relative.dtype) / E)
+        first = jnp.arange(E) == jnp.argmax(log_weights + gumbel)
+        return first | (uniform < K.astype(relative.dtype) / E)
 
     def speaking(self, state: AdaptiveState) -> jax.Array:
         return state.selected
 
-    def update(
-        self, state: AdaptiveState, log_weights: jax.Array, noise: Noise, learns: jax.Array
-    ) -> AdaptiveState:
+    def update(self, state: Any, log_weights: jax.Array, noise: Any, learns: jax.Array) -> Any:
         return AdaptiveState(jnp.where(learns, self.draw(log_weights, noise), state.selected))
 
 
@@ -125,16 +113,12 @@ class Sampled(Select):
     """A model learns with probability p = (1 - δ) w / max w + δ.
 
     Args:
-      smoothing: δ in [0, 1].
+      smoothing: δ in [0, 1], else a ``ValueError``.
       judge_sampled: whether only models that were drawn are discounted, as in OMKC(SD) (static).
-
-    Raises:
-      ValueError: when the smoothing is outside [0, 1].
 
     References:
       Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1.
 
-    >>> import jax.numpy as jnp
     >>> Sampled(0.5).probabilities((), jnp.log(jnp.array([1.0, 0.5])))
     Array([1.  , 0.75], dtype=float32)
     """

@@ -6,7 +6,9 @@
 
 Hedge discounts a model by what it did on the example, w_e <- w_e exp(-η_g c_e), where the cost c_e
 is 1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e. In the papers' terms exp(-η_g)
-is the discount γ.
+is the discount γ. An aggregate says by its ``output``, "value" or "vote", whether it is the values
+or the signs that count, and by its ``cost``, "loss" or "mistake", what is meant; both are static.
+An argument outside its range raises a ``ValueError``.
 
 References:
   Freund and Schapire (1997); Hoi, Jin, Zhao and Yang (2013), Online multiple kernel
@@ -35,28 +37,9 @@ def _spoken(output: str, values: jax.Array) -> jax.Array:
     return jnp.where(values >= 0, 1.0, -1.0).astype(values.dtype) if output == "vote" else values
 
 
-def _cost(kind: str, loss: str, values: jax.Array, y: jax.Array) -> jax.Array:
-    """What each model's value (E,) costs it."""
-    if kind == "mistake":
-        # a value that is no number is a mistake too
-        return (~(y * values > 0)).astype(values.dtype)
-    return LOSSES[loss].value(values, y)
-
-
-def _discounted(log_weights: jax.Array, costs: jax.Array, rate: Any) -> jax.Array:
-    """Log-weights w <- w exp(-rate · cost), the largest of which is 0."""
-    updated = log_weights - jnp.asarray(rate, costs.dtype) * costs
-    updated = jnp.where(updated > _FLOOR, updated, _FLOOR)
-    return updated - jax.lax.stop_gradient(jnp.max(updated))
-
-
 @pytree.dataclass
 class Uniform(Aggregate):
-    """All models count alike.
-
-    Args:
-      output: "value" or "vote" (static).
-    """
+    """All models count alike."""
 
     output: str = pytree.choice(*OUTPUTS, default="value")
 
@@ -67,12 +50,7 @@ class Uniform(Aggregate):
         return state
 
     def combine(
-        self,
-        state: jax.Array,
-        values: jax.Array,
-        speaking: jax.Array | None,
-        noise: Any,
-        round: Any = 0,
+        self, state: jax.Array, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
     ) -> Combination:
         q = jax.nn.softmax(state, where=speaking)
         return Combination(weighted(q, _spoken(self.output, values)), values, self.weights(state))
@@ -90,13 +68,33 @@ class HedgeState(NamedTuple):
 
 
 class _Weighing(Aggregate):
-    """Base of aggregates whose state is the models' log-weights."""
+    """Base of aggregates whose state is the models' log-weights, discounted at a rate."""
+
+    rate: Any
 
     def init(self, num_models: int, dtype: Any) -> HedgeState:
         return HedgeState(jnp.zeros((num_models,), dtype))
 
     def log_weights(self, state: HedgeState) -> jax.Array:
         return state.log_weights
+
+    def update(
+        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+    ) -> HedgeState:
+        """Discount the models judged; one that was drawn in inverse proportion to its chance."""
+        values = combined.values
+        if self.cost == "mistake":
+            # a value that is no number is a mistake too
+            cost = (~(y * values > 0)).astype(values.dtype)
+        else:
+            cost = LOSSES[loss].value(values, y)
+        if combined.drawn is not None:
+            judged = judged & combined.drawn
+            cost = cost / jnp.where(judged, combined.weights, 1.0)
+        costs = jnp.where(judged, cost, 0.0)
+        log_weights = state.log_weights - jnp.asarray(self.rate, costs.dtype) * costs
+        log_weights = jnp.where(log_weights > _FLOOR, log_weights, _FLOOR)
+        return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
 
 @pytree.dataclass
@@ -107,15 +105,9 @@ class Hedge(_Weighing):
 
     Args:
       rate: η_g; -log γ for a discount γ.
-      output: "value" or "vote" (static).
-      cost: "loss" or "mistake" (static).
       bound: values are clipped to [-bound, bound] where they are combined and judged; None for no
         bound.
 
-    Raises:
-      ValueError: for an argument outside its range.
-
-    >>> import jax.numpy as jnp
     >>> rule, values = Hedge(0.7, cost="mistake"), jnp.array([0.5, -0.5])
     >>> state = rule.init(2, jnp.float32)
     >>> combined = rule.combine(state, values, None, ())
@@ -129,12 +121,7 @@ class Hedge(_Weighing):
     bound: Any = pytree.positive(None, optional=True)
 
     def combine(
-        self,
-        state: HedgeState,
-        values: jax.Array,
-        speaking: jax.Array | None,
-        noise: Any,
-        round: Any = 0,
+        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
     ) -> Combination:
         """The mean by the weights, renormalised among those that speak."""
         if self.bound is not None:
@@ -143,13 +130,6 @@ class Hedge(_Weighing):
         p = jax.nn.softmax(state.log_weights)
         q = p if speaking is None else jax.nn.softmax(state.log_weights, where=speaking)
         return Combination(weighted(q, _spoken(self.output, values)), values, p)
-
-    def update(
-        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
-    ) -> HedgeState:
-        cost = _cost(self.cost, loss, combined.values, y)
-        costs = jnp.where(judged, cost, 0.0)
-        return HedgeState(_discounted(state.log_weights, costs, self.rate))
 
 
 @pytree.dataclass
@@ -165,16 +145,10 @@ class DrawOne(_Weighing):
     Args:
       rate: η_g.
       smoothing: δ in (0, 1].
-      output: "value" or "vote" (static).
-      cost: "mistake" or "loss" (static).
-
-    Raises:
-      ValueError: for numbers outside their range, or another output.
 
     References:
       Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2.
 
-    >>> import jax.numpy as jnp
     >>> rule = DrawOne(0.1, 0.2)
     >>> state = rule.init(4, jnp.float32)
     >>> rule.combine(state, jnp.arange(4.0), None, jnp.array(0.6)).drawn
@@ -195,12 +169,7 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def combine(
-        self,
-        state: HedgeState,
-        values: jax.Array,
-        speaking: jax.Array | None,
-        noise: jax.Array,
-        round: Any = 0,
+        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
     ) -> Combination:
         p = self.weights(state)
         if speaking is not None:
@@ -212,12 +181,3 @@ class DrawOne(_Weighing):
         drawn = jnp.arange(p.shape[0]) == jnp.argmax(reached)
         value = weighted(drawn.astype(values.dtype), _spoken(self.output, values))
         return Combination(value, values, p, drawn)
-
-    def update(
-        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
-    ) -> HedgeState:
-        """Discount the one that was drawn, in inverse proportion to its probability."""
-        cost = _cost(self.cost, loss, combined.values, y)
-        chosen = judged & combined.drawn
-        costs = jnp.where(chosen, cost / jnp.where(chosen, combined.weights, 1.0), 0.0)
-        return HedgeState(_discounted(state.log_weights, costs, self.rate))

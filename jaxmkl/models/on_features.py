@@ -22,15 +22,10 @@ from jaxmkl.updates.first_order import traits
 
 
 class FeatureModelsState(NamedTuple):
-    """State of :class:`FeatureModels`.
+    """State of :class:`FeatureModels`."""
 
-    Attributes:
-      features: state of the feature map.
-      rules: a state for each rule.
-    """
-
-    features: Any
-    rules: tuple
+    features: Any  #: of the feature map
+    rules: tuple  #: a state for each rule
 
     @property
     def frequencies(self) -> jax.Array:
@@ -45,33 +40,20 @@ class FirstOrderState(NamedTuple):
 
 
 class FeatureCode(NamedTuple):
-    """One example: its features (P, M), or its code in a map that grows; codes of the rules.
+    """One example."""
 
-    Of a map that grows also a uniform number, and the round.
-    """
-
-    features: Any
-    rules: tuple
-    uniform: Any = None
-    round: Any = None
+    features: Any  #: (P, M), or its code in a map that grows
+    rules: tuple  #: codes of the rules; empty with a map that grows
+    uniform: Any = None  #: with a map that grows: a number for the example
+    round: Any = None  #: with a map that grows: its round
 
 
 class Worked(NamedTuple):
-    """What a prediction worked out.
+    """What a prediction worked out."""
 
-    Attributes:
-      z: features (P, M).
-      codes: of the rules.
-      values: of the rules, (R, P) each.
-      rules: what rules of second order use again.
-      offer: what becomes of the example in a map that grows.
-    """
-
-    z: jax.Array
-    codes: tuple
-    values: tuple
-    rules: tuple
-    offer: Any
+    z: jax.Array  #: features (P, M)
+    rules: tuple  #: code, values (R, P) and what second order uses again, of each rule
+    offer: Any  #: what becomes of the example in a map that grows, else None
 
 
 @pytree.dataclass
@@ -91,8 +73,7 @@ class FeatureModels(Bank):
       ValueError: for kernels that have no such features.
 
     >>> import jaxmkl
-    >>> bank = FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), OGD([0.1, 0.3]))
-    >>> bank.num_models
+    >>> FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), OGD([0.1, 0.3])).num_models
     4
     """
 
@@ -128,14 +109,14 @@ class FeatureModels(Bank):
 
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> FeatureModelsState:
         P, M = self.kernels.num_kernels, self.features.num_coordinates
-
-        def start(rule: Rule) -> Any:
-            if isinstance(rule, SecondOrder):
-                return rule.init(P, M, dtype)
-            return FirstOrderState(jnp.zeros((rule.num_rates, P, M), dtype))
-
         features = self.features.init(key, self.kernels, num_inputs, dtype)
-        return FeatureModelsState(features, tuple(start(rule) for rule in self.rules))
+        rules = (
+            rule.init(P, M, dtype)
+            if isinstance(rule, SecondOrder)
+            else FirstOrderState(jnp.zeros((rule.num_rates, P, M), dtype))
+            for rule in self.rules
+        )
+        return FeatureModelsState(features, tuple(rules))
 
     def encode(
         self, state: FeatureModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
@@ -161,68 +142,53 @@ class FeatureModels(Bank):
             offer = self.features.offer(state.features, code.features, code.uniform)
             z = offer.coordinates[None]
             codes = self._encoded(state, code.round, z[None])
-        values, worked = [], []
-        for rule, own, of_rule in zip(self.rules, state.rules, codes, strict=True):
+        worked = []
+        for rule, own, codes_of in zip(self.rules, state.rules, codes, strict=True):
             if isinstance(rule, SecondOrder):
-                of_rule = take(of_rule, 0) if offer else of_rule
-                value, again = rule.predict(own, of_rule)
+                values, again = rule.predict(own, take(codes_of, 0) if offer else codes_of)
             else:
-                value, again = jnp.sum(own.weights * z[None], axis=-1), ()
-            values.append(value)
-            worked.append(again)
-        joined = jnp.concatenate([value.ravel() for value in values])
-        return joined, Worked(z, codes, tuple(values), tuple(worked), offer)
+                values, again = jnp.sum(own.weights * z[None], axis=-1), ()
+            worked.append((codes_of, values, again))
+        joined = jnp.concatenate([values.ravel() for _, values, _ in worked])
+        return joined, Worked(z, tuple(worked), offer)
 
     def learn(
         self, state: FeatureModelsState, code: FeatureCode, worked: Worked, lesson: Lesson
     ) -> FeatureModelsState:
         """Every rule's step, for the models that take part."""
-        P, start, rules = self.kernels.num_kernels, 0, []
-        norm = self.features.squared_norms(worked.z)[None, :]
-        for i, (rule, own) in enumerate(zip(self.rules, state.rules, strict=True)):
-            end = start + rule.num_rates * P
-            mine = lesson.cut(start, end, (rule.num_rates, P))
+        z, start, rules = worked.z, 0, []
+        norm = self.features.squared_norms(z)[None, :]
+        for rule, own, of_rule in zip(self.rules, state.rules, worked.rules, strict=True):
+            codes, values, again = of_rule
+            end = start + values.size
+            mine = lesson.cut(start, end, values.shape)
             start = end
-            if isinstance(rule, SecondOrder):
-                rules.append(self._learned(rule, own, code, worked, i, mine))
-                continue
-            step = rule.step(worked.values[i], lesson.y, norm)
-            taken = mine.taken(step.probability)
-            weights = own.weights
-            if step.decay is not None:
-                weights = jnp.where(taken, step.decay, 1.0)[:, :, None] * weights
-            move = jnp.where(taken, step.coefficient, 0.0)
-            rules.append(FirstOrderState(weights + move[:, :, None] * worked.z[None]))
+            if isinstance(rule, Update):
+                step = rule.step(values, lesson.y, norm)
+                taken, weights = mine.taken(step.probability), own.weights
+                if step.decay is not None:
+                    weights = jnp.where(taken, step.decay, 1.0)[:, :, None] * weights
+                move = jnp.where(taken, step.coefficient, 0.0)
+                after = FirstOrderState(weights + move[:, :, None] * z[None])
+            else:
+                errors, example = lesson.y - values, take(codes, 0) if worked.offer else codes
+                after = rule.learn(own, example, again, errors, mine.taken())
+                if worked.offer is not None:
+                    after = rule.close(after, codes, code.round + 1)
+                    after = optax.tree.where(lesson.present, after, own)
+            rules.append(after)
         features = state.features
         if worked.offer is not None:
             features = self.features.accept(features, worked.offer, lesson.seen)
         return FeatureModelsState(features, tuple(rules))
-
-    def _learned(
-        self,
-        rule: SecondOrder,
-        own: Any,
-        code: FeatureCode,
-        worked: Worked,
-        i: int,
-        lesson: Lesson,
-    ) -> Any:
-        """State of the rule of second order number ``i`` after its step."""
-        errors, codes = lesson.y - worked.values[i], worked.codes[i]
-        of_example = take(codes, 0) if worked.offer else codes
-        after = rule.learn(own, of_example, worked.rules[i], errors, lesson.taken())
-        if worked.offer is None:
-            return after
-        after = rule.close(after, codes, code.round + 1)
-        return optax.tree.where(lesson.present, after, own)
 
     def close(
         self, state: FeatureModelsState, codes: FeatureCode, round: jax.Array
     ) -> FeatureModelsState:
         if self.features.sequential:
             return state
-        rules = tuple(
+        rules = (
             rule.close(own, of_rule, round) if isinstance(rule, SecondOrder) else own
             for rule, own, of_rule in zip(self.rules, state.rules, codes.rules, strict=True)
         )
-        return state._replace(rules=rules)
+        return state._replace(rules=tuple(rules))

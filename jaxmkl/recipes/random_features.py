@@ -56,9 +56,8 @@ def raker(
         θ_p <- (1 - η_l λ) θ_p - η_l L'(f_p, y) z_p,      w_p <- w_p exp(-η_g L(f_p, y))
         prediction = Σ_p w_p f_p / Σ_p w_p,               f_p = θ_p·z_p(x)
 
-    The published setting is ``raker(step_size=T**-0.5, hedge_rate=T**-0.5,
-    feature_scale="mean")`` for a stream of T examples; see the module for why it is not the
-    default.
+    The published setting is ``raker(step_size=T**-0.5, hedge_rate=T**-0.5, feature_scale="mean")``
+    for a stream of T examples; see the module for why it is not the default.
 
     Args:
       kernels: shift-invariant kernels; by default the 17 Gaussians of
@@ -74,9 +73,6 @@ def raker(
       select: which kernels speak, and which learn.
       query: when a label is asked for.
 
-    Raises:
-      ValueError: for an argument outside its range.
-
     References:
       Shen, Chen and Giannakis (2019); Hong and Chae, Algorithm 1 with all kernels.
 
@@ -91,12 +87,8 @@ def raker(
     features = FourierFeatures(num_features, orthogonal, feature_scale)
     step_size = 0.3 / features.squared_norm if step_size is None else step_size
     kernels = hong_chae() if kernels is None else kernels
-    return MKL(
-        models=FeatureModels(kernels, OGD(step_size, regularization, loss), features),
-        aggregate=Hedge(hedge_rate),
-        select=select,
-        query=query,
-    )
+    bank = FeatureModels(kernels, OGD(step_size, regularization, loss), features)
+    return MKL(bank, Hedge(hedge_rate), select, query)
 
 
 @with_parameters_of(raker, but=("select",))
@@ -105,28 +97,20 @@ def omkl_aks(
 ) -> MKL:
     """OMKL-AKS: :func:`raker` with adaptive kernel selection.
 
-    After each label a subset V of the kernels is drawn
-    (:class:`jaxmkl.select.AdaptiveKernelSelection`); only these predict, with renormalised
+    After each label a subset V of the kernels is drawn; only these predict, with renormalised
     weights. All kernels go on learning.
 
     Args:
-      kernels: as in :func:`raker`.
-      selection_threshold: δ; kernels with a weight above δ times the largest set the size of V.
-      num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale,
-        query: as in :func:`raker`.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; kernels with a
+        weight above δ times the largest set the size of V.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale, query: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 1, with γ of (58).
 
-    >>> import jax, jaxmkl
-    >>> learner = jaxmkl.omkl_aks()
-    >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> state, output = learner.step(state, (jax.numpy.ones(2), 1.0))
-    >>> int(output.info.num_speaking)  # before the first label all kernels are chosen
-    17
+    >>> omkl_aks(num_features=20).select
+    AdaptiveKernelSelection(threshold=0.8)
     """
     return raker(kernels, select=AdaptiveKernelSelection(selection_threshold), **parameters)
 
@@ -142,22 +126,18 @@ def amkl(
     """AMKL: :func:`raker` that asks for a label only where its kernels disagree.
 
     Args:
-      kernels: as in :func:`raker`.
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target; the
         paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
-      num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale,
-        select: as in :func:`raker`.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale, select: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.uniform(jax.random.key(0), (1000, 2))
-    >>> learner = jaxmkl.amkl(jaxmkl.Gaussian([0.5, 1.0, 2.0]), tolerance=0.001, max_skips=3)
+    >>> learner = amkl(jaxmkl.Gaussian([0.5, 1.0, 2.0]), tolerance=0.001, max_skips=3)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
     >>> bool(0.25 <= outputs.queried.mean() < 0.5)
@@ -166,37 +146,29 @@ def amkl(
     return raker(kernels, query=Disagreement(tolerance, max_skips), **parameters)
 
 
-@with_parameters_of(raker, but=("select", "query"))
+@with_parameters_of(omkl_aks, but=("query",))
 def amkl_aks(
     kernels: Kernel | None = None,
     *,
     tolerance: Any = 0.0002,
     max_skips: Any = 1.0,
-    selection_threshold: Any = 0.8,
     **parameters: Any,
 ) -> MKL:
-    """AMKL-AKS: :func:`amkl` with adaptive kernel selection, as in :func:`omkl_aks`.
+    """AMKL-AKS: :func:`omkl_aks` that asks for a label only where its kernels disagree.
 
     Args:
-      kernels: as in :func:`raker`.
-      tolerance: as in :func:`amkl`.
-      max_skips: as in :func:`amkl`.
-      selection_threshold: as in :func:`omkl_aks`.
-      num_features, step_size, regularization, hedge_rate, loss, orthogonal, feature_scale:
-        as in :func:`raker`.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      tolerance, max_skips: as for :func:`amkl`.
+      selection_threshold: as for :func:`omkl_aks`.
+      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
+        feature_scale: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2.
 
-    >>> import jaxmkl
-    >>> jaxmkl.amkl_aks().query, jaxmkl.amkl_aks().select
+    >>> amkl_aks().query, amkl_aks().select
     (Disagreement(tolerance=0.0002, max_skips=1.0), AdaptiveKernelSelection(threshold=0.8))
     """
-    select = AdaptiveKernelSelection(selection_threshold)
-    return raker(kernels, select=select, query=Disagreement(tolerance, max_skips), **parameters)
+    return omkl_aks(kernels, query=Disagreement(tolerance, max_skips), **parameters)
 
 
 def expert_mkl(
@@ -221,31 +193,22 @@ def expert_mkl(
     a classifier it fits the labels ±1 by squared loss, and values are clipped to [-1, 1].
 
     Args:
-      kernels: as in :func:`raker`.
       task: "regression" or "classification".
-      num_features: frequencies a kernel, F.
       step_sizes: rates η of :class:`jaxmkl.updates.OGD`; stable below 1.
       forgetting: factors φ of :class:`jaxmkl.updates.RLS`.
       regularization: λ of :class:`jaxmkl.updates.RLS`.
       hedge_rate: η_g of Hedge in place of the stack; 1 for regression and 0.1 for classification
         are good.
       aggregate: another aggregate in place of the stack.
-      select: which models speak, and which learn.
-      query: when a label is asked for.
-      orthogonal: draw frequencies in orthogonal blocks.
+      kernels, num_features, select, query, orthogonal: as for :func:`raker`.
 
     Raises:
-      ValueError: for an argument outside its range, or for both ``hedge_rate`` and ``aggregate``.
+      ValueError: for both ``hedge_rate`` and ``aggregate``.
 
     References:
-      Beyond the papers; the parts are those of Hong and Chae.
+      Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
-    >>> learner = jaxmkl.expert_mkl(task="classification")
-    >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1] > 0)
-    >>> learner.num_models
+    >>> expert_mkl(task="classification").num_models
     102
     """
     bound = 1.0 if task == "classification" else None

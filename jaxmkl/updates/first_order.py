@@ -1,25 +1,21 @@
 """Update rules of first order: what one model does with a labelled example.
 
-They (:class:`Update`) serve models on features and models with supports alike.
-From the value f of a model, the label y and the squared norm k(x, x) of the example, |z|² on
-features, comes a :class:`Step`:
+They (:class:`Update`) serve models on features and models with supports alike. From the value f of
+a model, the label y and the squared norm k(x, x) of the example, |z|² on features, comes a
+:class:`Step`:
 
     f <- decay · f + coefficient · k(x, ·)        on supports: x becomes a support vector
     θ <- decay · θ + coefficient · z(x)           on features
 
-With the hinge loss l = max(0, 1 - y f) and k = k(x, x):
-
-    Perceptron                 if y f <= 0:   coefficient y
-    PassiveAggressive          if l > 0:      τ y,   τ = min(C, l / k)
-    SparsePassiveAggressive    if l > 0:      τ y,   τ = min(η / ρ, l / k), with probability
-                                              ρ = min(α, l) / β
-    OGD                        decay 1 - η λ, coefficient -η L'(f, y)
-    NormalizedOGD              as OGD, with η / (ε + k) in place of η
+Below, l = max(0, 1 - y f) is the hinge loss and k = k(x, x). With ``normalized_step=False``
+(static) a passive aggressive rule takes k to be 1.
 
 References:
   Rosenblatt (1958), The perceptron; Crammer et al. (2006), Online passive-aggressive algorithms;
-  Kivinen, Smola and Williamson (2001), Online learning with kernels; Lu, Hoi, Sahoo and Zhao,
-  Budget online multiple kernel learning, Proposition 1.
+  Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Proposition 1 (sparse passive
+  aggressive); Kivinen, Smola and Williamson (2001), Online learning with kernels, and Hong and
+  Chae, equations (17), (18) and (37) (gradient descent); Nagumo and Noda (1967), A learning method
+  for system identification (normalised steps).
 """
 
 from typing import Any, NamedTuple
@@ -34,18 +30,11 @@ from jaxmkl.updates.rule import Rule
 
 
 class Step(NamedTuple):
-    """What a rule of first order would do, for models (R, P).
+    """What a rule of first order would do, for models (R, P)."""
 
-    Attributes:
-      coefficient: of the example; 0 leaves it out.
-      decay: what the model is multiplied by first, a number or an array that goes with (R, P);
-        None for 1.
-      probability: with which the step is taken; None for always.
-    """
-
-    coefficient: jax.Array
-    decay: jax.Array | None = None
-    probability: jax.Array | None = None
+    coefficient: jax.Array  #: of the example; 0 leaves it out
+    decay: jax.Array | None = None  #: of the model, to go with (R, P); None for 1
+    probability: jax.Array | None = None  #: with which the step is taken; None for always
 
 
 class Update(Rule):
@@ -71,9 +60,8 @@ class Traits(NamedTuple):
 
 def traits(update: Update) -> Traits:
     """What a rule's steps are like, whatever the example; nothing is computed."""
-    example = jax.ShapeDtypeStruct((update.num_rates, 1), jnp.float32)
-    norm, y = jax.ShapeDtypeStruct((1, 1), jnp.float32), jax.ShapeDtypeStruct((), jnp.float32)
-    step = jax.eval_shape(update.step, example, y, norm)
+    shapes = (update.num_rates, 1), (), (1, 1)
+    step = jax.eval_shape(update.step, *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
     return Traits(step.decay is not None, step.probability is not None)
 
 
@@ -100,9 +88,7 @@ class Perceptron(Update):
 class PassiveAggressive(Update):
     """Passive aggressive (PA-I): the least change that gives the example a margin of 1.
 
-    Args:
-      aggressiveness: C.
-      normalized_step: divide by k(x, x); False for the form that takes it to be 1 (static).
+    If l > 0 it adds τ y k(x, ·), τ = min(C, l / k), for an ``aggressiveness`` C.
 
     >>> f, norm = jnp.array([[0.5, 2.0]]), jnp.ones((1, 2))
     >>> PassiveAggressive(0.1).step(f, jnp.array(1.0), norm).coefficient
@@ -122,14 +108,12 @@ class PassiveAggressive(Update):
 class SparsePassiveAggressive(Update):
     """Sparse passive aggressive: a passive aggressive step now and then, larger in return.
 
+    With probability ρ = min(α, l) / β it adds τ y k(x, ·), τ = min(η / ρ, l / k).
+
     Args:
       step_size: η.
       alpha: α, the loss above which the probability grows no more.
       beta: β >= α; the probability is at most α / β.
-      normalized_step: divide by k(x, x); False for the form that takes it to be 1 (static).
-
-    Raises:
-      ValueError: for numbers that are not positive, or β < α.
     """
 
     step_size: Any = pytree.positive(0.1)
@@ -143,11 +127,9 @@ class SparsePassiveAggressive(Update):
         pytree.require(good, self, "beta", self.beta, "at least alpha")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """τ = min(η / ρ, l / k) with probability ρ = min(α, l) / β."""
         loss = LOSSES["hinge"].value(f, y)
-        eta, alpha, beta = (
-            jnp.asarray(v, f.dtype) for v in (self.step_size, self.alpha, self.beta)
-        )
+        numbers = self.step_size, self.alpha, self.beta
+        eta, alpha, beta = (jnp.asarray(number, f.dtype) for number in numbers)
         probability = jnp.minimum(alpha, loss) / beta
         bound = eta / jnp.where(loss > 0, probability, 1.0)
         step = jnp.minimum(bound, _passive(loss, norm, self.normalized_step))
@@ -167,12 +149,6 @@ class OGD(Update):
       regularization: λ, with η λ < 1. (The papers on random features write λ |θ|²: their λ is
         half of this one.)
       loss: "squared", "logistic" or "hinge" (static).
-
-    Raises:
-      ValueError: for an unknown loss, numbers outside their range, or η λ >= 1.
-
-    References:
-      Kivinen, Smola and Williamson (2001); Hong and Chae, equations (17), (18) and (37).
 
     >>> OGD([0.1, 0.5]).num_rates
     2
@@ -206,13 +182,7 @@ class NormalizedOGD(Update):
     Args:
       step_size: η; for the squared loss stable below 1, whatever the norms.
       epsilon: ε, what keeps steps on small examples small.
-      loss: "squared", "logistic" or "hinge" (static).
-
-    Raises:
-      ValueError: for an unknown loss, or numbers outside their range.
-
-    References:
-      Nagumo and Noda (1967), A learning method for system identification.
+      loss: as for :class:`OGD`.
 
     >>> f, norm = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 3.0]])
     >>> NormalizedOGD(0.5, epsilon=1.0).step(f, jnp.array(1.0), norm).coefficient

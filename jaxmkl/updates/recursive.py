@@ -1,6 +1,6 @@
 """Recursive least squares on inputs that are known one round at a time."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,23 +16,16 @@ class Recursive(NamedTuple):
     With S as it stood when ``period`` rounds were last taken in, and a row h_s for each example
     learned since, the present covariances are scale (S - Σ_s h_s h_s'). So S is read once a round
     and written once a period. S is kept for a ridge penalty of 1, and divided by λ where used.
-
-    Attributes:
-      weights: θ (R, M).
-      covariance: S (R, M, M), symmetric.
-      rows: h (R, period, M), zeros where nothing was learned.
-      scale: (R,).
-      floor: what φ must not fall below in this period (R,).
     """
 
-    weights: jax.Array
-    covariance: jax.Array
-    rows: jax.Array
-    scale: jax.Array
-    floor: jax.Array
+    weights: jax.Array  #: θ (R, M)
+    covariance: jax.Array  #: S (R, M, M), symmetric
+    rows: jax.Array  #: h (R, period, M), zeros where nothing was learned
+    scale: jax.Array  #: (R,)
+    floor: jax.Array  #: what φ must not fall below in this period (R,)
 
     @classmethod
-    def start(cls, rule: RLS, num_inputs: int, dtype: object) -> "Recursive":
+    def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
         return cls(
@@ -63,9 +56,8 @@ class Recursive(NamedTuple):
         denominator = forgetting + jnp.where(learned, power, 1.0)
         move = jnp.where(learned, errors * self.scale / (ridge * denominator), 0.0)
         length = jnp.where(learned, jnp.sqrt(self.scale / (ridge * denominator)), 0.0)
-        rows = jax.lax.dynamic_update_index_in_dim(
-            self.rows, length[:, None] * gain, round % rule.period, 1
-        )
+        row, place = length[:, None] * gain, round % rule.period
+        rows = jax.lax.dynamic_update_index_in_dim(self.rows, row, place, 1)
         return self._replace(
             weights=self.weights + move[:, None] * gain,
             rows=rows,
@@ -74,11 +66,7 @@ class Recursive(NamedTuple):
 
     def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
         """The state after a block of ``size``: S takes its rows in when a period is full."""
-        full = round % rule.period == 0
-        if rule.period == size:
-            # nearly always full: without a branch S is renewed in place
-            return self._renewed(rule, full)
-        return jax.lax.cond(full, lambda own: own._renewed(rule, True), lambda own: own, self)
+        return rule.settled(lambda own, full: own._renewed(rule, full), self, size, round)
 
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)

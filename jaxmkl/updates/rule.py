@@ -4,7 +4,8 @@
 class Rule:
     """Base of all update rules, frozen pytree dataclasses.
 
-    A rule has models at R rates for each of P kernels, (R, P) in all.
+    A rule has models at R rates for each of P kernels, (R, P) in all. An argument outside its
+    range raises a ``ValueError`` that names it.
     """
 
     #: Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`.

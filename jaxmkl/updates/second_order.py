@@ -1,14 +1,15 @@
 """Update rules of second order: models on features that keep a covariance.
 
-All methods work on all models of a rule at once: one for each of its R rates and each of the P
-kernels. M is the number of coordinates of z. A rule is used like so:
+All methods work on all models of a rule at once, (R, P); z has M coordinates. A rule is used like
+so:
 
-    codes = rule.encode(state, round, Z)                     once a block; Z (B, P, M)
-    values, worked = rule.predict(state, code, z)            (R, P)
+    codes = rule.encode(state, round, Z)                     once a block
+    values, worked = rule.predict(state, code)
     state = rule.learn(state, code, worked, errors, learns)
     state = rule.close(state, codes, round)                  once a block
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -62,24 +63,15 @@ class RLSState(NamedTuple):
 
         S_t = scale (S - Σ_s h_s h_s'),   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
-
-    Attributes:
-      weights: θ (R, P, M).
-      covariance: S (R, P, M, M), symmetric.
-      gains: (R, P, period, M).
-      factor: (R, P, period, period), lower triangular; a row of zeros where nothing was learned.
-      coefficients: (R, P, period).
-      scale: (R, P).
-      floor: what φ must not fall below in this period (R, P).
     """
 
-    weights: jax.Array
-    covariance: jax.Array
-    gains: jax.Array
-    factor: jax.Array
-    coefficients: jax.Array
-    scale: jax.Array
-    floor: jax.Array
+    weights: jax.Array  #: θ (R, P, M)
+    covariance: jax.Array  #: S (R, P, M, M), symmetric
+    gains: jax.Array  #: (R, P, period, M)
+    factor: jax.Array  #: (R, P, period, period), lower triangular; zeros where nothing was learned
+    coefficients: jax.Array  #: (R, P, period)
+    scale: jax.Array  #: (R, P)
+    floor: jax.Array  #: what φ must not fall below in this period (R, P)
 
 
 class RLSCode(NamedTuple):
@@ -119,13 +111,11 @@ class RLS(SecondOrder):
     period. In exact arithmetic this is the update above, example by example.
 
     Args:
-      regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for.
+      regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for; a number or an array
+        (R,).
       forgetting: φ in (0, 1], a number or an array (R,); 1 forgets nothing.
       max_growth: bound on the trace of S, in units of its initial value.
       period: rounds between two renewals of S (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
 
     References:
       Haykin, Adaptive Filter Theory, chapter on recursive least squares.
@@ -142,9 +132,14 @@ class RLS(SecondOrder):
     period: int = pytree.count(32)
     loss = "squared"
 
+    def __post_init__(self) -> None:
+        sizes = {jnp.size(self.regularization), jnp.size(self.forgetting)} - {1}
+        wanted = "one number, or as many as there are of regularization"
+        pytree.require(len(sizes) < 2, self, "forgetting", self.forgetting, wanted)
+
     @property
     def num_rates(self) -> int:
-        return int(jnp.size(self.forgetting))
+        return max(jnp.size(self.regularization), jnp.size(self.forgetting))
 
     def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> RLSState:
         R, P, M, b = self.num_rates, num_kernels, num_coordinates, self.period
@@ -192,15 +187,10 @@ class RLS(SecondOrder):
         return code.value + jnp.sum(state.coefficients * h_z, axis=-1), h_z
 
     def learn(
-        self,
-        state: RLSState,
-        code: RLSCode,
-        worked: jax.Array,
-        errors: jax.Array,
-        learns: jax.Array,
+        self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
     ) -> RLSState:
         dtype, h_z = errors.dtype, worked
-        # z'S_t z. Rounding must not turn a direction that is used up negative.
+        # z'S_t z: rounding must not turn a direction that is used up negative.
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
         learned = learns & (power > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
@@ -226,23 +216,26 @@ class RLS(SecondOrder):
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
-        B, b = codes.slot.shape[0], self.period
-        fresh = jnp.zeros((b,), bool)
+        fresh = jnp.zeros((self.period,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
         # an example that was not learned from leaves no trace: its row of the factor is zero
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        state = state._replace(gains=gains)
-        full = round % b == 0
-        if b == B:
-            # nearly always full: without a branch the covariance is renewed in place
-            return self._renew(state, full)
-        return jax.lax.cond(full, lambda s: self._renew(s, True), lambda s: s, state)
+        return self.settled(self._renewed, state._replace(gains=gains), codes.slot.size, round)
 
-    def _renew(self, state: RLSState, full: Any) -> RLSState:
+    def settled(
+        self, renewed: Callable[[Any, Any], Any], state: Any, size: int, round: jax.Array
+    ) -> Any:
+        """The state after a block of ``size``: ``renewed(state, full)`` when a period is full."""
+        full = round % self.period == 0
+        if self.period == size:
+            # nearly always full: without a branch the covariance is renewed in place
+            return renewed(state, full)
+        return jax.lax.cond(full, lambda own: renewed(own, True), lambda own: own, state)
+
+    def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
-        full = jnp.asarray(full)
         factor = jnp.where(full, state.factor, 0.0)
         scale = jnp.where(full, state.scale, 1.0)
         H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
@@ -263,8 +256,6 @@ class RLS(SecondOrder):
 
 def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:
     """Gains (R, P, period, M), replaced by the block's own, from ``start`` on, where ``fresh``."""
-    if new.shape == gains.shape:
-        placed = new
-    else:
-        placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(gains), new, start, 2)
-    return jnp.where(fresh[..., None], placed, gains)
+    if new.shape != gains.shape:
+        new = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(gains), new, start, 2)
+    return jnp.where(fresh[..., None], new, gains)
