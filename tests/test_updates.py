@@ -192,7 +192,7 @@ def test_every_rule_says_its_loss():
         (NormalizedOGD, {"epsilon": -1e-3}, "epsilon"),
         (NormalizedOGD, {"loss": "huber"}, "loss"),
         (RLS, {"regularization": 0.0}, "regularization"),
-        (RLS, {"regularization": [0.1, 0.2]}, "regularization"),
+        (RLS, {"forgetting": [0.9, 0.8], "regularization": [0.1, 0.2, 0.3]}, "forgetting"),
         (RLS, {"forgetting": 0.0}, "forgetting"),
         (RLS, {"forgetting": [0.9, 1.1]}, "forgetting"),
         (RLS, {"max_growth": 0.0}, "max_growth"),

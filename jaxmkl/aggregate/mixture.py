@@ -43,7 +43,9 @@ class Regrets(NamedTuple):
 
     def weights(self, speaking: Any = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
-        heard, scale = self.regret > 0, self.squares + self.unit
+        # a regret that is 0 but for rounding must not decide
+        least = 100.0 * jnp.finfo(self.regret.dtype).eps * jnp.sqrt(self.squares)
+        heard, scale = self.regret > least, self.squares + self.unit
         speaking = jnp.ones_like(heard) if speaking is None else speaking[None, :]
         heard = heard & speaking
         w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)

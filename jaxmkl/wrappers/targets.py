@@ -53,7 +53,7 @@ class ScaledTargets(Wrapper):
         self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
     ) -> ScaledTargetsState:
         """The learner gets the label in units of the labels so far, itself among them."""
-        value, inside = forecast
+        (value, inside), given = forecast, y
         known = asked & present & jnp.isfinite(y) & jnp.isfinite(value)
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
         n = (state.labels + 1).astype(value.dtype)
@@ -62,9 +62,9 @@ class ScaledTargets(Wrapper):
         variance = state.variance + (difference * (y - mean) - state.variance) / n
         varied = variance > 0
         z = jnp.where(varied, (y - mean) / jnp.sqrt(jnp.where(varied, variance, 1.0)), 0.0)
-        taught = super().teach(
-            state, code, inside, jnp.where(jnp.isfinite(y), z, y), asked, present
-        )
+        # what is refused is refused by the learner inside
+        z = jnp.where(jnp.isfinite(given), z, given)
+        taught = super().teach(state, code, inside, z, asked, present)
         after = {"mean": mean, "variance": variance, "residual": residual}
         return taught.replace(
             labels=state.labels + known.astype(jnp.int32),
