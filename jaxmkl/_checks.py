@@ -1,4 +1,4 @@
-"""What a learner looks at before it works: rows, dtypes, whether a state is one of its own."""
+"""What is looked at before work begins: rows, dtypes, whether a state is a learner's own."""
 
 from functools import lru_cache
 from typing import Any
@@ -8,6 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+
+
+def refuse_unless(condition: Any, text: str) -> None:
+    """Raise a ``ValueError`` that says this, unless it holds."""
+    if not condition:
+        raise ValueError(text)
 
 
 def input_bound(dtype: Any) -> float:
@@ -21,8 +27,7 @@ def input_bound(dtype: Any) -> float:
 
 def usable_rows(X: jax.Array) -> jax.Array:
     """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
-    # NaN fails the comparison
-    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)  # NaN fails the comparison
 
 
 def floating_dtype(owner: Any, dtype: Any) -> np.dtype:
@@ -53,13 +58,11 @@ def _mixed(bits: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _abstract_state(
-    structure: Any, shapes: tuple, num_inputs: int, dtype: str, capacity: int | None
-) -> Any:
+def _abstract_state(structure: Any, shapes: tuple, num_inputs: int, dtype: str, room: Any) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         learner = jax.tree.unflatten(structure, leaves)
         state = learner.init(key, num_inputs, dtype)
-        return state if capacity is None else learner.enlarged(state, capacity)
+        return state if room is None else learner.enlarged(state, room)
 
     key = jax.eval_shape(lambda: jax.random.key(0))
     return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*shape) for shape in shapes])

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound
+from jaxmkl._checks import check_state, input_bound, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import labels
 from jaxmkl.streaming.sparse import SparseRows
@@ -26,12 +26,6 @@ def is_tracer(*trees: Any) -> bool:
 def is_traced(*trees: Any) -> bool:
     """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
     return is_tracer(jnp.zeros(()), *trees)
-
-
-def refuse_unless(condition: bool, text: str) -> None:
-    """Raise a ``ValueError`` that says this, unless it holds."""
-    if not condition:
-        raise ValueError(text)
 
 
 def check_arguments(driver: str, learner: Any, state: Any) -> None:
@@ -68,7 +62,8 @@ def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
     classify = learner.task == "classification"
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
-        real = jnp.isdtype(array.dtype, ("bool", "real floating", "integral"))
+        kinds = jnp.floating, jnp.integer, jnp.bool_
+        real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array):
             _check_values(name, array, input_bound(dtype))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
@@ -166,7 +167,7 @@ def _play(
 def _block_size(learner: Learner, block_size: int | None) -> int:
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
-    checks.refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
+    refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     return learner.fit_block_size(int(size))
 
 
@@ -263,7 +264,7 @@ def run_many(
     typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
     given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
     wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
-    checks.refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
+    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
     X = checks.as_inputs(X)
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
