@@ -20,27 +20,25 @@ class Check:
         if not condition:
             raise AssertionError(f"{type(self.subject).__name__}: {text}")
 
+    def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
+        """Raise with this sentence unless two trees are equal; without a tolerance bit for bit."""
+        left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
+        self.require(len(left) == len(right), f"{text}; {len(left)} arrays are {len(right)}")
+        for (path, leaf), against in zip(left, right, strict=True):
+            a, b = numbers(leaf), numbers(against)
+            same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
+            if same and tolerance is not None and floating:
+                same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+            elif same:
+                same = np.array_equal(a, b, equal_nan=floating)
+            if not same:
+                place = f"{jax.tree_util.keystr(path)} is" if path else "got"
+                self.require(False, f"{text}; {place} {short(a)} and {short(b)}")
+
 
 def numbers(leaf: Any) -> np.ndarray:
     is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-
-def difference(one: Any, other: Any, tolerance: float | None = None) -> str | None:
-    """Where two trees of arrays differ, in words; without a tolerance bit for bit."""
-    left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
-    if len(left) != len(right):
-        return f"{len(left)} arrays are {len(right)}"
-    for (path, leaf), against in zip(left, right, strict=True):
-        a, b = numbers(leaf), numbers(against)
-        same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
-        if same and tolerance is not None and floating:
-            same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
-        elif same:
-            same = np.array_equal(a, b, equal_nan=floating)
-        if not same:
-            return f"{jax.tree_util.keystr(path) or 'the value'} is {short(a)} and {short(b)}"
-    return None
 
 
 def short(array: np.ndarray) -> str:
@@ -51,10 +49,9 @@ def short(array: np.ndarray) -> str:
 
 def types(tree: Any) -> dict[str, tuple]:
     """Shape, dtype, and whether the type is weak, of each leaf by its name."""
-    return {
-        jax.tree_util.keystr(path): (leaf.shape, leaf.dtype, bool(leaf.weak_type))
-        for path, leaf in jax.tree.leaves_with_path(tree)
-    }
+    named = jax.tree.leaves_with_path(tree)
+    kinds = [(leaf.shape, leaf.dtype, bool(leaf.weak_type)) for _, leaf in named]
+    return dict(zip((jax.tree_util.keystr(path) for path, _ in named), kinds, strict=True))
 
 
 def join(parts: list) -> Any:

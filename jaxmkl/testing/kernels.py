@@ -10,7 +10,7 @@ import numpy as np
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
 from jaxmkl.kernels.scaled import plain
-from jaxmkl.testing._trees import Check, is_frozen, short
+from jaxmkl.testing._trees import Check, is_frozen
 
 NUM_FEATURES = 20_000
 
@@ -80,10 +80,7 @@ class _KernelCheck(Check):
 
     def close(self, one: Any, other: Any, text: str) -> None:
         """Raise with this sentence unless two arrays are equal to rounding."""
-        one, other = np.asarray(one), np.asarray(other)
-        same = one.shape == other.shape
-        same = same and np.allclose(one, other, rtol=self.tolerance, atol=self.tolerance)
-        self.require(same, f"{text}; got {short(one)} and {short(other)}")
+        self.equal(one, other, text, self.tolerance)
 
     def is_a_value(self) -> None:
         """A frozen pytree, and a kernel."""
@@ -100,8 +97,7 @@ class _KernelCheck(Check):
     def has_gram_matrices(self, X: np.ndarray) -> None:
         """Symmetric, positive semidefinite, and with the diagonal that is said."""
         n, P = len(X), self.subject.num_kernels
-        which = np.arange(n) % P
-        made = _matrices(self.subject, X, which)
+        made, which = _matrices(self.subject, X, np.arange(n) % P), np.arange(n) % P
         K = made["gram"]
         text = f"gram(X) must be float64 of shape {(P, n, n)}; got {K.dtype} of shape {K.shape}"
         self.require(K.shape == (P, n, n) and K.dtype == np.float64, text)
@@ -122,10 +118,8 @@ class _KernelCheck(Check):
         kernel, P = self.subject, self.subject.num_kernels
 
         def one_of(p: int) -> Any:
-            def cut(leaf: Any) -> Any:
-                return leaf[p : p + 1] if np.shape(leaf)[:1] == (P,) else leaf
-
-            return jax.tree.map(cut, kernel)
+            stacked = jax.tree.map(lambda leaf: np.shape(leaf)[:1] == (P,), kernel)
+            return jax.tree.map(lambda of, leaf: leaf[p : p + 1] if of else leaf, stacked, kernel)
 
         if P > 1 and one_of(0).num_kernels == 1:
             alone = np.concatenate([_gram(one_of(p), X) for p in range(P)])
