@@ -1,10 +1,8 @@
 """Values that JAX can see through: frozen dataclasses registered as pytrees, with declared fields.
 
 A class made with :func:`dataclass` is immutable. Its fields are children (leaves that are traced,
-vmapped and differentiated) unless they are declared static, which puts them into the tree's
-structure: changing a static field means another compilation, changing a leaf never does.
-
-What a field takes is said where it is declared, once for the class and all its subclasses:
+vmapped and differentiated) unless they are declared static: part of the tree's structure, so that
+changing one means another compilation. What a field takes is said where it is declared:
 
     number(minimum=..., ...)      a leaf: a number or, with ``ndim=1``, several (an array)
     positive()  nonnegative()     the same, above 0, or at least 0
@@ -18,6 +16,7 @@ call ``__init__``. So a declaration, and ``__post_init__``, which comes after it
 two fields at once, check what a person passes and never meet a gradient or a placeholder.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -30,8 +29,7 @@ C = TypeVar("C", bound=type)
 Convert = Callable[[Any, str, Any], Any]
 MISSING: Any = dataclasses.MISSING
 
-# All classes made by dataclass(), by module and name: what a checkpoint can name. A class that is
-# defined again, as in a notebook, takes the place of the older one.
+# Classes made by dataclass() by name, for checkpoints; one defined again replaces the older.
 _REGISTERED: dict[str, type] = {}
 
 
@@ -188,15 +186,13 @@ def as_leaf(
     """
     if isinstance(value, jax.core.Tracer):
         return value
-    try:
-        array = np.asarray(value)
-        # numbers of extension types (bfloat16) are of kind V
-        array = array.astype(np.float64) if array.dtype.kind in "biufV" else np.array(np.nan)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    ok = array.ndim <= max_ndim and array.size > 0 and not np.isnan(array).any()
-    ok = ok and bool(np.all(array > minimum if exclusive else array >= minimum))
-    ok = ok and bool(np.all(array <= maximum)) and not (finite and np.isinf(array).any())
+    array = np.array(np.nan)
+    with contextlib.suppress(TypeError, ValueError):
+        if np.asarray(value).dtype.kind in "biufV":  # V: extension types, as bfloat16
+            array = np.asarray(value).astype(np.float64)
+    inside = (array > minimum if exclusive else array >= minimum) & (array <= maximum)  # not NaN
+    ok = array.ndim <= max_ndim and array.size > 0 and bool(np.all(inside))
+    ok = ok and not (finite and np.isinf(array).any())
     require(ok, owner, argument, value, wanted)
     if isinstance(value, jax.Array):
         return value

@@ -20,8 +20,7 @@ from jaxmkl._checks import abstract_state, kind_of, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
-# What the header says of the state, in the order of :func:`jaxmkl._checks.kind_of`.
-_KIND = "num_inputs", "dtype", "capacity"
+_KIND = "num_inputs", "dtype", "capacity"  # in the order of :func:`jaxmkl._checks.kind_of`
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
@@ -42,10 +41,8 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(value, np.ndarray | jax.Array):
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
-    raise ValueError(
-        f"save: {name} must be a number, a string, an array, a tuple of these or a class made "
-        f"with jaxmkl.pytree.dataclass; got {value!r}"
-    )
+    text = "a number, a string, an array, a tuple of these or a class made with "
+    raise ValueError(f"save: {name} must be {text}jaxmkl.pytree.dataclass; got {value!r}")
 
 
 def _rebuild(description: Any, arrays: Any) -> Any:
@@ -59,8 +56,7 @@ def _rebuild(description: Any, arrays: Any) -> Any:
         return tuple(_rebuild(item, arrays) for item in description["items"])
     name = description["class"]
     cls: Any = pytree.registered(name)
-    text = f"load: the checkpoint holds a {name}, which is not defined; import it"
-    refuse_unless(cls is not None, text)
+    refuse_unless(cls, f"load: the checkpoint holds a {name}, which is not defined; import it")
     fields = {key: _rebuild(item, arrays) for key, item in description["fields"].items()}
     known = sorted(f.name for f in dataclasses.fields(cls))
     text = f"load: {name} has the fields {known} here and {sorted(fields)} in the checkpoint: it "
@@ -70,9 +66,9 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
-    text = f"load: {name} is in {array.dtype}; switch double precision on first "
-    text += "(jax.config.update('jax_enable_x64', True))"
-    refuse_unless(jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype, text)
+    text = "switch double precision on first (jax.config.update('jax_enable_x64', True))"
+    good = jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype
+    refuse_unless(good, f"load: {name} is in {array.dtype}; {text}")
     return jax.device_put(array)
 
 
@@ -124,8 +120,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    path = os.fspath(path)
-    partial = f"{path}.{secrets.token_hex(4)}.partial"
+    partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
     try:
         with open(partial, "xb") as file:
             np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)
@@ -151,9 +146,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 
     Raises:
       FileNotFoundError: when there is no such file.
-      ValueError: for a file that is no checkpoint, one damaged or of a newer version, a learner
-        that is not like ``like``, or a double-precision state where JAX has x64 switched off. The
-        message says what differs.
+      ValueError: for no checkpoint, one damaged or of another version, a learner that is not like
+        ``like``, or a double-precision state where JAX has x64 switched off.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:

@@ -52,19 +52,17 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
         text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
-        raise ValueError(
-            "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
-            f"got the {'value' if len(shown) == 1 else 'values'} {text}"
-        )
+        text = ("value " if len(shown) == 1 else "values ") + text
+        wanted = "{0, 1}, {-1, 1}, booleans or two strings"
+        raise ValueError(f"labels: y must be {wanted}; got the {text}")
     dtype = values.dtype if kind == "f" else np.dtype(np.float32)
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
 def signs(y: Any) -> jax.Array:
-    """The same inside a trace: +1 above 0, else -1, and NaN for NaN.
+    """The same inside a trace, of numbers or booleans of any shape: +1 above 0, else -1, or NaN.
 
-    Of numbers or booleans ``y`` of any shape, in their dtype if it is floating, else in JAX's
-    default one.
+    In the dtype of ``y`` if it is floating, else in JAX's default one.
 
     >>> jax.jit(signs)(jax.numpy.array([True, False]))
     Array([ 1., -1.], dtype=float32)

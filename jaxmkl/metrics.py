@@ -1,11 +1,9 @@
 """What a run achieved: errors and labels over time, and regret against the best kernel.
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
-time; axes before it (seeds, say) are kept. An example that was refused has a loss, or a
-prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it. What is
-running has as many values as there are examples, NaN until the first that counts.
-
-Equations are those of Hong and Chae, Active learning with multiple kernels.
+time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
+left out (``state.invalid`` counts it). What is running has a value an example, NaN until the first
+that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
 """
 
 from typing import Any
@@ -149,8 +147,7 @@ def hindsight_losses(
         if valid.any():
             table = np.concatenate([*factor, table[:, valid]], axis=1)
             factor = [np.linalg.qr(table, mode="r")]
-    text = "hindsight_losses: X and y must hold a finite example; got none"
-    refuse_unless(bool(factor), text)
+    refuse_unless(factor, "hindsight_losses: X and y must hold a finite example; got none")
     # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
     triangle, target = factor[0][..., :-1], factor[0][..., -1]
     left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
@@ -179,8 +176,7 @@ def regret(losses: Any, hindsight: Any) -> np.ndarray:
     good = totals.shape[-1:] not in [(), (0,)] and np.isfinite(totals).all()
     text = f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
     refuse_unless(good, text)
-    text = "regret: losses must have the shape (..., T); got a single number"
-    refuse_unless(each.ndim > 0, text)
+    refuse_unless(each.ndim, "regret: losses must have the shape (..., T); got a single number")
     return np.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
@@ -193,10 +189,10 @@ def _arrays(*values: Any) -> tuple:
 
 def _paired(caller: str, prediction: Any, y: Any) -> tuple:
     xp, prediction, y = _arrays(prediction, y)
-    good = prediction.ndim > 0 and y.shape in (prediction.shape, prediction.shape[-1:])
-    text = f"{caller}: y must have the shape of prediction (..., T) or (T,); got {y.shape} for "
-    refuse_unless(good, f"{text}{prediction.shape}")
-    return xp, prediction, xp.broadcast_to(y, prediction.shape)
+    shape, good = prediction.shape, y.shape in (prediction.shape, prediction.shape[-1:])
+    text = f"{caller}: y must have the shape of prediction (..., T) or (T,)"
+    refuse_unless(shape and good, f"{text}; got {y.shape} for {shape}")
+    return xp, prediction, xp.broadcast_to(y, shape)
 
 
 def _signs(y: Any) -> Any:
@@ -214,7 +210,7 @@ def _signs(y: Any) -> Any:
 def _indicators(caller: str, queried: Any) -> tuple:
     xp, values = _arrays(queried)
     text = f"{caller}: queried must have the shape (..., T); got a single value"
-    refuse_unless(values.ndim > 0, text)
+    refuse_unless(values.ndim, text)
     known = np.zeros(0) if isinstance(values, jax.core.Tracer) else np.asarray(values)
     for other in known[~np.isin(known, (0, 1))][:1]:
         raise ValueError(f"{caller}: queried must be booleans, or 0 and 1; got {other}")

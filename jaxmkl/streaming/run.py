@@ -100,11 +100,7 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
 
 
 def _padded_length(length: int) -> int:
-    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ...
-
-    >>> [_padded_length(length) for length in (1, 64, 65, 100, 101, 1000)]
-    [64, 64, 80, 112, 112, 1024]
-    """
+    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ..."""
     step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
     return -(-length // step) * step
 
@@ -117,10 +113,7 @@ def _room_for(X: Any) -> int:
 
 
 def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
-    """The array in a dtype, filled up to a length, on the device where it is or will be.
-
-    In host memory, where that is cheap: there no length needs a compilation of its own.
-    """
+    """The array in a dtype, filled up to a length, on the device where it is or will be."""
     if isinstance(array, SparseRows):
         indices = _placed(array.indices, length, np.int32, array.num_columns)
         return array._with(indices, _placed(array.values, length, dtype))
@@ -133,6 +126,7 @@ def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
         if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
             return jnp.pad(array.astype(dtype), pad, constant_values=fill)
         home = array.sharding if array.committed else None
+    # in host memory: there no length needs a compilation of its own
     with np.errstate(over="ignore"):
         array = np.asarray(array, dtype)
     return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)
@@ -189,18 +183,18 @@ def run(
 
     Args:
       learner: any learner.
-      state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
-        equals the uninterrupted one bit for bit (at the same block size).
-      X: inputs (T, D), real numbers of any dtype; they are cast to the state's. Or sparse: a
-        SciPy matrix or array, or :class:`~jaxmkl.streaming.SparseRows`; the run is the same.
+      state: from ``learner.init``, an earlier run or a checkpoint; at the same block size a run
+        that is cut and continued equals the uninterrupted one bit for bit.
+      X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
+        :class:`~jaxmkl.streaming.SparseRows`.
       y: targets (T,) or (T, 1); for classifiers as :func:`jaxmkl.labels.labels` takes them.
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
-      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Pass the
-        same function object each time: another one is another compilation.
+      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Another
+        function object is another compilation.
 
     Returns:
-      The state after the stream, and what was recorded, with leading axis T: by default an
-      ``Output`` with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
+      The state after the stream, and the records with leading axis T: by default an ``Output``
+      with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,

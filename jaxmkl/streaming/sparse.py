@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
 
 
 @pytree.dataclass
@@ -60,8 +61,7 @@ class SparseRows:
             wanted = f"increasing in each row, from 0 to {D - 1}, and filled up with {D}"
             for row in np.flatnonzero(~fits.all(axis=1))[:1].tolist():
                 pytree.require(False, self, f"indices[{row}]", known[row].tolist(), wanted)
-        own = {"indices": indices.astype(np.int32), "values": values, "num_columns": int(D)}
-        vars(self).update(own)
+        vars(self).update(indices=indices.astype(np.int32), values=values, num_columns=int(D))
 
     @classmethod
     def from_csr(cls, X: Any) -> "SparseRows":
@@ -78,11 +78,9 @@ class SparseRows:
         >>> rows.indices.tolist(), rows.values.tolist()
         ([[1, 3], [2, 4]], [[5, 6], [7, 0]])
         """
-        sparse = hasattr(X, "tocsr")
+        sparse, text = hasattr(X, "tocsr"), "must have shape (T, D), examples by inputs; got shape"
         pytree.require(sparse, "SparseRows.from_csr", "X", type(X), "sparse, with a method tocsr")
-        if len(X.shape) != 2:
-            text = "SparseRows.from_csr: X must have shape (T, D), examples by inputs"
-            raise ValueError(f"{text}; got shape {X.shape}")
+        refuse_unless(len(X.shape) == 2, f"SparseRows.from_csr: X {text} {X.shape}")
         csr = X.tocsr()
         if not csr.has_canonical_format:
             csr = csr.copy()

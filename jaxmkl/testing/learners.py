@@ -202,8 +202,7 @@ class _LearnerCheck(Check):
 
     def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: Any) -> None:
         """NaN and infinite inputs and labels are refused, counted, and leave no trace."""
-        X, y = X.copy(), y.copy()
-        bad_inputs, bad_labels = [4, 9, 10], [6, 15, 16]
+        X, y, bad_inputs, bad_labels = X.copy(), y.copy(), [4, 9, 10], [6, 15, 16]
         X[bad_inputs, -1] = np.nan, np.inf, -1e300
         y[bad_labels] = np.nan, -np.inf, np.nan
         state, outputs = _scan(self.subject, start, X, y)
@@ -215,7 +214,7 @@ class _LearnerCheck(Check):
         finite = np.isfinite(np.delete(outputs.loss, bad_inputs + bad_labels, axis=0)).all()
         self.require(finite, f"{text} must not poison later losses")
         for path, leaf in jax.tree.leaves_with_path(state):
-            clean = not np.isnan(np.asarray(numbers(leaf), np.float64)).any()
+            clean = not np.isnan(numbers(leaf).astype(np.float64)).any()
             self.require(clean, f"{text} poisons the state's {jax.tree_util.keystr(path)}")
         number = len(bad_inputs) + int(outputs.queried[bad_labels].sum())
         text = f"invalid must count the examples refused, {number}; got {state.invalid}"

@@ -1,7 +1,6 @@
 """A hard budget on labels, around any learner.
 
-What counts is that a label was asked for, not that it came. Where answers come at once (``step``,
-a run, ``predict`` and then ``update``) the two are the same. Where they come late, ``predict``
+What counts is that a label was asked for, not that it came. Where answers come late, ``predict``
 cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
@@ -116,11 +115,9 @@ def label_budget(learner: Learner, budget: Any) -> LabelBudget:
       ValueError: for another learner or budget.
 
     >>> import jax, jaxmkl
-    >>> learner = label_budget(jaxmkl.raker(), 10)
-    >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> X = jax.random.normal(jax.random.key(1), (300, 2))
-    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
-    >>> int(outputs.queried.sum()), int(state.remaining)
-    (10, 0)
+    >>> learner, key = label_budget(jaxmkl.raker(), 10), jax.random.key(0)
+    >>> state, X = learner.init(key, num_inputs=2), jax.random.normal(key, (30, 2))
+    >>> int(jaxmkl.run(learner, state, X, X[:, 0])[1].queried.sum())
+    10
     """
     return LabelBudget(learner, budget)
