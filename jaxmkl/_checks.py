@@ -76,6 +76,12 @@ def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | No
     return _abstract_state(structure, shapes, num_inputs, dtype, capacity)
 
 
+def leaves_by_name(tree: Any, prefix: str = "state") -> dict[str, Any]:
+    """Leaves of a tree by their paths."""
+    named = jax.tree.leaves_with_path(tree)
+    return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in named}
+
+
 def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
     """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
@@ -93,8 +99,8 @@ def check_state(learner: Any, state: Any) -> None:
     text = "one that this very learner made (learner.init)"
     given: Any = jax.tree.structure(state)
     pytree.require(given == structure, learner, "state", f"{name}, another tree", text)
-    for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
-        name, shape = "state" + jax.tree_util.keystr(path), jnp.shape(leaf)
+    for (name, leaf), wanted in zip(leaves_by_name(state).items(), expected, strict=True):
+        shape = jnp.shape(leaf)
         text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(shape == wanted.shape, learner, name, shape, text)
         if jnp.issubdtype(wanted.dtype, jnp.floating):

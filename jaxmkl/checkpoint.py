@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import abstract_state, kind_of, refuse_unless
+from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
@@ -72,12 +72,6 @@ def _on_device(name: str, array: np.ndarray) -> jax.Array:
     return jax.device_put(array)
 
 
-def _by_name(state: Any) -> dict[str, Any]:
-    """Leaves of a state by their path."""
-    named = jax.tree.leaves_with_path(state)
-    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in named}
-
-
 def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     """Write a learner and its state, after any number of rounds, to one file.
 
@@ -105,7 +99,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
     refusal = "save", "state", type(state), "one of the learner's"
-    kind, leaves, keys = kind_of(learner, state, *refusal), _by_name(state), {}
+    kind, leaves, keys = kind_of(learner, state, *refusal), leaves_by_name(state), {}
     given: Any = jax.tree.structure(state)
     like = _require_fit("save", learner, kind, leaves)
     pytree.require(given == jax.tree.structure(like), *refusal)
@@ -119,11 +113,11 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
     partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
     try:
         with open(partial, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)
+            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -179,7 +173,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
         elif key.startswith("state"):
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
-    leaves = [found[key] for key in _by_name(fitting)]
+    leaves = [found[key] for key in leaves_by_name(fitting)]
     return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
@@ -192,7 +186,7 @@ def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, j
         like = abstract_state(learner, *kind)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
-    expected, leading = _by_name(like), set()
+    expected, leading = leaves_by_name(like), set()
     missing, extra = (sorted(a.keys() - b) for a, b in ((expected, leaves), (leaves, expected)))
     text = f"{action}: the state must be one of the learner's; it lacks {missing} and has {extra}"
     refuse_unless(not missing and not extra, f"{text} besides")

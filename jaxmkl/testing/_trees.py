@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._checks import leaves_by_name
+
 
 @dataclasses.dataclass
 class Check:
@@ -22,9 +24,9 @@ class Check:
 
     def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
         """Raise with this sentence unless two trees are equal; without a tolerance bit for bit."""
-        left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
+        left, right = leaves_by_name(one, prefix=""), jax.tree.leaves(other)
         self.require(len(left) == len(right), f"{text}; {len(left)} arrays are {len(right)}")
-        for (path, leaf), against in zip(left, right, strict=True):
+        for (path, leaf), against in zip(left.items(), right, strict=True):
             a, b = numbers(leaf), numbers(against)
             same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
             if same and tolerance is not None and floating:
@@ -32,7 +34,7 @@ class Check:
             elif same:
                 same = np.array_equal(a, b, equal_nan=floating)
             if not same:
-                place = f"{jax.tree_util.keystr(path)} is" if path else "got"
+                place = f"{path} is" if path else "got"
                 self.require(False, f"{text}; {place} {short(a)} and {short(b)}")
 
 
@@ -42,16 +44,14 @@ def numbers(leaf: Any) -> np.ndarray:
 
 
 def short(array: np.ndarray) -> str:
-    if array.size > 4:
-        return f"{array.dtype} of shape {array.shape}"
-    return np.array2string(array, precision=17, separator=", ")
+    shown = f"{array.dtype} of shape {array.shape}"
+    return shown if array.size > 4 else np.array2string(array, precision=17, separator=", ")
 
 
 def types(tree: Any) -> dict[str, tuple]:
     """Shape, dtype, and whether the type is weak, of each leaf by its name."""
-    named = jax.tree.leaves_with_path(tree)
-    kinds = [(leaf.shape, leaf.dtype, bool(leaf.weak_type)) for _, leaf in named]
-    return dict(zip((jax.tree_util.keystr(path) for path, _ in named), kinds, strict=True))
+    named = leaves_by_name(tree, prefix="").items()
+    return {name: (leaf.shape, leaf.dtype, bool(leaf.weak_type)) for name, leaf in named}
 
 
 def join(parts: list) -> Any:

@@ -19,10 +19,9 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
     """Raise unless a kernel keeps what kernels promise.
 
     It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
-    diagonal that it says; kernels that are stacked, as many as there are points too, are those
-    one by one, and lists of parameters are taken; derivatives are finite where points coincide;
-    it may stand in a dictionary; where it says its spectrum, Fourier features agree with it. All
-    in double precision.
+    diagonal that it says; stacked kernels, as many as there are points too, are those one by one;
+    derivatives are finite where points coincide; it may stand in a dictionary; where it says its
+    spectrum, Fourier features agree with it. All in double precision.
 
     Args:
       kernel: one kernel or several.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._blocks import take
+from jaxmkl._checks import leaves_by_name
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
@@ -213,9 +214,9 @@ class _LearnerCheck(Check):
         self.require(silent, "the loss must be NaN where x or y is not finite")
         finite = np.isfinite(np.delete(outputs.loss, bad_inputs + bad_labels, axis=0)).all()
         self.require(finite, f"{text} must not poison later losses")
-        for path, leaf in jax.tree.leaves_with_path(state):
+        for name, leaf in leaves_by_name(state, prefix="").items():
             clean = not np.isnan(numbers(leaf).astype(np.float64)).any()
-            self.require(clean, f"{text} poisons the state's {jax.tree_util.keystr(path)}")
+            self.require(clean, f"{text} poisons the state's {name}")
         number = len(bad_inputs) + int(outputs.queried[bad_labels].sum())
         text = f"invalid must count the examples refused, {number}; got {state.invalid}"
         self.require(int(state.invalid) == number, text)

@@ -1,5 +1,6 @@
 """What all wrappers share: a learner around a learner hands through what it does not change."""
 
+from functools import wraps
 from operator import attrgetter
 from typing import Any
 
@@ -30,13 +31,14 @@ def _inside(name: str) -> Any:
 
 def _asking(name: str) -> Any:
     """The method of this name of the learner inside, of that learner's state."""
-    return lambda self, state, *given: getattr(self.learner, name)(state.inner, *given)
+    declared = wraps(getattr(Learner, name))
+    return declared(lambda self, state, *given: getattr(self.learner, name)(state.inner, *given))
 
 
 def _changing(name: str) -> Any:
     """The same where the method returns the next state."""
-    asked = _asking(name)
-    return lambda self, state, *given: state.replace(inner=asked(self, state, *given))
+    declared, asked = wraps(getattr(Learner, name)), _asking(name)
+    return declared(lambda self, state, *given: state.replace(inner=asked(self, state, *given)))
 
 
 class Wrapper(Learner):
