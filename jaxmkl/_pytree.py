@@ -61,9 +61,9 @@ def _declared(default: Any, **metadata: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def static(default: Any = MISSING, convert: Convert | None = None) -> Any:
+def static(default: Any = MISSING, convert: Convert | None = None, optional: bool = False) -> Any:
     """Declare a field that belongs to the structure of the tree (hashable, never traced)."""
-    return _declared(default, convert=convert, static=True)
+    return _declared(default, convert=convert, optional=optional, static=True)
 
 
 def number(
@@ -123,8 +123,7 @@ def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
 
 def count(default: Any = MISSING, *, minimum: int = 1, optional: bool = False) -> Any:
     """Declare a static whole number."""
-    convert = partial(as_count, minimum=minimum)
-    return _declared(default, convert=convert, static=True, optional=optional)
+    return static(default, partial(as_count, minimum=minimum), optional)
 
 
 def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda v: v) -> Convert:
@@ -147,7 +146,7 @@ def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a static name, one of those ``known``."""
     wanted = "one of " + ", ".join(map(repr, known))
     convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
-    return _declared(default, convert=convert, static=True, optional=optional)
+    return static(default, convert, optional)
 
 
 def part(base: type, wanted: str, default: Any = MISSING, *, optional: bool = False) -> Any:

@@ -79,8 +79,8 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
 
     Args:
       path: the file to write, by custom ending in ``.npz``.
-      learner, state: made of numbers, strings, arrays, tuples and classes that
-        :func:`jaxmkl.pytree.dataclass` registered.
+      learner, state: the learner made of numbers, strings, arrays, tuples and classes that
+        :func:`jaxmkl.pytree.dataclass` registered, and a state of it or those of many runs.
 
     Raises:
       ValueError: for another learner, a state of another one, or another order of arguments.

@@ -54,8 +54,7 @@ def _scan(
     if length is None:
         state, recorded = jax.lax.scan(one_block, state, jnp.arange(num_blocks, dtype=jnp.int32))
     else:
-        used = (length + offset + B - 1) // B
-        state, recorded = _scan_some(one_block, state, num_blocks, used)
+        state, recorded = _scan_some(one_block, state, num_blocks, (length + offset + B - 1) // B)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 

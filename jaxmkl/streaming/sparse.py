@@ -18,7 +18,7 @@ class SparseRows:
 
     The drivers (:func:`jaxmkl.run` and the others) take it as X, and turn SciPy's matrices and
     arrays into it. It is a pytree, so it may enter ``jit``; another K is another compilation. It
-    takes T K numbers and as many int32, however few of them one very full row leaves in use.
+    takes T K numbers and as many int32, so that one very full row costs much.
 
     ``rows[r]``, with integers r (B,), is the dense block (B, D) of these rows, in a floating
     dtype. To select rows and stay sparse: ``jax.tree.map(lambda leaf: leaf[r], rows)``.

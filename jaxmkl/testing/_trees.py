@@ -1,5 +1,6 @@
 """Comparing trees of arrays, and refusing what is not as it must be."""
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -60,9 +61,8 @@ def join(parts: list) -> Any:
 
 
 def is_frozen(value: Any) -> bool:
-    try:
+    with contextlib.suppress(AttributeError):
         value.probe_of_check = 0
-    except AttributeError:
-        return True
-    del value.probe_of_check
-    return False
+        del value.probe_of_check
+        return False
+    return True

@@ -89,9 +89,8 @@ class _KernelCheck(Check):
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
         self.require(not opaque, text)
         self.require(is_frozen(kernel), "a kernel must be frozen, as jaxmkl.pytree.dataclass does")
-        P = kernel.num_kernels
-        good = isinstance(P, int) and P >= 1
-        self.require(good, f"num_kernels must be an integer of at least 1; got {P!r}")
+        P, text = kernel.num_kernels, "num_kernels must be an integer of at least 1"
+        self.require(isinstance(P, int) and P >= 1, f"{text}; got {P!r}")
 
     def has_gram_matrices(self, X: np.ndarray) -> None:
         """Symmetric, positive semidefinite, and with the diagonal that is said."""
@@ -129,8 +128,8 @@ class _KernelCheck(Check):
             if not isinstance(value, float | int) or field.metadata.get("static"):
                 continue
             several = [float(value) * (1.0 + 0.25 * factor) for factor in range(len(X))]
-            text = f"several values of {field.name} must be that many kernels, or be refused by a "
-            text += "ValueError"
+            text = "must be that many kernels, or be refused by a ValueError"
+            text = f"several values of {field.name} {text}"
             try:
                 stack = dataclasses.replace(kernel, **{field.name: several})
             except ValueError:

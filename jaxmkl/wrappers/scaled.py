@@ -93,10 +93,7 @@ class RunningRanks(Scaler):
     (Dvoretzky, Kiefer and Wolfowitz).
 
     Args:
-      capacity: C, an integer of at least 1 (static).
-
-    Raises:
-      ValueError: for another capacity.
+      capacity: C, an integer of at least 1 (static); else a ``ValueError`` is raised.
 
     >>> scaler, key = RunningRanks(capacity=4), jax.random.key(0)
     >>> scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([1e9]))[1]  # in the middle
@@ -180,8 +177,8 @@ class Scaled(Wrapper):
     ) -> ScaledState:
         """The learner learns if asked; the scaler sees every usable input."""
         taught = super().teach(state, code.inner, forecast, y, asked, present)
-        seen = code.usable & present
-        return taught.replace(scaler=self.scaler.accept(state.scaler, code.change, seen))
+        scaler = self.scaler.accept(state.scaler, code.change, code.usable & present)
+        return taught.replace(scaler=scaler)
 
     def close_block(self, state: ScaledState, codes: ScaledCode) -> ScaledState:
         return super().close_block(state, codes.inner)
