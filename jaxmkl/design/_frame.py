@@ -1,4 +1,4 @@
-"""What the methods share: the result, the settings, the penalty, the ranking.
+"""What the methods share: the result, the settings, the penalty, the iteration, the ranking.
 
 Shapes: n points of the pool, P kernels, r features a kernel, T iterations at most.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
-from jaxmkl.design._descent import Descent, Move
+from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._pool import Pool, traced
 
 # A row of the coefficients is active from this share of the largest row on.
@@ -102,18 +102,24 @@ def penalty_of(owner: str, regularization: Any, absolute: bool, largest: jax.Arr
     return given if absolute else given * largest
 
 
-def move_to(
-    problem: Problem, sizes: jax.Array, norms: jax.Array, value: jax.Array, others: jax.Array
-) -> Move:
-    """The move of an iteration whose points are the rows' sizes sqrt(|a^i|² + eps), then others.
+def iterated(problem: Problem, step: Any, start: jax.Array, **more: Any) -> Descent:
+    """The descent whose points are the rows' sizes sqrt(|a^i|² + eps), then what else there is.
 
-    From ``sizes`` (n,) came rows of squared ``norms`` (n,) and the objective without its penalty,
-    ``value``; so the last coefficients are those that follow from the origin of a descent.
+    What follows a point are, by ``step``, the squared norms (n,) of the rows, the objective
+    without its penalty, the other numbers, and any duality gap: the last coefficients are those
+    that follow from the origin. ``more`` goes to :func:`descend`.
     """
-    following = jnp.sqrt(norms + problem.eps)
-    objective = value + problem.penalty * jnp.sum(following - jnp.sqrt(problem.eps))
-    violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
-    return Move(jnp.concatenate([following, others]), objective, violation)
+
+    def move(x: jax.Array) -> Move:
+        norms, value, others, *gap = step(x)
+        sizes = jnp.sqrt(norms + problem.eps)
+        objective = value + problem.penalty * jnp.sum(sizes - jnp.sqrt(problem.eps))
+        violation = jnp.max(jnp.sqrt(norms) / x[: len(norms)]) - 1
+        if gap:
+            violation = jnp.maximum(violation, gap[0] / objective)
+        return Move(jnp.concatenate([sizes, others]), objective, violation)
+
+    return descend(move, start, tolerance=problem.tolerance, **more)
 
 
 def design_of(
@@ -145,10 +151,6 @@ def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
 
     Scores count as equal when they agree in the leading half of their binary digits and a bit
     more, so that rounding decides no tie.
-
-    >>> import jax.numpy as jnp
-    >>> ranked(jnp.array([0.5, 2.0, 0.5, 3.0])).tolist()
-    [3, 1, 0, 2]
     """
     digits = 32 if jnp.finfo(scores.dtype).bits == 64 else 14
     mantissa, exponent = jnp.frexp(scores)

@@ -32,8 +32,8 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl.design import _reconstruction as reconstruction
-from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_penalty, stacked
 from jaxmkl.design.gmkal import solve, start_of
@@ -149,16 +149,16 @@ def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     one = jnp.ones((1,), pool.dtype)
 
-    def step(x: jax.Array) -> Move:
+    def step(x: jax.Array) -> tuple[jax.Array, ...]:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
         products = reconstruction.products_of(of_Z)
-        found = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
+        norms, _ = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
         best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
-        return move_to(problem, sizes, found.norms, best.value, best.Z.ravel())
+        return norms, best.value, best.Z.ravel()
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
-    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
+    return iterated(problem, step, start, max_iterations=max_iterations)
 
 
 def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:

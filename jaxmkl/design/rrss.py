@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl.design import _reconstruction as reconstruction
-from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import diagonals_of, dot
 
@@ -76,14 +76,13 @@ def iterate(problem: Problem, *, max_iterations: int) -> Descent:
     diagonal = diagonals_of(pool)[0]
     floor = problem.eps * jnp.mean(diagonal)
 
-    def step(x: jax.Array) -> Move:
-        sizes, lengths = x[:n], x[n:]
-        norms, residuals = lengths_of(pool, 2 * sizes, 2 * penalty * lengths)
+    def step(x: jax.Array) -> tuple[jax.Array, ...]:
+        norms, residuals = lengths_of(pool, 2 * x[:n], 2 * penalty * x[n:])
         after = jnp.sqrt(residuals + floor)
-        return move_to(problem, sizes, norms, jnp.sum(after), after)
+        return norms, jnp.sum(after), after
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), jnp.sqrt(diagonal + floor)])
-    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
+    return iterated(problem, step, start, max_iterations=max_iterations)
 
 
 @partial(jax.jit, static_argnames="max_iterations")

@@ -23,7 +23,7 @@ References:
   space, Algorithm 1, equations (1) to (4).
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take, uniform
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
-from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
+from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
 TIES = ("first", "oldest")
@@ -46,13 +46,6 @@ class HypothesisSketchState(MovingState):
 
     since: jax.Array  #: rounds in which the basis functions came (B,), int32
     number: jax.Array  #: how many there are, int32
-
-
-class HypothesisSketchCode(NamedTuple):
-    """One example."""
-
-    x: jax.Array  #: (D,)
-    uniform: jax.Array  #: random numbers (s,)
 
 
 @pytree.dataclass
@@ -85,22 +78,22 @@ class HypothesisSketch(MovingKernel):
             number=jnp.zeros((), jnp.int32),
         )
 
-    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> HypothesisSketchCode:
-        shape = (self.num_sampled,)
-        return HypothesisSketchCode(X, jax.vmap(lambda key: uniform(key, shape, X.dtype))(keys))
+    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Examples and, of each, random numbers (s,)."""
+        return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
-    def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
+    def forecast(self, state: HypothesisSketchState, code: tuple) -> Forecast:
         """The hypothesis' value, and the kernel's values (B,) that it is made of."""
-        values = self.space.values(state.coordinates, code.x, state.rows)
+        values = self.space.values(state.coordinates, code[0], state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
 
     def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
-        x, w, B, values = code.x, state.weights, self.budget, forecast.worked
+        (x, noise), w, B, values = code, state.weights, self.budget, forecast.worked
         places = jnp.arange(B, dtype=jnp.int32)
         slope, fresh, wanted = self._step(forecast, round)
         full = state.number >= B
 
-        drawn = draw_places(values, places < state.number, code.uniform)
+        drawn = draw_places(values, places < state.number, noise)
         alpha, share = self._projection(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         changed = wanted & (replaces | ~full)
@@ -115,8 +108,8 @@ class HypothesisSketch(MovingKernel):
             both = jax.tree.map(lambda a, b: jnp.where(places == place, a, b), own, of_rows)
             return both.weighted_sum(w).value()
 
+        state = self._descended(state, output, state.coordinates, slope, changed)
         return state.replace(
-            **self._descended(state, output, state.coordinates, slope, changed),
             zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
             rows=state.rows.at[place].set(x, mode="drop"),
             weights=w,
@@ -143,9 +136,6 @@ class HypothesisSketch(MovingKernel):
             return jnp.argmin(size)
         age = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
         return jnp.argmin(age)
-
-    def info(self, state: HypothesisSketchState) -> MovingInfo:
-        return self._info(state, state.number)
 
 
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:

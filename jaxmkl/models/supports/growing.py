@@ -18,9 +18,7 @@ class GrowingState(NamedTuple):
     rows: jax.Array  #: settled supports (C + R, D)
     coefficients: Any  #: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`
     used: jax.Array  #: number of settled supports, int32
-    scale: (
-        jax.Array
-    )  #: what coefficients are still to be multiplied by (P,): 1 after a period's end
+    scale: jax.Array  #: what coefficients are to be multiplied by (P,): 1 after a period's end
     recent_rows: jax.Array  #: the period's examples so far (R, D)
     recent: jax.Array  #: their coefficients (P, R)
     number: jax.Array  #: supports of each kernel (P,), int32
