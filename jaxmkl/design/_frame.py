@@ -89,10 +89,9 @@ def points_wanted(owner: str, num_points: Any, pool_size: int) -> int | None:
     """The checked number of points p to choose; None where all are to be ranked."""
     if num_points is None:
         return None
-    good = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
-    good = good and 1 <= num_points <= pool_size
+    whole = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
     wanted = f"an integer from 1 to {pool_size}, the size of the pool"
-    require(bool(good), owner, "num_points", num_points, wanted)
+    require(whole and 1 <= num_points <= pool_size, owner, "num_points", num_points, wanted)
     return int(num_points)
 
 
@@ -125,10 +124,9 @@ def iterated(problem: Problem, step: Any, start: jax.Array, **more: Any) -> Desc
 def design_of(
     problem: Problem, end: Descent, scores: jax.Array, kernel_weights: jax.Array, none: jax.Array
 ) -> Design:
-    """The design, or that of coefficients that all vanish where these are better.
+    """The design, or that of coefficients that all vanish, of objective ``none``, if better.
 
-    Without coefficients the objective is ``none``. With one kernel that is better from the
-    largest penalty on, else where ``none`` is at most the last objective.
+    With one kernel that is from the largest penalty on, else where the last objective is not less.
     """
     sizes = end.move.point[: len(scores)]
     if kernel_weights.shape == (1,):

@@ -39,10 +39,7 @@ def consensus(gram: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
-    """Features (n, P r) of the consensus kernel: [w_1 F_1, ..., w_P F_P].
-
-    Weights are one a kernel (P,), or one a point and kernel (n, P).
-    """
+    """Features (n, P r) [w_1 F_1, ..., w_P F_P] of the consensus kernel, of w (P,) or (n, P)."""
     P, n, r = features.shape
     scale = weights[:, None, None] if weights.ndim == 1 else weights.T[:, :, None]
     return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
@@ -115,10 +112,7 @@ def factored(
 def reconstruct(
     pool: Pool, products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Squared norms |a^i|² of the rows (n,) and errors e_t = tr(R' K_t R) (P,).
-
-    Of :func:`products_of` the pool, w (P,), positive d (n,) and lambda.
-    """
+    """|a^i|² (n,) and errors e_t = tr(R' K_t R) (P,), of :func:`products_of`, w, d > 0, lambda."""
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)

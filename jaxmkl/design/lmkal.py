@@ -60,8 +60,7 @@ def minimised(
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Lengths of rows are measured with ``steepness``, m (n,), not negative. It ends when the
-    Frank-Wolfe gap has come down to ``gap``, a share of f.
+    Lengths are measured with ``steepness``, m (n,) >= 0; the end is a ``gap`` of that share of f.
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
@@ -196,8 +195,7 @@ def lmkal(
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
-    Other arguments and errors are those of :func:`gmkal`; the weights of the :class:`Design` are
-    (n, P).
+    Other arguments, result and errors: as of :func:`gmkal`, but with weights (n, P).
 
     Args:
       initial_weights: weights (P,) or (n, P) to start from. By default those that

@@ -61,8 +61,7 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
             state.squares - (2 * column * image - column**2 * (length / divisor)) / divisor,
             state.taken.at[i].set(True),
         )
-        rest = jnp.sum(jnp.maximum(left.diagonal, 0))
-        return left, (i, gain[i], rest)
+        return left, (i, gain[i], jnp.sum(jnp.maximum(left.diagonal, 0)))
 
     state, (order, gain, rest) = jax.lax.scan(step, state, None, length=steps)
     scores = gains(state).at[order].set(gain)
@@ -85,9 +84,7 @@ def ted(
     num_points: int | None = None,
     absolute: bool = False,
 ) -> Design:
-    """Choose points greedily (TED).
-
-    Arguments that are not named here are those of :func:`cted`, whose errors are raised too.
+    """Choose points greedily (TED); other arguments and errors are those of :func:`cted`.
 
     Args:
       regularization: the ridge lambda as a share of 2 max_i |k_i|, k_i the columns of the Gram
@@ -97,9 +94,8 @@ def ted(
         would bring.
 
     Returns:
-      A :class:`Design`. The ranking is the order in which points were taken; the score of a point
-      is what it brought when it was, so scores need not fall. The objective is tr(K) after each
-      point.
+      A :class:`Design`. The ranking is the order in which points were taken, the score what each
+      brought when it was, which need not fall; the objective is tr(K) after each point.
 
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]

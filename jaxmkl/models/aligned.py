@@ -4,11 +4,10 @@ With y_1, ..., y_m the first labels, the alignment of kernel p is
 
     A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (m sqrt(Σ_ij k_p(x_i, x_j)²))
 
-The published method goes over the data twice: kernels are compared on the first m examples, then
-the Projectron of the best one starts from the first example. Here it is one pass: each kernel has
-a Projectron from the start, and the one of the kernel best aligned *so far* predicts. From round
-m on this is the published method; :func:`jaxmkl.kernels.kernel_alignment` and
-:func:`jaxmkl.projectron` are its two passes.
+The published method goes over the data twice: kernels are compared on the first m examples
+(:func:`jaxmkl.kernels.kernel_alignment`), then the best one's Projectron starts from the first
+example (:func:`jaxmkl.projectron`). Here each kernel has a Projectron from the start, and that of
+the kernel best aligned *so far* predicts: from round m on the published method, in one pass.
 
 References:
   Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment; Orabona,
@@ -89,14 +88,10 @@ class Aligned(Algorithm):
         return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
 
     def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        models = self.models.init(key, num_inputs, dtype)
+        pairs = self._store.init(self._kernels, num_inputs, dtype)
         nothing = jnp.zeros((self.models.num_models,), dtype)
-        return AlignedState(
-            **frame,
-            models=self.models.init(key, num_inputs, dtype),
-            pairs=self._store.init(self._kernels, num_inputs, dtype),
-            along=nothing,
-            squares=nothing,
-        )
+        return AlignedState(**frame, models=models, pairs=pairs, along=nothing, squares=nothing)
 
     def encode(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple[Any, Any]:
         """The models' codes; and those of pairs with the first, as long as they are counted."""

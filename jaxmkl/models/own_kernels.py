@@ -26,12 +26,9 @@ from jaxmkl.query import Forecast
 
 @pytree.dataclass
 class OwnKernelsState(MovingState):
-    """State of :class:`OwnKernels`; M is the budget.
+    """State of :class:`OwnKernels`: ``coordinates`` are what the next centre starts from."""
 
-    The centre of number n is in place n mod M; ``coordinates`` are what the next one starts from.
-    """
-
-    own: Any  #: coordinates of the centres' kernels, with leading axis M
+    own: Any  #: coordinates of the centres' kernels, with leading axis M; number n is in n mod M
     came: jax.Array  #: how many centres have come so far, int32
 
     @property
@@ -62,7 +59,6 @@ class OwnKernels(MovingKernel):
         return X
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
-        """The kernel of one centre, a number."""
         return take(self.space.values(coordinates, x, row[None, :]), 0)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:

@@ -13,10 +13,8 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
 
 For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is equation (4) of the paper,
 γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel. A round
-costs O(B), whatever the number of rounds so far.
-
-The paper draws and judges by kernel values as they are. Where all of them underflow (in double
-precision), basis functions are drawn uniformly; f is 0 then, which counts as a mistake.
+costs O(B). Where all kernel values underflow (in double precision), basis functions are drawn
+uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -121,28 +119,26 @@ class HypothesisSketch(MovingKernel):
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
-        own = self.space.values(state.coordinates, x, x[None, :])
         of_drawn = take(values, drawn).plain()
         inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
-        itself = own.plain()[0]
+        itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
         """The place with the smallest |w|."""
         size = jnp.abs(state.weights)
-        if self.ties == "first":
-            return jnp.argmin(size)
-        age = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
-        return jnp.argmin(age)
+        if self.ties == "oldest":
+            size = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
+        return jnp.argmin(size)
 
 
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
-    The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
-    the values left are all 0, it is the same for all that are left.
+    Probabilities of places that are ``taken`` (B,) are in proportion to their kernel values, or
+    equal where the values left are all 0.
     """
     places, drawn = jnp.arange(taken.shape[0]), []
     values = jax.lax.stop_gradient(values)
