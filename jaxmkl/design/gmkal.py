@@ -230,9 +230,8 @@ def gmkal(
 
     Args:
       grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: as for :func:`cted`, with lambda_max that of the consensus kernel with equal
-        weights.
-      features: features (P, n, r) in the place of ``grams``, as for :func:`cted`.
+      regularization: as there, with lambda_max of the consensus kernel with equal weights.
+      features: features (P, n, r) in the place of ``grams``, as there.
       initial_weights: weights (P,) to start from; equal ones by default.
 
     >>> from jaxmkl import design

@@ -38,8 +38,6 @@ from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_penalty, stacked
 from jaxmkl.design.gmkal import solve, start_of
 
-GAP = 1e-7  # of f, which ends a step of Z; in float32 ten times its precision
-STEPS_OF_Z = 200  # at most
 Form = Callable[[jax.Array], jax.Array]
 
 
@@ -56,11 +54,11 @@ class Proximal(NamedTuple):
 
 
 def minimised(
-    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = GAP, max_steps: int = STEPS_OF_Z
+    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = 1e-7, max_steps: int = 200
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Lengths are measured with ``steepness``, m (n,) >= 0; the end is a ``gap`` of that share of f.
+    Lengths are measured with ``steepness``, m (n,) >= 0; it ends at a ``gap`` of that share of f.
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
@@ -77,9 +75,6 @@ def minimised(
     # a lower bound of what is good; the test below doubles one that is not
     curvature = jnp.maximum(2 * value / jnp.sum(metric * Z**2), jnp.finfo(Z.dtype).tiny)
     state = Proximal(Z, Z, value, one, curvature, first, jnp.asarray(0, jnp.int32))
-
-    def going(state: Proximal) -> jax.Array:
-        return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     def turn(state: Proximal) -> Proximal:
         new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
@@ -101,6 +96,9 @@ def minimised(
             gap=jnp.where(taken, gap_of(new), state.gap),
             turn=jnp.where(stuck, max_steps, state.turn + 1),
         )
+
+    def going(state: Proximal) -> jax.Array:
+        return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     return jax.lax.while_loop(going, turn, state)
 

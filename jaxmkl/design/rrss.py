@@ -112,8 +112,7 @@ def rrss(
     """Choose points with one kernel and a robust loss (RRSS).
 
     In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
-    needs float64, and where digits ran out ``converged`` is False. Other arguments, the result
-    and errors are as of :func:`cted`.
+    needs float64, and where digits ran out ``converged`` is False. All else is as of :func:`cted`.
 
     Args:
       regularization: the penalty gamma as a share of the smallest one with which no point is

@@ -33,7 +33,6 @@ from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
-TIES = ("first", "oldest")
 # Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
 _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 
@@ -52,29 +51,24 @@ class HypothesisSketch(MovingKernel):
 
     Args:
       space, budget, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`.
+        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
     """
 
     threshold: Any = pytree.share(0.9)
     num_sampled: int = pytree.count(3)
-    ties: str = pytree.choice(*TIES, default="first")
+    ties: str = pytree.choice("first", "oldest", default="first")
 
     def __post_init__(self) -> None:
         s = self.num_sampled
         pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 
     def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        return HypothesisSketchState(
-            **self._start(frame, key, num_inputs, dtype),
-            since=jnp.zeros((self.budget,), jnp.int32),
-            number=jnp.zeros((), jnp.int32),
-        )
+        start = self._start(frame, key, num_inputs, dtype)
+        since, number = jnp.zeros((self.budget,), jnp.int32), jnp.zeros((), jnp.int32)
+        return HypothesisSketchState(**start, since=since, number=number)
 
     def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Examples and, of each, random numbers (s,)."""

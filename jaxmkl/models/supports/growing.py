@@ -90,10 +90,9 @@ class DenseSupport(Store):
         def placed(larger: jax.Array, array: jax.Array) -> jax.Array:
             return jax.lax.dynamic_update_slice(larger, array, (0,) * array.ndim)
 
-        return state._replace(
-            rows=jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0))),
-            coefficients=jax.tree.map(placed, larger, state.coefficients),
-        )
+        rows = jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0)))
+        coefficients = jax.tree.map(placed, larger, state.coefficients)
+        return state._replace(rows=rows, coefficients=coefficients)
 
     def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
