@@ -83,8 +83,8 @@ class BudgetSupport(Store):
         self, state: BudgetState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
     ) -> BudgetState:
         C, decay, old = self.budget, proposal.decay, state.coefficients
-        slot, full = C + code.round % self.period, state.number >= C
-        here = jnp.arange(state.order.shape[1]) == slot
+        slot = C + code.round % self.period
+        here, full = jnp.arange(state.order.shape[1]) == slot, state.number >= C
         view = View(
             **proposal._asdict(),
             coefficients=old if decay is None else decay[:, None] * old,

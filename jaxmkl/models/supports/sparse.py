@@ -59,4 +59,5 @@ class SparseSupport(DenseSupport):
         old = entries.coefficient if scale is None else entries.coefficient * scale[entries.kernel]
         write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=entries.used, axis=0)
         before, new = (entries.row, entries.kernel, old), (row, kernel, coefficient)
-        return Entries(*map(write, before, new), entries.used + number)
+        row, kernel, coefficient = map(write, before, new)
+        return Entries(row, kernel, coefficient, entries.used + number)
