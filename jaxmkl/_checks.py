@@ -1,4 +1,4 @@
-"""What a learner looks at before it works: rows, dtypes, whether a state is one of its own."""
+"""What is looked at before work begins: rows, dtypes, whether a state is a learner's own."""
 
 from functools import lru_cache
 from typing import Any
@@ -8,6 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+
+
+def refuse_unless(condition: Any, text: str) -> None:
+    """Raise a ``ValueError`` that says this, unless it holds."""
+    if not condition:
+        raise ValueError(text)
 
 
 def input_bound(dtype: Any) -> float:
@@ -21,8 +27,7 @@ def input_bound(dtype: Any) -> float:
 
 def usable_rows(X: jax.Array) -> jax.Array:
     """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
-    # NaN fails the comparison
-    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)
+    return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)  # NaN fails the comparison
 
 
 def floating_dtype(owner: Any, dtype: Any) -> np.dtype:
@@ -53,13 +58,11 @@ def _mixed(bits: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _abstract_state(
-    structure: Any, shapes: tuple, num_inputs: int, dtype: str, capacity: int | None
-) -> Any:
+def _abstract_state(structure: Any, shapes: tuple, num_inputs: int, dtype: str, room: Any) -> Any:
     def start(key: Any, leaves: Any) -> Any:
         learner = jax.tree.unflatten(structure, leaves)
         state = learner.init(key, num_inputs, dtype)
-        return state if capacity is None else learner.enlarged(state, capacity)
+        return state if room is None else learner.enlarged(state, room)
 
     key = jax.eval_shape(lambda: jax.random.key(0))
     return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
@@ -71,6 +74,12 @@ def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | No
     # in the dtypes that JAX has switched on, as arrays of these leaves would be
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     return _abstract_state(structure, shapes, num_inputs, dtype, capacity)
+
+
+def leaves_by_name(tree: Any, prefix: str = "state") -> dict[str, Any]:
+    """Leaves of a tree by their paths."""
+    named = jax.tree.leaves_with_path(tree)
+    return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in named}
 
 
 def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
@@ -90,8 +99,8 @@ def check_state(learner: Any, state: Any) -> None:
     text = "one that this very learner made (learner.init)"
     given: Any = jax.tree.structure(state)
     pytree.require(given == structure, learner, "state", f"{name}, another tree", text)
-    for (path, leaf), wanted in zip(jax.tree.leaves_with_path(state), expected, strict=True):
-        name, shape = "state" + jax.tree_util.keystr(path), jnp.shape(leaf)
+    for (name, leaf), wanted in zip(leaves_by_name(state).items(), expected, strict=True):
+        shape = jnp.shape(leaf)
         text = f"of shape {wanted.shape}, as this learner has it"
         pytree.require(shape == wanted.shape, learner, name, shape, text)
         if jnp.issubdtype(wanted.dtype, jnp.floating):

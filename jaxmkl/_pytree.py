@@ -1,10 +1,8 @@
 """Values that JAX can see through: frozen dataclasses registered as pytrees, with declared fields.
 
 A class made with :func:`dataclass` is immutable. Its fields are children (leaves that are traced,
-vmapped and differentiated) unless they are declared static, which puts them into the tree's
-structure: changing a static field means another compilation, changing a leaf never does.
-
-What a field takes is said where it is declared, once for the class and all its subclasses:
+vmapped and differentiated) unless they are declared static: part of the tree's structure, so that
+changing one means another compilation. What a field takes is said where it is declared:
 
     number(minimum=..., ...)      a leaf: a number or, with ``ndim=1``, several (an array)
     positive()  nonnegative()     the same, above 0, or at least 0
@@ -14,11 +12,11 @@ What a field takes is said where it is declared, once for the class and all its 
     static()                      static, taken as it is
 
 Rebuilding a value from leaves (inside ``jit``, ``vmap``, ``grad`` or ``jax.tree.map``) does not
-call ``__init__``. So a declaration, and ``__post_init__``, check what a person passes without ever
-meeting a tracer, a gradient or a placeholder in its place. ``__post_init__`` comes after the
-fields have been converted; it is for what concerns two of them at once.
+call ``__init__``. So a declaration, and ``__post_init__``, which comes after it for what concerns
+two fields at once, check what a person passes and never meet a gradient or a placeholder.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -31,8 +29,7 @@ C = TypeVar("C", bound=type)
 Convert = Callable[[Any, str, Any], Any]
 MISSING: Any = dataclasses.MISSING
 
-# All classes made by dataclass(), by module and name: what a checkpoint can name. A class that is
-# defined again, as in a notebook, takes the place of the older one.
+# Classes made by dataclass() by name, for checkpoints; one defined again replaces the older.
 _REGISTERED: dict[str, type] = {}
 
 
@@ -55,22 +52,18 @@ def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str)
 
 def abstract(owner: Any, method: str) -> NoReturn:
     """Say that a class lacks a method that its base asks for."""
-    bases = [base.__name__ for base in type(owner).__mro__[1:] if method in vars(base)]
-    raise NotImplementedError(
-        f"{type(owner).__name__} must define the method {method}, which {bases[-1]} asks for"
-    )
+    base = [base.__name__ for base in type(owner).__mro__[1:] if method in vars(base)][-1]
+    name = type(owner).__name__
+    raise NotImplementedError(f"{name} must define the method {method}, which {base} asks for")
 
 
-def _declared(
-    default: Any, convert: Convert | None, static: bool = False, optional: bool = False
-) -> Any:
-    metadata = {"convert": convert, "static": static, "optional": optional}
+def _declared(default: Any, **metadata: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def static(default: Any = MISSING, convert: Convert | None = None) -> Any:
+def static(default: Any = MISSING, convert: Convert | None = None, optional: bool = False) -> Any:
     """Declare a field that belongs to the structure of the tree (hashable, never traced)."""
-    return _declared(default, convert, static=True)
+    return _declared(default, convert=convert, optional=optional, static=True)
 
 
 def number(
@@ -84,12 +77,11 @@ def number(
     optional: bool = False,
     wanted: str = "a finite number",
 ) -> Any:
-    """Declare a numeric hyperparameter.
+    """Declare a numeric hyperparameter, checked and converted by :func:`as_leaf`.
 
     Args:
       default: what it is where nothing is passed.
-      minimum, maximum: the smallest and the largest value.
-      exclusive: whether the smallest value itself is refused.
+      minimum, maximum, exclusive: the limits, and whether the smallest value itself is refused.
       ndim: 1 where a one-dimensional array may stand for several values, 2 for a matrix.
       finite: whether infinity is refused. NaN always is.
       optional: whether None is taken.
@@ -98,13 +90,13 @@ def number(
     wanted += (" or several" if ndim else "") + (", or None" if optional else "")
     limits: Any = {"minimum": minimum, "exclusive": exclusive, "maximum": maximum}
     convert = partial(as_leaf, wanted=wanted, max_ndim=ndim, finite=finite, **limits)
-    return _declared(default, convert, optional=optional)
+    return _declared(default, convert=convert, optional=optional)
 
 
 def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -> Any:
     """Declare a number above 0."""
-    limits: Any = {"minimum": 0.0, "exclusive": True, "wanted": "a positive finite number"}
-    return number(default, ndim=ndim, optional=optional, **limits)
+    of: Any = {"ndim": ndim, "optional": optional, "wanted": "a positive finite number"}
+    return number(default, minimum=0.0, exclusive=True, **of)
 
 
 def nonnegative(
@@ -131,48 +123,48 @@ def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
 
 def count(default: Any = MISSING, *, minimum: int = 1, optional: bool = False) -> Any:
     """Declare a static whole number."""
-    return _declared(default, partial(as_count, minimum=minimum), static=True, optional=optional)
+    return static(default, partial(as_count, minimum=minimum), optional)
 
 
-def _taken_if(good: Callable[[Any], bool], wanted: str) -> Convert:
-    """A conversion that takes good values as they are and refuses others."""
+def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda v: v) -> Convert:
+    """A conversion that refuses what is not good, and then is ``taken``."""
 
     def convert(owner: Any, name: str, value: Any) -> Any:
         require(good(value), owner, name, value, wanted)
-        return value
+        return taken(value)
 
     return convert
 
 
 def flag(default: Any = MISSING) -> Any:
     """Declare a static boolean."""
-    checked = _taken_if(lambda value: isinstance(value, bool | np.bool_), "True or False")
-    return static(default, lambda *given: bool(checked(*given)))
+    known = bool, np.bool_
+    return static(default, _taken_if(lambda v: isinstance(v, known), "True or False", bool))
 
 
 def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a static name, one of those ``known``."""
     wanted = "one of " + ", ".join(map(repr, known))
     convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
-    return _declared(default, convert, static=True, optional=optional)
+    return static(default, convert, optional)
 
 
 def part(base: type, wanted: str, default: Any = MISSING, *, optional: bool = False) -> Any:
     """Declare a field that holds a value of the class ``base``; ``wanted`` says which and how."""
     convert = _taken_if(lambda value: isinstance(value, base), wanted)
-    return _declared(default, convert, optional=optional)
+    return _declared(default, convert=convert, optional=optional)
 
 
 def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
     """Declare a field that holds a tuple of one or more values of the class ``base``."""
 
-    def convert(owner: Any, name: str, value: Any) -> tuple:
-        several = tuple(value) if isinstance(value, tuple | list) else (value,)
-        good = bool(several) and all(isinstance(item, base) for item in several)
-        require(good, owner, name, value, f"{wanted}, or a tuple of them")
-        return several
+    def several(value: Any) -> tuple:
+        return tuple(value) if isinstance(value, tuple | list) else (value,)
 
-    return _declared(default, convert)
+    def good(value: Any) -> bool:
+        return bool(several(value)) and all(isinstance(item, base) for item in several(value))
+
+    return _declared(default, convert=_taken_if(good, f"{wanted}, or a tuple of them", several))
 
 
 def as_leaf(
@@ -189,20 +181,17 @@ def as_leaf(
 ) -> Any:
     """Check a numeric hyperparameter and return it as a float or a float array.
 
-    Tracers pass unseen; sequences become float64 arrays, so that a run in double precision loses
-    nothing. The learner casts a leaf to the data's dtype where it uses it.
+    Tracers pass unseen. Sequences become float64 arrays; learners cast them to the data's dtype.
     """
     if isinstance(value, jax.core.Tracer):
         return value
-    try:
-        array = np.asarray(value)
-        # numbers of extension types (bfloat16) are of kind V
-        array = array.astype(np.float64) if array.dtype.kind in "biufV" else np.array(np.nan)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    ok = array.ndim <= max_ndim and array.size > 0 and not np.isnan(array).any()
-    ok = ok and bool(np.all(array > minimum if exclusive else array >= minimum))
-    ok = ok and bool(np.all(array <= maximum)) and not (finite and np.isinf(array).any())
+    array = np.array(np.nan)
+    with contextlib.suppress(TypeError, ValueError):
+        if np.asarray(value).dtype.kind in "biufV":  # V: extension types, as bfloat16
+            array = np.asarray(value).astype(np.float64)
+    inside = (array > minimum if exclusive else array >= minimum) & (array <= maximum)  # not NaN
+    ok = array.ndim <= max_ndim and array.size > 0 and bool(np.all(inside))
+    ok = ok and not (finite and np.isinf(array).any())
     require(ok, owner, argument, value, wanted)
     if isinstance(value, jax.Array):
         return value
@@ -223,21 +212,17 @@ def dataclass(cls: C) -> C:
     """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
 
     A field without a declaration is a child taken as it is; only a list or tuple of numbers
-    becomes an array. Equality and hash are those of identity: a value may hold arrays. Compare
+    becomes an array. Equality and hash are those of identity, as a value may hold arrays; compare
     the leaves with ``chex.assert_trees_all_equal``.
 
-    >>> import jax
     >>> @dataclass
     ... class Step:
     ...     rates: float = positive(ndim=1)
     ...     loss: str = choice("squared", "hinge", default="squared")
     >>> jax.tree.map(lambda leaf: 2 * leaf, Step(0.5))
     Step(rates=1.0, loss='squared')
-    >>> Step([0.5, 1]).rates
-    array([0.5, 1. ])
     >>> Step(-1.0)
     Traceback (most recent call last):
-        ...
     ValueError: Step: rates must be a positive finite number or several; got -1.0
     """
     own = getattr(cls, "__post_init__", None)
@@ -254,19 +239,19 @@ def dataclass(cls: C) -> C:
     cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)  # type: ignore[assignment]
     fields = dataclasses.fields(cls)
-    data = tuple(field.name for field in fields if not field.metadata.get("static"))
-    meta = tuple(field.name for field in fields if field.metadata.get("static"))
-    keys = tuple(map(jax.tree_util.GetAttrKey, data))
+    meta = [field.name for field in fields if field.metadata.get("static")]
+    data = [field.name for field in fields if field.name not in meta]
+    keys = [jax.tree_util.GetAttrKey(name) for name in data]
 
-    def flatten(value: Any) -> tuple[tuple, tuple]:
-        return tuple(getattr(value, n) for n in data), tuple(getattr(value, n) for n in meta)
+    def flatten(value: Any) -> tuple[list, tuple]:
+        return [getattr(value, n) for n in data], tuple(getattr(value, n) for n in meta)
 
-    def flatten_with_keys(value: Any) -> tuple[tuple, tuple]:
+    def flatten_with_keys(value: Any) -> tuple[list, tuple]:
         children, aux = flatten(value)
-        return tuple(zip(keys, children, strict=True)), aux
+        return list(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
-        return from_fields(cls, dict(zip((*data, *meta), (*children, *aux), strict=True)))
+        return from_fields(cls, dict(zip(data + meta, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     _REGISTERED[qualified_name(cls)] = cls
@@ -276,6 +261,5 @@ def dataclass(cls: C) -> C:
 def from_fields(cls: type, fields: dict[str, Any]) -> Any:
     """An instance with these fields as they are, not checked and not converted."""
     value: Any = object.__new__(cls)
-    for name, item in fields.items():
-        object.__setattr__(value, name, item)
+    vars(value).update(fields)
     return value

@@ -16,12 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import abstract_state, kind_of
+from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
-# What the header says of the state, in the order of :func:`jaxmkl._checks.kind_of`.
-_KIND = "num_inputs", "dtype", "capacity"
+_KIND = "num_inputs", "dtype", "capacity"  # in the order of :func:`jaxmkl._checks.kind_of`
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
@@ -42,10 +41,8 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(value, np.ndarray | jax.Array):
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
-    raise ValueError(
-        f"save: {name} must be a number, a string, an array, a tuple of these or a class made "
-        f"with jaxmkl.pytree.dataclass; got {value!r}"
-    )
+    text = "a number, a string, an array, a tuple of these or a class made with "
+    raise ValueError(f"save: {name} must be {text}jaxmkl.pytree.dataclass; got {value!r}")
 
 
 def _rebuild(description: Any, arrays: Any) -> Any:
@@ -53,62 +50,47 @@ def _rebuild(description: Any, arrays: Any) -> Any:
         return description
     if "array" in description:
         name = description["array"]
-        if name not in arrays:
-            raise ValueError(f"load: the checkpoint lacks the array {name}")
+        refuse_unless(name in arrays, f"load: the checkpoint lacks the array {name}")
         return _on_device(name, arrays[name]) if description["jax"] else arrays[name]
     if "items" in description:
         return tuple(_rebuild(item, arrays) for item in description["items"])
     name = description["class"]
-    cls = pytree.registered(name)
-    if cls is None:
-        raise ValueError(f"load: the checkpoint holds a {name}, which is not defined; import it")
+    cls: Any = pytree.registered(name)
+    refuse_unless(cls, f"load: the checkpoint holds a {name}, which is not defined; import it")
     fields = {key: _rebuild(item, arrays) for key, item in description["fields"].items()}
-    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    if known != set(fields):
-        raise ValueError(
-            f"load: {name} has the fields {sorted(known)} here and {sorted(fields)} in the "
-            "checkpoint: it was saved by another version"
-        )
+    known = sorted(f.name for f in dataclasses.fields(cls))
+    text = f"load: {name} has the fields {known} here and {sorted(fields)} in the checkpoint: it "
+    refuse_unless(known == sorted(fields), f"{text}was saved by another version")
     return pytree.from_fields(cls, fields)
 
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-        raise ValueError(
-            f"load: {name} is in {array.dtype}; switch double precision on first "
-            "(jax.config.update('jax_enable_x64', True))"
-        )
+    text = "switch double precision on first (jax.config.update('jax_enable_x64', True))"
+    good = jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype
+    refuse_unless(good, f"load: {name} is in {array.dtype}; {text}")
     return jax.device_put(array)
 
 
-def _by_name(state: Any) -> dict[str, Any]:
-    """Leaves of a state by their path."""
-    named = jax.tree.leaves_with_path(state)
-    return {"state" + jax.tree_util.keystr(path): leaf for path, leaf in named}
-
-
 def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
-    """Write a learner and its state to one file.
+    """Write a learner and its state, after any number of rounds, to one file.
 
     The file appears at ``path`` whole or not at all: an interrupted save leaves what was there.
 
     Args:
       path: the file to write, by custom ending in ``.npz``.
-      learner: any learner made of classes that :func:`jaxmkl.pytree.dataclass` registered.
-      state: its state after any number of rounds.
+      learner, state: the learner made of numbers, strings, arrays, tuples and classes that
+        :func:`jaxmkl.pytree.dataclass` registered, and a state of it or those of many runs.
 
     Raises:
-      ValueError: for arguments in another order, a state of another learner, or a learner that
-        holds something else than numbers, strings, arrays, tuples and registered classes.
+      ValueError: for another learner, a state of another one, or another order of arguments.
 
-    >>> import jax, jaxmkl, pathlib, tempfile
+    >>> import jaxmkl, pathlib, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
-    >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(pathlib.Path(folder, "raker.npz"), learner, state)
-    ...     learner, state = load(pathlib.Path(folder, "raker.npz"))
-    >>> learner.models[0].rules
+    ...     path = pathlib.Path(folder, "raker.npz")
+    ...     save(path, learner, learner.init(jax.random.key(0), num_inputs=2))
+    ...     load(path)[0].models[0].rules
     (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
     """
     wanted = "a file's name: the order is save(path, learner, state)"
@@ -117,28 +99,25 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
     refusal = "save", "state", type(state), "one of the learner's"
-    kind = kind_of(learner, state, *refusal)
-    leaves = _by_name(state)
-    like = _require_fit("save", learner, kind, leaves)
+    kind, leaves, keys = kind_of(learner, state, *refusal), leaves_by_name(state), {}
     given: Any = jax.tree.structure(state)
+    like = _require_fit("save", learner, kind, leaves)
     pytree.require(given == jax.tree.structure(like), *refusal)
-    keys = {}
     for name, leaf in leaves.items():
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
         arrays[name] = np.asarray(leaf)
     for name, array in arrays.items():
-        if array.dtype.kind == "V":
-            raise ValueError(f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}")
+        text = f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}"
+        refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    path = os.fspath(path)
-    partial = f"{path}.{secrets.token_hex(4)}.partial"
+    encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
     try:
         with open(partial, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: text}, **arrays)
+            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -161,48 +140,40 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 
     Raises:
       FileNotFoundError: when there is no such file.
-      ValueError: for a file that is no checkpoint, one damaged or of a newer version, a learner
-        that is not like ``like``, or a double-precision state where JAX has x64 switched off. The
-        message says what differs.
+      ValueError: for no checkpoint, one damaged or of another version, a learner that is not like
+        ``like``, or a double-precision state where JAX has x64 switched off.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("it holds one array")
+            refuse_unless(not isinstance(archive, np.ndarray), "it holds one array")
             with archive:
-                arrays = {key: archive[key] for key in archive.files}
+                arrays = dict(archive)
             header = json.loads(bytes(arrays[_HEADER]).decode())
-            if not isinstance(header, dict):
-                raise ValueError("its header is another's")
+            refuse_unless(isinstance(header, dict), "its header is another's")
         except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
     version = header.get("version", 0)
-    if header.get("format") != _FORMAT or version > _VERSION:
-        raise ValueError(
-            f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
-            f"{header.get('format')!r} of version {header.get('version')!r}"
-        )
-    if version < _VERSION:
-        raise ValueError(
-            f"load: {name} was written by an older version of jaxmkl, whose learners had other "
-            f"parts; make it again (format {version}, read is {_VERSION})"
-        )
+    text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
+    text += f"{header.get('format')!r} of version {header.get('version')!r}"
+    refuse_unless(header.get("format") == _FORMAT and version <= _VERSION, text)
+    text = f"load: {name} was written by an older version of jaxmkl, whose learners had other "
+    text += f"parts; make it again (format {version}, read is {_VERSION})"
+    refuse_unless(version == _VERSION, text)
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
-    if like is not None and (differences := _differences(learner, like, "learner")):
-        text = "; ".join(differences)
-        raise ValueError(f"load: the checkpoint is not like the learner given: {text}")
+    differing = "; ".join([] if like is None else _differences(learner, like, "learner"))
+    text = f"load: the checkpoint is not like the learner given: {differing}"
+    refuse_unless(not differing, text)
     found = {}
     for key, array in arrays.items():
         if key in header["keys"]:
-            data = jax.device_put(array)
-            found[key] = jax.random.wrap_key_data(data, impl=header["keys"][key])
+            found[key] = jax.random.wrap_key_data(jax.device_put(array), impl=header["keys"][key])
         elif key.startswith("state"):
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
-    leaves = [found[key] for key in _by_name(fitting)]
+    leaves = [found[key] for key in leaves_by_name(fitting)]
     return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
@@ -215,25 +186,21 @@ def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, j
         like = abstract_state(learner, *kind)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{action}: the learner must be one that can start: {error}") from None
-    expected, leading = _by_name(like), set()
-    if leaves.keys() != expected.keys():
-        missing = sorted(expected.keys() - leaves.keys())
-        extra = sorted(leaves.keys() - expected.keys())
-        raise ValueError(
-            f"{action}: the state must be one of the learner's; it lacks {missing} and has "
-            f"{extra} besides"
-        )
+    expected, leading = leaves_by_name(like), set()
+    missing, extra = (sorted(a.keys() - b) for a, b in ((expected, leaves), (leaves, expected)))
+    text = f"{action}: the state must be one of the learner's; it lacks {missing} and has {extra}"
+    refuse_unless(not missing and not extra, f"{text} besides")
     for name, leaf in leaves.items():
         wanted = expected[name]
         cut = leaf.ndim - wanted.ndim
-        if cut < 0 or leaf.shape[cut:] != wanted.shape:
-            raise ValueError(f"{action}: {name} must have shape {wanted.shape}; got {leaf.shape}")
+        text = f"{action}: {name} must have shape {wanted.shape}; got {leaf.shape}"
+        refuse_unless(cut >= 0 and leaf.shape[cut:] == wanted.shape, text)
         is_key = jnp.issubdtype(wanted.dtype, jax.dtypes.prng_key)
-        if leaf.dtype != wanted.dtype and not is_key:
-            raise ValueError(f"{action}: {name} must be {wanted.dtype}; got {leaf.dtype}")
+        text = f"{action}: {name} must be {wanted.dtype}; got {leaf.dtype}"
+        refuse_unless(is_key or leaf.dtype == wanted.dtype, text)
         leading.add(leaf.shape[:cut])
-    if len(leading) > 1:
-        raise ValueError(f"{action}: the state's leading axes must be the same; got {leading}")
+    text = f"{action}: the state's leading axes must be the same; got {leading}"
+    refuse_unless(len(leading) < 2, text)
     return like
 
 
@@ -241,25 +208,24 @@ def _differences(here: Any, there: Any, name: str) -> list[str]:
     """Every place where two learners differ in structure."""
 
     def differ(what: str, mine: Any, other: Any) -> list[str]:
-        return [f"{what} {mine} in the checkpoint and {other} in like"]
+        return [f"{name}{what} {mine} in the checkpoint and {other} in like"]
 
     numbers = float | int | np.ndarray | np.generic | jax.Array
     if isinstance(here, numbers) and isinstance(there, numbers):
         mine, other = jnp.shape(here), jnp.shape(there)
-        return differ(f"{name} has shape", mine, other) if mine != other else []
+        return differ(" has shape", mine, other) if mine != other else []
     if type(here) is not type(there):
-        return differ(f"{name} is", repr(here), repr(there))
+        return differ(" is", repr(here), repr(there))
+    if isinstance(here, tuple) and len(here) != len(there):
+        return differ(" has", f"{len(here)} parts", len(there))
     found: list[str] = []
-    if isinstance(here, tuple):
-        if len(here) != len(there):
-            return differ(f"{name} has", f"{len(here)} parts", len(there))
-        for i, (mine, other) in enumerate(zip(here, there, strict=True)):
-            found += _differences(mine, other, f"{name}[{i}]")
-    elif dataclasses.is_dataclass(here):
-        for field in dataclasses.fields(here):
-            mine, other = getattr(here, field.name), getattr(there, field.name)
-            if not field.metadata.get("static"):
-                found += _differences(mine, other, f"{name}.{field.name}")
-            elif mine != other:
-                found += differ(f"{name}.{field.name} is", repr(mine), repr(other))
+    parts = zip(here, there, strict=True) if isinstance(here, tuple) else ()
+    for i, (mine, other) in enumerate(parts):
+        found += _differences(mine, other, f"{name}[{i}]")
+    for field in dataclasses.fields(here) if dataclasses.is_dataclass(here) else ():
+        mine, other = getattr(here, field.name), getattr(there, field.name)
+        if not field.metadata.get("static"):
+            found += _differences(mine, other, f"{name}.{field.name}")
+        elif mine != other:
+            found += differ(f".{field.name} is", repr(mine), repr(other))
     return found

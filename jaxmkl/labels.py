@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._checks import refuse_unless
+
 
 def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
-    Numbers are read by their sign, as everywhere: above 0 is +1. Two values must be one above 0
-    and one not ({0, 1}, {-1, 1}, booleans, {0, 5}); a single one 1 or True (+1), 0, -1 or False
-    (-1). Of two strings the second in sorted order is +1. What is ambiguous is refused: {1, 2}
-    would be one class inside a trace.
+    Numbers above 0 are +1: of two values one must be above 0 and one not ({0, 1}, {-1, 1},
+    booleans, {0, 5}), a single one must be 1, 0, -1 or a boolean. Of two strings the second in
+    sorted order is +1. {1, 2} is refused: it would be one class inside a trace.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -25,8 +26,6 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     Raises:
       ValueError: any other labels, NaN among them; the message shows the values given.
 
-    >>> labels([0, 1, 1])
-    (array([-1.,  1.,  1.], dtype=float32), (0, 1))
     >>> labels(["spam", "ham"])
     (array([ 1., -1.], dtype=float32), ('ham', 'spam'))
     >>> labels([1, 2])
@@ -35,12 +34,10 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     (numbers are read by their sign: pass y == 2)
     """
     values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"labels: y must have the shape (T,) or (T, 1); got {values.shape}")
-    if values.dtype.kind in "OT":
-        values = _unboxed(values)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
+    refuse_unless(values.ndim == 1, text)
+    values = _unboxed(values) if values.dtype.kind in "OT" else values
     kind = values.dtype.kind
     distinct = np.unique(values).tolist() if kind in "USiuf" else []
     classes: tuple
@@ -55,26 +52,23 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
         text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
-        raise ValueError(
-            "labels: y must be {0, 1}, {-1, 1}, booleans or two strings; "
-            f"got the {'value' if len(shown) == 1 else 'values'} {text}"
-        )
+        text = ("value " if len(shown) == 1 else "values ") + text
+        wanted = "{0, 1}, {-1, 1}, booleans or two strings"
+        raise ValueError(f"labels: y must be {wanted}; got the {text}")
     dtype = values.dtype if kind == "f" else np.dtype(np.float32)
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
 def signs(y: Any) -> jax.Array:
-    """The same inside a trace, where values cannot be looked at: +1 above 0, else -1.
+    """The same inside a trace, of numbers or booleans of any shape: +1 above 0, else -1, or NaN.
 
-    Of numbers or booleans ``y`` of any shape, in their dtype if it is floating, else in JAX's
-    default one. NaN stays NaN.
+    In the dtype of ``y`` if it is floating, else in JAX's default one.
 
-    >>> import jax
     >>> jax.jit(signs)(jax.numpy.array([True, False]))
     Array([ 1., -1.], dtype=float32)
     """
     y = jnp.asarray(y)
-    y = y if jnp.issubdtype(y.dtype, jnp.floating) else y.astype(float)
+    y = y.astype(jnp.result_type(y, float))
     return jnp.where(jnp.isnan(y), y, jnp.where(y > 0, jnp.ones_like(y), -jnp.ones_like(y)))
 
 

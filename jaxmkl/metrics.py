@@ -1,11 +1,9 @@
 """What a run achieved: errors and labels over time, and regret against the best kernel.
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
-time; axes before it (seeds, say) are kept. An example that was refused has a loss, or a
-prediction, of NaN: it is left out of sums and means, and ``state.invalid`` counts it. What is
-running has as many values as there are examples, NaN until the first that counts.
-
-Equations are those of Hong and Chae, Active learning with multiple kernels.
+time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
+left out (``state.invalid`` counts it). What is running has a value an example, NaN until the first
+that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
 """
 
 from typing import Any
@@ -15,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
 from jaxmkl.labels import labels, signs
 
 __all__ = [
@@ -31,9 +30,7 @@ ROWS_AT_ONCE = 512
 
 
 def running_mse(prediction: Any, y: Any) -> Any:
-    """Mean squared error of the predictions so far (..., T), equation (54).
-
-        MSE(t) = 1/t Σ_{τ <= t} (prediction_τ - y_τ)²
+    """Mean squared error so far, 1/t Σ_{τ <= t} (prediction_τ - y_τ)² (..., T), equation (54).
 
     Args:
       prediction: (..., T).
@@ -50,17 +47,12 @@ def running_mse(prediction: Any, y: Any) -> Any:
 
 
 def running_mistake_rate(prediction: Any, y: Any) -> Any:
-    """Share of mistakes among the predictions so far (..., T).
-
-        1/t Σ_{τ <= t} [y_τ prediction_τ <= 0]
-
-    A prediction of exactly 0 is a mistake, whatever the label.
+    """Share of mistakes so far, 1/t Σ_{τ <= t} [y_τ prediction_τ <= 0] (..., T).
 
     Args:
       prediction: margins (..., T).
-      y: labels (T,), or of the shape of ``prediction``: {-1, 1}, {0, 1}, booleans or two strings,
-        read as by :func:`jaxmkl.data.labels`; NaN where an example was refused. Inside ``jit``
-        all that is above 0 is +1.
+      y: labels (T,), or of the shape of ``prediction``, read as by :func:`jaxmkl.data.labels`;
+        NaN where an example was refused. Inside ``jit`` all that is above 0 is +1.
 
     Raises:
       ValueError: for shapes that do not fit, or other labels.
@@ -86,10 +78,8 @@ def label_rate(queried: Any) -> Any:
     0.75
     """
     xp, queried = _indicators("label_rate", queried)
-    if queried.shape[-1] == 0:
-        raise ValueError(
-            f"label_rate: queried must hold an example; got the shape {queried.shape}"
-        )
+    text = f"label_rate: queried must hold an example; got the shape {queried.shape}"
+    refuse_unless(queried.shape[-1] > 0, text)
     return xp.mean(queried, axis=-1)
 
 
@@ -99,8 +89,7 @@ def running_label_rate(queried: Any) -> Any:
     >>> running_label_rate([True, False, True, True])
     array([1.  , 0.5 , 0.66666667, 0.75 ])
     """
-    xp, queried = _indicators("running_label_rate", queried)
-    return _running_mean(xp, queried)
+    return _running_mean(*_indicators("running_label_rate", queried))
 
 
 def coverage(lower: Any, upper: Any, y: Any) -> Any:
@@ -131,14 +120,13 @@ def hindsight_losses(
 
         loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
 
-    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. Instead of
-    normal equations, whose condition would be squared, the triangular factor of the features is
-    kept block by block in float64: memory does not grow with T, and features may be dependent.
+    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. By the
+    triangular factor of the features in float64, block by block, not by normal equations, whose
+    condition would be squared: memory does not grow with T, and features may be dependent.
 
     Args:
-      learner: a learner on random features, such as :func:`jaxmkl.raker`; of several banks of
-        models the first.
-      state: one state of it, for its frequencies (P, F, D).
+      learner, state: one on random features, as :func:`jaxmkl.raker`, and its state, for the
+        frequencies (P, F, D) of the first bank of models.
       X: (T, D), T >= 1. Rows that are not finite, in X or y, are left out, as the learner does.
       y: (T,) numbers; -1 and +1 for classes.
       regularization: λ >= 0.
@@ -149,7 +137,7 @@ def hindsight_losses(
     Raises:
       ValueError: for a learner without random features, shapes that do not fit, or a negative λ.
 
-    >>> import jax, numpy as np, jaxmkl
+    >>> import jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]
     >>> losses = hindsight_losses(learner, learner.init(jax.random.key(0), 1), X, X[:, 0] ** 2)
@@ -157,39 +145,31 @@ def hindsight_losses(
     True
     """
     bank, drawn = (getattr(of, "models", [None])[0] for of in (learner, state))
-    if not callable(getattr(bank, "features", None)) or not hasattr(drawn, "frequencies"):
-        raise ValueError(
-            "hindsight_losses: learner must be one on random features, with a state of its own; "
-            f"got {type(learner).__name__} and {type(state).__name__}"
-        )
-    frequencies = drawn.frequencies
+    good = callable(getattr(bank, "features", None)) and hasattr(drawn, "frequencies")
+    text = "hindsight_losses: learner must be one on random features, with a state of its own; got"
+    refuse_unless(good, f"{text} {type(learner).__name__} and {type(state).__name__}")
+    frequencies, X, y = drawn.frequencies, np.asarray(X), np.asarray(y)
     penalty = pytree.as_leaf("hindsight_losses", "regularization", regularization, minimum=0.0)
-    X, y = np.asarray(X), np.asarray(y)
-    if frequencies.ndim != 3 or X.ndim != 2 or X.shape[1] != frequencies.shape[-1]:
-        raise ValueError(
-            "hindsight_losses: frequencies (P, F, D) of one state and X (T, D) wanted; got "
-            f"{frequencies.shape} and {X.shape}"
-        )
+    text = "hindsight_losses: frequencies (P, F, D) of one state and X (T, D) wanted; got "
+    good = frequencies.ndim == 3 and X.ndim == 2 and X.shape[1] == frequencies.shape[-1]
+    refuse_unless(good, f"{text}{frequencies.shape} and {X.shape}")
     y = y[:, 0] if y.shape == (len(X), 1) else y
-    if y.shape != (len(X),) or y.dtype.kind not in "biuf":
-        raise ValueError(
-            f"hindsight_losses: y must be {len(X)} numbers, one a row of X; got the shape "
-            f"{y.shape} and the dtype {y.dtype}"
-        )
+    text = f"hindsight_losses: y must be {len(X)} numbers, one a row of X; got the shape {y.shape}"
+    good = y.shape == (len(X),) and y.dtype.kind in "biuf"
+    refuse_unless(good, f"{text} and the dtype {y.dtype}")
     factor: list[Any] = []  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1), once there are rows
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         block = jnp.asarray(X[rows], frequencies.dtype)
-        z = bank.features(bank.kernels, frequencies, block)
-        features = np.asarray(z, np.float64).swapaxes(0, 1)
+        z = np.asarray(bank.features(bank.kernels, frequencies, block), np.float64)
+        features = z.swapaxes(0, 1)
         target = np.broadcast_to(y[rows].astype(np.float64)[:, None], (*features.shape[:2], 1))
         table = np.concatenate([features, target], axis=2)
         valid = np.isfinite(table).all(axis=(0, 2))
         if valid.any():
             table = np.concatenate([*factor, table[:, valid]], axis=1)
             factor = [np.linalg.qr(table, mode="r")]
-    if not factor:
-        raise ValueError("hindsight_losses: X and y must hold a finite example; got none")
+    refuse_unless(factor, "hindsight_losses: X and y must hold a finite example; got none")
     # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
     triangle, target = factor[0][..., :-1], factor[0][..., -1]
     left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
@@ -202,9 +182,7 @@ def hindsight_losses(
 
 
 def regret(losses: Any, hindsight: Any) -> np.ndarray:
-    """Cumulative regret (...) against the best kernel in hindsight, float64, equation (15).
-
-        regret_T = Σ_t loss_t - min_p hindsight_p
+    """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, float64, equation (15).
 
     Args:
       losses: the learner's losses (..., T); NaN where an example was refused.
@@ -216,14 +194,11 @@ def regret(losses: Any, hindsight: Any) -> np.ndarray:
     >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
     0.5
     """
-    totals = np.asarray(hindsight, np.float64)
-    if totals.ndim == 0 or totals.shape[-1] == 0 or not np.isfinite(totals).all():
-        raise ValueError(
-            f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
-        )
-    each = np.asarray(losses, np.float64)
-    if each.ndim == 0:
-        raise ValueError("regret: losses must have the shape (..., T); got a single number")
+    totals, each = np.asarray(hindsight, np.float64), np.asarray(losses, np.float64)
+    good = totals.shape[-1:] not in [(), (0,)] and np.isfinite(totals).all()
+    text = f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
+    refuse_unless(good, text)
+    refuse_unless(each.ndim, "regret: losses must have the shape (..., T); got a single number")
     return np.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
@@ -231,19 +206,15 @@ def _arrays(*values: Any) -> tuple:
     """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
     if not any(isinstance(value, jax.Array) for value in values):
         return np, *(np.asarray(value, np.float64) for value in values)
-    arrays = [jnp.asarray(value) for value in values]
-    floating = [jnp.issubdtype(array.dtype, jnp.floating) for array in arrays]
-    return jnp, *(a if ok else a.astype(float) for a, ok in zip(arrays, floating, strict=True))
+    return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
 
 
 def _paired(caller: str, prediction: Any, y: Any) -> tuple:
     xp, prediction, y = _arrays(prediction, y)
-    if prediction.ndim == 0 or y.shape not in (prediction.shape, prediction.shape[-1:]):
-        raise ValueError(
-            f"{caller}: y must have the shape of prediction (..., T) or (T,); got {y.shape} for "
-            f"{prediction.shape}"
-        )
-    return xp, prediction, xp.broadcast_to(y, prediction.shape)
+    shape, good = prediction.shape, y.shape in (prediction.shape, prediction.shape[-1:])
+    text = f"{caller}: y must have the shape of prediction (..., T) or (T,)"
+    refuse_unless(shape and good, f"{text}; got {y.shape} for {shape}")
+    return xp, prediction, xp.broadcast_to(y, shape)
 
 
 def _signs(y: Any) -> Any:
@@ -251,21 +222,20 @@ def _signs(y: Any) -> Any:
     if isinstance(y, jax.core.Tracer):
         return signs(y)
     values = np.asarray(y)
-    floating = values.dtype.kind == "f"
-    given = ~np.isnan(values) if floating else np.ones(values.shape, bool)
-    read = np.full(values.shape, np.nan, values.dtype if floating else np.float32)
-    read[given] = labels(values[given])[0]
+    given = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
+    found = labels(values[given])[0]
+    read = np.full(values.shape, np.nan, found.dtype)
+    read[given] = found
     return jnp.asarray(read) if isinstance(y, jax.Array) else read
 
 
 def _indicators(caller: str, queried: Any) -> tuple:
     xp, values = _arrays(queried)
-    if values.ndim == 0:
-        raise ValueError(f"{caller}: queried must have the shape (..., T); got a single value")
-    if not isinstance(values, jax.core.Tracer):
-        other = np.asarray(values)[~np.isin(np.asarray(values), (0, 1))]
-        if other.size:
-            raise ValueError(f"{caller}: queried must be booleans, or 0 and 1; got {other[0]}")
+    text = f"{caller}: queried must have the shape (..., T); got a single value"
+    refuse_unless(values.ndim, text)
+    known = np.zeros(0) if isinstance(values, jax.core.Tracer) else np.asarray(values)
+    for other in known[~np.isin(known, (0, 1))][:1]:
+        raise ValueError(f"{caller}: queried must be booleans, or 0 and 1; got {other}")
     return xp, values
 
 

@@ -145,10 +145,10 @@ def test_a_step_is_the_literal_one(gram: np.ndarray) -> None:
     penalty = penalty_of(gram[None])
     wanted = oracle.cted_step(gram, sizes, penalty)
     pool, one = Pool(jnp.asarray(gram)[None], None), jnp.ones((1,))
-    found = jax.jit(reconstruct)(pool, None, one, 2 * sizes, penalty)
-    np.testing.assert_allclose(jnp.sqrt(found.norms), oracle.rows(wanted), rtol=1e-6)
+    norms, errors = jax.jit(reconstruct)(pool, None, one, 2 * sizes, penalty)
+    np.testing.assert_allclose(jnp.sqrt(norms), oracle.rows(wanted), rtol=1e-6)
     R = np.eye(n) - wanted
-    np.testing.assert_allclose(found.errors, [np.trace(R.T @ gram @ R)], rtol=1e-9)
+    np.testing.assert_allclose(errors, [np.trace(R.T @ gram @ R)], rtol=1e-9)
     sums = jax.jit(row_sums)(pool, one, 2 * sizes, penalty)
     np.testing.assert_allclose(sums, np.abs(wanted).sum(axis=1), rtol=1e-6)
 

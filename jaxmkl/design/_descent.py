@@ -7,13 +7,10 @@ where it goes (Anderson, 1965): the next point is
     g_k - sum_j c_j (g_{j+1} - g_j),     c least squares for the residuals f = g - x.
 
 Far from the minimum that tells little, since sizes grow and vanish by factors. So the first steps
-go further along the plain one,
-
-    x (g / x)^s,     s = 1, 1.5, 1.5², ..., at most 16,
-
-until one of them is refused. A point that does not lower the objective is refused; then follows
-the plain step g_k and the memory starts anew. So the objective falls in every iteration that
-counts, and the iteration stands still only where the plain one does.
+go further along the plain one, to x (g / x)^s with s = 1, 1.5, 1.5², ..., at most 16, until one is
+refused. A point that does not lower the objective is refused; then follows the plain step g_k and
+the memory starts anew. So the objective falls in every iteration that counts, and the iteration
+stands still only where the plain one does.
 """
 
 from collections.abc import Callable

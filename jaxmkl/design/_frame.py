@@ -1,4 +1,4 @@
-"""What the methods share: the result, the settings, the penalty, the ranking.
+"""What the methods share: the result, the settings, the penalty, the iteration, the ranking.
 
 Shapes: n points of the pool, P kernels, r features a kernel, T iterations at most.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
-from jaxmkl.design._descent import Descent, Move
+from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._pool import Pool, traced
 
 # A row of the coefficients is active from this share of the largest row on.
@@ -89,10 +89,9 @@ def points_wanted(owner: str, num_points: Any, pool_size: int) -> int | None:
     """The checked number of points p to choose; None where all are to be ranked."""
     if num_points is None:
         return None
-    good = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
-    good = good and 1 <= num_points <= pool_size
+    whole = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
     wanted = f"an integer from 1 to {pool_size}, the size of the pool"
-    require(bool(good), owner, "num_points", num_points, wanted)
+    require(whole and 1 <= num_points <= pool_size, owner, "num_points", num_points, wanted)
     return int(num_points)
 
 
@@ -102,27 +101,32 @@ def penalty_of(owner: str, regularization: Any, absolute: bool, largest: jax.Arr
     return given if absolute else given * largest
 
 
-def move_to(
-    problem: Problem, sizes: jax.Array, norms: jax.Array, value: jax.Array, others: jax.Array
-) -> Move:
-    """The move of an iteration whose points are the rows' sizes sqrt(|a^i|² + eps), then others.
+def iterated(problem: Problem, step: Any, start: jax.Array, **more: Any) -> Descent:
+    """The descent whose points are the rows' sizes sqrt(|a^i|² + eps), then what else there is.
 
-    From ``sizes`` (n,) came rows of squared ``norms`` (n,) and the objective without its penalty,
-    ``value``; so the last coefficients are those that follow from the origin of a descent.
+    What follows a point are, by ``step``, the squared norms (n,) of the rows, the objective
+    without its penalty, the other numbers, and any duality gap: the last coefficients are those
+    that follow from the origin. ``more`` goes to :func:`descend`.
     """
-    following = jnp.sqrt(norms + problem.eps)
-    objective = value + problem.penalty * jnp.sum(following - jnp.sqrt(problem.eps))
-    violation = jnp.max(jnp.sqrt(norms) / sizes) - 1
-    return Move(jnp.concatenate([following, others]), objective, violation)
+
+    def move(x: jax.Array) -> Move:
+        norms, value, others, *gap = step(x)
+        sizes = jnp.sqrt(norms + problem.eps)
+        objective = value + problem.penalty * jnp.sum(sizes - jnp.sqrt(problem.eps))
+        violation = jnp.max(jnp.sqrt(norms) / x[: len(norms)]) - 1
+        if gap:
+            violation = jnp.maximum(violation, gap[0] / objective)
+        return Move(jnp.concatenate([sizes, others]), objective, violation)
+
+    return descend(move, start, tolerance=problem.tolerance, **more)
 
 
 def design_of(
     problem: Problem, end: Descent, scores: jax.Array, kernel_weights: jax.Array, none: jax.Array
 ) -> Design:
-    """The design, or that of coefficients that all vanish where these are better.
+    """The design, or that of coefficients that all vanish, of objective ``none``, if better.
 
-    Without coefficients the objective is ``none``. With one kernel that is better from the
-    largest penalty on, else where ``none`` is at most the last objective.
+    With one kernel that is from the largest penalty on, else where the last objective is not less.
     """
     sizes = end.move.point[: len(scores)]
     if kernel_weights.shape == (1,):
@@ -145,10 +149,6 @@ def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
 
     Scores count as equal when they agree in the leading half of their binary digits and a bit
     more, so that rounding decides no tie.
-
-    >>> import jax.numpy as jnp
-    >>> ranked(jnp.array([0.5, 2.0, 0.5, 3.0])).tolist()
-    [3, 1, 0, 2]
     """
     digits = 32 if jnp.finfo(scores.dtype).bits == 64 else 14
     mantissa, exponent = jnp.frexp(scores)

@@ -122,7 +122,5 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     apart = np.asarray(jnp.max(jnp.abs(one - other), axis=(0, 2)))
     limit = 8 * eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
     same = pairs[:, apart <= limit]
-    if not same.size:
-        return 0, 0, 0
-    first = same[:, np.lexsort((same[1], same[0]))[0]]
-    return int(first[0]), int(first[1]), same.shape[1]
+    first, second = min(same.T.tolist(), default=(0, 0))
+    return first, second, same.shape[1]

@@ -14,7 +14,7 @@ rows that vanish do no harm. From features F (n, r), K = F F', nothing of size (
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,13 +25,6 @@ HIGHEST = jax.lax.Precision.HIGHEST
 dot = partial(jnp.dot, precision=HIGHEST)
 # Where A has more entries than these, only so many rows of it are summed; and so many at once.
 ENTRIES, EXACT_ROWS, ROWS_AT_ONCE = 2**31, 4096, 64
-
-
-class Reconstruction(NamedTuple):
-    """What is needed of the coefficients."""
-
-    norms: jax.Array  # squared norms |a^i|² of the rows (n,)
-    errors: jax.Array  # e_t = tr(R' K_t R) (P,)
 
 
 def solver(matrix: jax.Array) -> Callable[[jax.Array], jax.Array]:
@@ -46,10 +39,7 @@ def consensus(gram: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
-    """Features (n, P r) of the consensus kernel: [w_1 F_1, ..., w_P F_P].
-
-    Weights are one a kernel (P,), or one a point and kernel (n, P).
-    """
+    """Features (n, P r) [w_1 F_1, ..., w_P F_P] of the consensus kernel, of w (P,) or (n, P)."""
     P, n, r = features.shape
     scale = weights[:, None, None] if weights.ndim == 1 else weights.T[:, :, None]
     return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
@@ -121,8 +111,8 @@ def factored(
 
 def reconstruct(
     pool: Pool, products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
-) -> Reconstruction:
-    """Norms and errors, of :func:`products_of` the pool, w (P,), positive d (n,) and lambda."""
+) -> tuple[jax.Array, jax.Array]:
+    """|a^i|² (n,) and errors e_t = tr(R' K_t R) (P,), of :func:`products_of`, w, d > 0, lambda."""
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)
@@ -130,13 +120,13 @@ def reconstruct(
         if pool.num_kernels == 1:
             # K R = lambda D A, so tr(R'KR) = tr(K R) - lambda sum_i |a^i|² / d_i
             errors = (jnp.sum(K * R) - penalty * jnp.sum(norms / d))[None]
-            return Reconstruction(norms, errors / weights**2)
+            return norms, errors / weights**2
         G = dot(R, R_transposed)
-        return Reconstruction(norms, jnp.sum(pool.gram * G[None], axis=(1, 2)))
+        return norms, jnp.sum(pool.gram * G[None], axis=(1, 2))
     _, N, scales = factored(products, weights, d, penalty)
     norms = d**2 * forms(products[0], N * scales)
     traces = jnp.sum(jnp.diagonal(N).reshape(pool.num_kernels, -1), axis=1)
-    return Reconstruction(jnp.maximum(norms, 0), penalty**2 * traces / weights**2)
+    return jnp.maximum(norms, 0), penalty**2 * traces / weights**2
 
 
 def row_sums(

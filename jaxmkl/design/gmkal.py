@@ -30,13 +30,15 @@ import numpy as np
 
 from jaxmkl._pytree import as_leaf, require
 from jaxmkl.design import _reconstruction as reconstruction
-from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Design, Problem, active, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of, traced
-from jaxmkl.design._reconstruction import equal_weights, largest_penalty
-from jaxmkl.design._working_set import by_working_sets
+from jaxmkl.design._reconstruction import dot, equal_weights, largest_penalty
 
 FLOOR = 1e-12  # of the largest error
+STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
+STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
+WORTH = 4  # working sets are used where the pool is at least that much larger
 
 
 def weights_of(errors: jax.Array) -> jax.Array:
@@ -47,38 +49,101 @@ def weights_of(errors: jax.Array) -> jax.Array:
 
 
 def iterate(
-    problem: Problem, weights: jax.Array, *, products: Any = None, start: Any = None, **more: Any
+    problem: Problem, weights: Any, *, products: Any = None, start: Any = None, **more: Any
 ) -> Descent:
-    """The iteration: its points (n + P,) are the rows' sizes, then the weights.
-
-    What is given beside goes to :func:`descend`.
-    """
-    pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
+    """The iteration: its points (n + P,) are the rows' sizes, then the weights."""
+    pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
 
-    def step(x: jax.Array) -> Move:
+    def step(x: jax.Array) -> tuple[jax.Array, ...]:
         sizes, w = x[:n], x[n:] / jnp.sum(x[n:])
-        found = reconstruction.reconstruct(pool, products, w, 2 * sizes, penalty)
-        updated = weights_of(found.errors)
-        value = jnp.sum(updated**2 * found.errors)
-        move = move_to(problem, sizes, found.norms, value, updated)
+        norms, errors = reconstruction.reconstruct(pool, products, w, 2 * sizes, problem.penalty)
+        updated = weights_of(errors)
         # 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A: at most 1, and 1 where a row
         # is not zero
-        norms = jnp.sqrt(found.norms)
-        gap = penalty * jnp.sum(norms * jnp.abs(1 - norms / sizes)) / move.objective
-        return move._replace(violation=jnp.maximum(move.violation, gap))
+        lengths = jnp.sqrt(norms)
+        gap = problem.penalty * jnp.sum(lengths * jnp.abs(1 - lengths / sizes))
+        return norms, jnp.sum(updated**2 * errors), updated, gap
 
-    if start is None:
-        start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights])
-    return descend(step, start, tolerance=problem.tolerance, **more)
+    start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights]) if start is None else start
+    return iterated(problem, step, start, **more)
+
+
+def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -> Descent:
+    """Iterate from ``weights``, on pools too large to go through in every iteration by parts.
+
+    A row a^i of the coefficients that is zero needs no work: with d_i = 0 it drops out of
+    M = lambda I + F' S² F (k, k), a matrix of k (k + 1) / 2 numbers, so there is a minimum with no
+    more rows than these. After some steps that go through all of the pool, the iteration therefore
+    goes through a working set of k² points alone, for some steps at a time. These reconstruct all
+    points of the pool: that is in F'F (k, k), worked out once. After each working set one pass
+    over the pool finds the points that violate the conditions
+
+        2 |row i of K (I - A)| = 2 lambda sqrt(F_i N F_i') <= lambda,
+
+    and these take the places of points that are not active, until none does. What is found is the
+    minimum over the whole pool, to the same tolerance. Points outside the last working set have
+    size 0 in the origin of what is returned, and sqrt(eps) in the point after it; differences of
+    past steps are not in it.
+    """
+    pool, penalty, eps = problem.pool, problem.penalty, problem.eps
+    n, k, dtype = pool.num_points, pool.num_kernels * pool.values.shape[2], pool.dtype
+    m = max(4096, k**2)  # points of a working set
+    of = partial(iterate, weights=weights, max_iterations=max_iterations)
+    if pool.gram is not None or n < WORTH * m:
+        return of(problem)
+    products = F, inner = reconstruction.products_of(pool)
+    diagonals = reconstruction.diagonals_of(pool)  # (P, n)
+
+    def going(state: tuple) -> jax.Array:
+        return ~state[0].converged & (state[0].turn < max_iterations)
+
+    def turn(state: tuple) -> tuple:
+        # the descent, and for this working set the priority (n,) and the sizes (n,) to start from
+        past, priority, start = state
+        rows = jnp.sort(jax.lax.top_k(priority, m)[1].astype(jnp.int32))
+        end = of(
+            problem._replace(pool=Pool(None, pool.features[:, rows])),
+            products=(F[rows], inner),
+            start=jnp.concatenate([start[rows], past.move.point[n:]]),
+            limit=jnp.minimum(STEPS_OF_SET, max_iterations - past.turn),
+        )
+        origin, w = end.origin[:m], end.origin[m:] / jnp.sum(end.origin[m:])
+        sizes = jnp.full((n,), jnp.sqrt(eps)).at[rows].set(end.move.point[:m])
+        _, N, scales = reconstruction.factored((F[rows], inner), w, 2 * origin, penalty)
+        slopes = jnp.sqrt(jnp.maximum(reconstruction.forms(F, N * scales), 0))
+        outside = jnp.max(2 * slopes, where=jnp.ones((n,), bool).at[rows].set(False), initial=0)
+        # a point alone would get a row of this norm; half of it, as it is not alone
+        gain = penalty * jnp.maximum(2 * slopes - 1, 0) / 4
+        alone = gain / jnp.maximum(dot(w**2, diagonals), jnp.finfo(dtype).tiny)
+        # a working set that does not yet lower the objective is not a step of its own
+        places = jnp.arange(max_iterations) - past.length
+        inside = (places >= 0) & (places < end.length)
+        values = end.objective[jnp.clip(places, 0, max_iterations - 1)]
+        last = past.objective[jnp.maximum(past.length - 1, 0)]
+        lowest = jax.lax.cummin(jnp.where(inside, jnp.minimum(values, last), jnp.inf))
+        whole = jnp.zeros((n,), dtype).at[rows].set(origin)
+        here = past._replace(
+            origin=jnp.concatenate([whole, end.origin[m:]]),
+            move=past.move._replace(point=jnp.concatenate([sizes, end.move.point[m:]])),
+            objective=jnp.where(inside, lowest, past.objective),
+            length=past.length + end.length,
+            turn=past.turn + end.turn,
+            converged=end.converged & (outside <= 1 + jnp.sqrt(problem.tolerance)),
+        )
+        priority = slopes + jnp.where(active(sizes, eps), jnp.max(slopes), 0)
+        return here, priority, jnp.maximum(sizes, alone)
+
+    first = of(problem, products=products, limit=min(STEPS_OF_ALL, max_iterations))
+    first, sizes = first._replace(points=None, images=None), first.move.point[:n]
+    return jax.lax.while_loop(going, turn, (first, sizes, sizes))[0]
 
 
 @partial(jax.jit, static_argnames="max_iterations")
 def solve(weights: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
     """The design from weights to start from; with one kernel it is that of CTED."""
     pool, n = problem.pool, problem.pool.num_points
-    of = partial(iterate, weights=weights, max_iterations=max_iterations)
-    end = by_working_sets(of, problem, max_iterations)
+    end = by_working_sets(problem, weights, max_iterations)
     before, floor = end.origin[n:] / jnp.sum(end.origin[n:]), 2 * jnp.sqrt(problem.eps)
     scores = reconstruction.row_sums(pool, before, 2 * end.origin[:n], problem.penalty, floor)
     # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t as 1 / e_t
@@ -165,9 +230,8 @@ def gmkal(
 
     Args:
       grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: as for :func:`cted`, with lambda_max that of the consensus kernel with equal
-        weights.
-      features: features (P, n, r) in the place of ``grams``, as for :func:`cted`.
+      regularization: as there, with lambda_max of the consensus kernel with equal weights.
+      features: features (P, n, r) in the place of ``grams``, as there.
       initial_weights: weights (P,) to start from; equal ones by default.
 
     >>> from jaxmkl import design

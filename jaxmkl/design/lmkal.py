@@ -32,14 +32,12 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl.design import _reconstruction as reconstruction
-from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_penalty, stacked
 from jaxmkl.design.gmkal import solve, start_of
 
-GAP = 1e-7  # of f, which ends a step of Z; in float32 ten times its precision
-STEPS_OF_Z = 200  # at most
 Form = Callable[[jax.Array], jax.Array]
 
 
@@ -56,12 +54,11 @@ class Proximal(NamedTuple):
 
 
 def minimised(
-    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = GAP, max_steps: int = STEPS_OF_Z
+    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = 1e-7, max_steps: int = 200
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Lengths of rows are measured with ``steepness``, m (n,), not negative. It ends when the
-    Frank-Wolfe gap has come down to ``gap``, a share of f.
+    Lengths are measured with ``steepness``, m (n,) >= 0; it ends at a ``gap`` of that share of f.
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
@@ -78,9 +75,6 @@ def minimised(
     # a lower bound of what is good; the test below doubles one that is not
     curvature = jnp.maximum(2 * value / jnp.sum(metric * Z**2), jnp.finfo(Z.dtype).tiny)
     state = Proximal(Z, Z, value, one, curvature, first, jnp.asarray(0, jnp.int32))
-
-    def going(state: Proximal) -> jax.Array:
-        return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     def turn(state: Proximal) -> Proximal:
         new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
@@ -102,6 +96,9 @@ def minimised(
             gap=jnp.where(taken, gap_of(new), state.gap),
             turn=jnp.where(stuck, max_steps, state.turn + 1),
         )
+
+    def going(state: Proximal) -> jax.Array:
+        return (state.gap > gap * state.value) & (state.turn < max_steps)
 
     return jax.lax.while_loop(going, turn, state)
 
@@ -149,16 +146,16 @@ def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     one = jnp.ones((1,), pool.dtype)
 
-    def step(x: jax.Array) -> Move:
+    def step(x: jax.Array) -> tuple[jax.Array, ...]:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
         products = reconstruction.products_of(of_Z)
-        found = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
+        norms, _ = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
         best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
-        return move_to(problem, sizes, found.norms, best.value, best.Z.ravel())
+        return norms, best.value, best.Z.ravel()
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
-    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
+    return iterated(problem, step, start, max_iterations=max_iterations)
 
 
 def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
@@ -196,8 +193,7 @@ def lmkal(
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
-    Other arguments and errors are those of :func:`gmkal`; the weights of the :class:`Design` are
-    (n, P).
+    Other arguments, result and errors: as of :func:`gmkal`, but with weights (n, P).
 
     Args:
       initial_weights: weights (P,) or (n, P) to start from. By default those that

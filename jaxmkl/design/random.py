@@ -34,11 +34,6 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     # evenly spaced numbers in the drawn order: a tie would favour early points
     spaced = (pool_size - jnp.arange(pool_size)) / pool_size
     scores = jnp.zeros((pool_size,)).at[order].set(spaced)
-    return Design(
-        scores=scores,
-        ranking=order[:num_points].astype(jnp.int32),
-        num_active=jnp.asarray(pool_size, jnp.int32),
-        kernel_weights=jnp.ones((0,)),
-        objective=jnp.full((1,), jnp.nan),
-        converged=jnp.asarray(True),
-    )
+    ranking, number = order[:num_points].astype(jnp.int32), jnp.asarray(pool_size, jnp.int32)
+    none, objective = jnp.ones((0,)), jnp.full((1,), jnp.nan)
+    return Design(scores, ranking, number, none, objective, jnp.asarray(True))

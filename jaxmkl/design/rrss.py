@@ -24,11 +24,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmkl.design import _reconstruction as reconstruction
-from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._frame import Design, Problem, choose, design_of, move_to
+from jaxmkl.design._descent import Descent
+from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
-from jaxmkl.design._reconstruction import diagonals_of, dot
+from jaxmkl.design._reconstruction import block_sums, diagonals_of, dot, forms, squared_columns
 
 
 def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
@@ -53,7 +52,7 @@ def _largest_penalty(pool: Pool) -> jax.Array:
     """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
     diagonal = diagonals_of(pool)[0]
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
-    return jnp.sqrt(jnp.max(reconstruction.squared_columns(pool, inverse)))
+    return jnp.sqrt(jnp.max(squared_columns(pool, inverse)))
 
 
 def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -66,7 +65,7 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
         residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
         return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
     H, G = factors(pool.features[0], d, c)
-    norms = d**2 * reconstruction.forms(H, dot(G.T, G))
+    norms = d**2 * forms(H, dot(G.T, G))
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
 
 
@@ -76,14 +75,13 @@ def iterate(problem: Problem, *, max_iterations: int) -> Descent:
     diagonal = diagonals_of(pool)[0]
     floor = problem.eps * jnp.mean(diagonal)
 
-    def step(x: jax.Array) -> Move:
-        sizes, lengths = x[:n], x[n:]
-        norms, residuals = lengths_of(pool, 2 * sizes, 2 * penalty * lengths)
+    def step(x: jax.Array) -> tuple[jax.Array, ...]:
+        norms, residuals = lengths_of(pool, 2 * x[:n], 2 * penalty * x[n:])
         after = jnp.sqrt(residuals + floor)
-        return move_to(problem, sizes, norms, jnp.sum(after), after)
+        return norms, jnp.sum(after), after
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), jnp.sqrt(diagonal + floor)])
-    return descend(step, start, tolerance=problem.tolerance, max_iterations=max_iterations)
+    return iterated(problem, step, start, max_iterations=max_iterations)
 
 
 @partial(jax.jit, static_argnames="max_iterations")
@@ -95,7 +93,7 @@ def _solve(problem: Problem, *, max_iterations: int) -> Design:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
     else:
         norms = jnp.sqrt(lengths_of(pool, d, c)[0])
-        scores = reconstruction.block_sums(*factors(pool.features[0], d, c), d, norms)
+        scores = block_sums(*factors(pool.features[0], d, c), d, norms)
     none, one = jnp.sum(jnp.sqrt(diagonals_of(pool)[0])), jnp.ones((1,), pool.dtype)
     return design_of(problem, end, scores, one, none)
 
@@ -114,8 +112,7 @@ def rrss(
     """Choose points with one kernel and a robust loss (RRSS).
 
     In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
-    needs float64, and where digits ran out ``converged`` is False. Other arguments, the result
-    and errors are as of :func:`cted`.
+    needs float64, and where digits ran out ``converged`` is False. All else is as of :func:`cted`.
 
     Args:
       regularization: the penalty gamma as a share of the smallest one with which no point is

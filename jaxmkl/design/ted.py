@@ -13,7 +13,7 @@ Reference:
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,50 +23,40 @@ from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import diagonals_of, dot, largest_penalty, squared_columns
 
 
-class Deflated(NamedTuple):
-    """What is left of the kernel."""
-
-    kernel: jax.Array  # itself (n, n), or W (r, r) of K = F W F'
-    diagonal: jax.Array  # K_ii (n,)
-    squares: jax.Array  # |k_i|² (n,)
-    taken: jax.Array  # which points are taken (n,)
-
-
 @partial(jax.jit, static_argnames=("steps", "num_points"))
 def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None) -> Design:
     n, dtype = pool.num_points, pool.dtype
     F = None if pool.gram is not None else pool.features[0]
     squares = squared_columns(pool, jnp.ones((n,), dtype))
     kernel = pool.gram[0] if F is None else jnp.eye(F.shape[1], dtype=dtype)
-    state = Deflated(kernel, diagonals_of(pool)[0], squares, jnp.zeros((n,), bool))
+    # what is left of the kernel (of features W), of K_ii and of |k_i|² (n,), and who is taken (n,)
+    state = kernel, diagonals_of(pool)[0], squares, jnp.zeros((n,), bool)
 
-    def gains(state: Deflated) -> jax.Array:
-        return jnp.maximum(state.squares, 0) / (jnp.maximum(state.diagonal, 0) + penalty)
+    def gains(diagonal: jax.Array, squares: jax.Array) -> jax.Array:
+        return jnp.maximum(squares, 0) / (jnp.maximum(diagonal, 0) + penalty)
 
-    def step(state: Deflated, _: Any) -> tuple[Deflated, tuple[jax.Array, ...]]:
-        gain = gains(state)
-        i = ranked(jnp.where(state.taken, -1.0, gain), 1)[0]
+    def step(state: tuple[jax.Array, ...], _: Any) -> tuple[tuple, tuple]:
+        kernel, diagonal, squares, taken = state
+        gain = gains(diagonal, squares)
+        i = ranked(jnp.where(taken, -1.0, gain), 1)[0]
         if F is None:
-            outer = column = state.kernel[i]
-            image = dot(state.kernel, column)
+            outer = column = kernel[i]
+            image = dot(kernel, column)
         else:
-            outer = dot(state.kernel, F[i])
+            outer = dot(kernel, F[i])
             column = dot(F, outer)
-            image = dot(F, dot(state.kernel, dot(column, F)))
+            image = dot(F, dot(kernel, dot(column, F)))
         divisor = jnp.maximum(column[i], 0) + penalty
         length = jnp.sum(column**2)
-        left = Deflated(
-            state.kernel - outer[:, None] * (outer[None, :] / divisor),
-            state.diagonal - column**2 / divisor,
-            state.squares - (2 * column * image - column**2 * (length / divisor)) / divisor,
-            state.taken.at[i].set(True),
-        )
-        rest = jnp.sum(jnp.maximum(left.diagonal, 0))
-        return left, (i, gain[i], rest)
+        kernel = kernel - outer[:, None] * (outer[None, :] / divisor)
+        diagonal = diagonal - column**2 / divisor
+        squares = squares - (2 * column * image - column**2 * (length / divisor)) / divisor
+        left = kernel, diagonal, squares, taken.at[i].set(True)
+        return left, (i, gain[i], jnp.sum(jnp.maximum(diagonal, 0)))
 
-    state, (order, gain, rest) = jax.lax.scan(step, state, None, length=steps)
-    scores = gains(state).at[order].set(gain)
-    others = ranked(jnp.where(state.taken, -1.0, scores))
+    (_, *left, taken), (order, gain, rest) = jax.lax.scan(step, state, None, length=steps)
+    scores = gains(*left).at[order].set(gain)
+    others = ranked(jnp.where(taken, -1.0, scores))
     return Design(
         scores=scores,
         ranking=jnp.concatenate([order, others[: n - steps]])[:num_points].astype(jnp.int32),
@@ -85,9 +75,7 @@ def ted(
     num_points: int | None = None,
     absolute: bool = False,
 ) -> Design:
-    """Choose points greedily (TED).
-
-    Arguments that are not named here are those of :func:`cted`, whose errors are raised too.
+    """Choose points greedily (TED); other arguments and errors are those of :func:`cted`.
 
     Args:
       regularization: the ridge lambda as a share of 2 max_i |k_i|, k_i the columns of the Gram
@@ -97,9 +85,8 @@ def ted(
         would bring.
 
     Returns:
-      A :class:`Design`. The ranking is the order in which points were taken; the score of a point
-      is what it brought when it was, so scores need not fall. The objective is tr(K) after each
-      point.
+      A :class:`Design`. The ranking is the order in which points were taken, the score what each
+      brought when it was, which need not fall; the objective is tr(K) after each point.
 
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]

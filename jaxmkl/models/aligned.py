@@ -4,11 +4,10 @@ With y_1, ..., y_m the first labels, the alignment of kernel p is
 
     A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (m sqrt(Σ_ij k_p(x_i, x_j)²))
 
-The published method goes over the data twice: kernels are compared on the first m examples, then
-the Projectron of the best one starts from the first example. Here it is one pass: each kernel has
-a Projectron from the start, and the one of the kernel best aligned *so far* predicts. From round
-m on this is the published method; :func:`jaxmkl.kernels.kernel_alignment` and
-:func:`jaxmkl.projectron` are its two passes.
+The published method goes over the data twice: kernels are compared on the first m examples
+(:func:`jaxmkl.kernels.kernel_alignment`), then the best one's Projectron starts from the first
+example (:func:`jaxmkl.projectron`). Here each kernel has a Projectron from the start, and that of
+the kernel best aligned *so far* predicts: from round m on the published method, in one pass.
 
 References:
   Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment; Orabona,
@@ -38,13 +37,6 @@ class AlignedState(State):
     pairs: Any  #: the first examples, with their labels and with ones as coefficients
     along: jax.Array  #: Σ_ij y_i y_j k_p(x_i, x_j) (P,)
     squares: jax.Array  #: Σ_ij k_p(x_i, x_j)² (P,)
-
-
-class AlignedCode(NamedTuple):
-    """One example: the bank's code, and that of the pairs it makes with the first ones."""
-
-    models: Any
-    pairs: Any
 
 
 class AlignedInfo(NamedTuple):
@@ -96,23 +88,17 @@ class Aligned(Algorithm):
         return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
 
     def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+        models = self.models.init(key, num_inputs, dtype)
+        pairs = self._store.init(self._kernels, num_inputs, dtype)
         nothing = jnp.zeros((self.models.num_models,), dtype)
-        return AlignedState(
-            **frame,
-            models=self.models.init(key, num_inputs, dtype),
-            pairs=self._store.init(self._kernels, num_inputs, dtype),
-            along=nothing,
-            squares=nothing,
-        )
+        return AlignedState(**frame, models=models, pairs=pairs, along=nothing, squares=nothing)
 
-    def encode(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> AlignedCode:
-        """The models' codes; those of pairs as long as they are counted."""
+    def encode(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple[Any, Any]:
+        """The models' codes; and those of pairs with the first, as long as they are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
-        return AlignedCode(
-            self.models.encode(state.models, X, state.round, keys),
-            self._store.encode(pairs, self._kernels, X, state.round),
-        )
+        codes = self.models.encode(state.models, X, state.round, keys)
+        return codes, self._store.encode(pairs, self._kernels, X, state.round)
 
     def _best(self, state: AlignedState) -> tuple[jax.Array, jax.Array]:
         """m A_p (P,), and 1 for the best aligned kernel, 0 for others (P,)."""
@@ -121,33 +107,32 @@ class Aligned(Algorithm):
         best = jnp.arange(len(norm)) == jnp.argmax(alignment)
         return alignment, best.astype(norm.dtype)
 
-    def forecast(self, state: AlignedState, code: AlignedCode) -> Forecast:
-        f, worked = self.models.predict(state.models, code.models)
+    def forecast(self, state: AlignedState, code: tuple) -> Forecast:
+        f, worked = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
         return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
 
-    def learn(self, state: Any, code: AlignedCode, forecast: Forecast, round: Round) -> Any:
+    def learn(self, state: Any, code: tuple, forecast: Forecast, round: Round) -> Any:
         """The models learn; one of the first examples makes a pair with each before it."""
-        P = self.models.num_models
+        P, (of_models, of_pairs) = self.models.num_models, code
         counted = round.learns & (state.round < self.num_aligned)
-        sums, worked = self._store.values(state.pairs, self._kernels, code.pairs)
-        own = code.pairs.own
-        along = 2 * round.y * sums[:P] + own[:P]
-        learned = jnp.full((2 * P,), counted)
+        sums, worked = self._store.values(state.pairs, self._kernels, of_pairs)
+        along = 2 * round.y * sums[:P] + of_pairs.own[:P]
+        squares = 2 * sums[P:] + of_pairs.own[P:]
         coefficient = jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P)
-        proposal = Proposal(learned, coefficient)
+        proposal = Proposal(jnp.full((2 * P,), counted), coefficient)
         learns = jnp.full((P,), round.learns)
         lesson = Lesson(round.y, learns, None, None, round.seen, round.present)
         return state.replace(
-            models=self.models.learn(state.models, code.models, forecast.worked, lesson),
-            pairs=self._store.learn(state.pairs, self._kernels, code.pairs, worked, proposal),
+            models=self.models.learn(state.models, of_models, forecast.worked, lesson),
+            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, worked, proposal),
             along=state.along + jnp.where(counted, along, 0.0),
-            squares=state.squares + jnp.where(counted, 2 * sums[P:] + own[P:], 0.0),
+            squares=state.squares + jnp.where(counted, squares, 0.0),
         )
 
-    def close(self, state: AlignedState, codes: AlignedCode) -> AlignedState:
-        models = self.models.close(state.models, codes.models, state.round)
-        pairs = self._store.close(state.pairs, self._kernels, codes.pairs, state.round, False)
+    def close(self, state: AlignedState, codes: tuple) -> AlignedState:
+        models = self.models.close(state.models, codes[0], state.round)
+        pairs = self._store.close(state.pairs, self._kernels, codes[1], state.round, False)
         return state.replace(models=models, pairs=pairs)
 
     def capacity(self, state: AlignedState) -> int | None:

@@ -7,15 +7,11 @@ A Gaussian that meets an example with coordinates φ (D,) and label y becomes
          hinge            g = min(1/(2ε), loss/φ'Σφ)
          squared hinge    g = loss/(ε + φ'Σφ)
 
-**Precision.** Only factors S with Σ = S S' are kept, updated as Potter did:
+**Precision.** Only factors S with Σ = S S' are kept, so that Σ is symmetric and positive whatever
+the rounding; updates of Σ itself lose that in single precision. As Potter (1963) did, in Bierman
+(1977), Factorization methods for discrete sequential estimation,
 
     S <- S - c/(1 + sqrt(λ c)) S f f',     f = S'φ,  c = 1/(λ + |f|²)
-
-so that Σ is symmetric and positive whatever the rounding; updates of Σ itself lose that in single
-precision.
-
-References:
-  Potter (1963), in Bierman (1977), Factorization methods for discrete sequential estimation.
 """
 
 from functools import partial

@@ -80,15 +80,15 @@ class MovingKernel(Algorithm):
 
     def _descended(
         self, state: Any, output: Callable, at: Any, slope: jax.Array, wanted: jax.Array
-    ) -> dict[str, Any]:
-        """The kernel and its optimizer after a step down L' ∂output/∂θ at ``at``, if wanted."""
+    ) -> Any:
+        """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
         before = state.coordinates, state.optimizer
         after = moved(self.space, self.optimizer, gradient, *before[::-1], state.round)
         coordinates, optimizer = optax.tree.where(wanted, after, before)
-        return {"coordinates": coordinates, "optimizer": optimizer}
+        return state.replace(coordinates=coordinates, optimizer=optimizer)
 
-    def _info(self, state: Any, number: jax.Array) -> MovingInfo:
+    def info(self, state: Any) -> MovingInfo:
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)
         rate = state.zeros.astype(dtype) / rounds.astype(dtype)
-        return MovingInfo(self.space.parameters(state.coordinates), number, rate)
+        return MovingInfo(self.space.parameters(state.coordinates), state.number, rate)

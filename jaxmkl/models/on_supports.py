@@ -1,6 +1,6 @@
 """Models with support vectors: f_p(x) = Σ_j a_pj k_p(x_j, x), one for each kernel."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,6 @@ from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
 from jaxmkl.updates import Perceptron, Rule, Update
 from jaxmkl.updates.first_order import traits
-
-
-class SupportCode(NamedTuple):
-    """One example: its code in the store, and uniform numbers (P,) for it, or None."""
-
-    store: Any
-    draw: Any
 
 
 @pytree.dataclass
@@ -70,32 +63,33 @@ class SupportModels(Bank):
     def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         return self.store.init(self.kernels, num_inputs, dtype)
 
-    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> SupportCode:
+    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> tuple:
+        """Codes in the store, and uniform numbers (P,) for each example, or None."""
         code, draw = self.store.encode(state, self.kernels, X, round), None
         if self.store.random:
             draw = jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
-        return SupportCode(code, draw)
+        return code, draw
 
-    def predict(self, state: Any, code: SupportCode) -> tuple[jax.Array, Any]:
-        f, worked = self.store.values(state, self.kernels, code.store)
+    def predict(self, state: Any, code: tuple) -> tuple[jax.Array, Any]:
+        f, worked = self.store.values(state, self.kernels, code[0])
         f = jnp.where(jnp.isfinite(f), f, 0.0)
         return f, (f, worked)
 
-    def learn(self, state: Any, code: SupportCode, worked: Any, lesson: Lesson) -> Any:
+    def learn(self, state: Any, code: tuple, worked: Any, lesson: Lesson) -> Any:
         """The example becomes a support vector where the rule has a coefficient for it."""
-        f, of_store = worked
-        step = self.update.step(f[None], lesson.y, code.store.own[None])
+        (f, of_store), (in_store, draw) = worked, code
+        step = self.update.step(f[None], lesson.y, in_store.own[None])
         taken = lesson.taken(None if step.probability is None else step.probability[0])
         coefficient, decay = step.coefficient[0], step.decay
         if decay is not None:
             decay = jnp.where(taken, jnp.broadcast_to(decay, f[None].shape)[0], 1.0)
         learned = taken & (coefficient != 0) & jnp.isfinite(coefficient)
-        proposal = Proposal(learned, coefficient, decay, code.draw)
-        return self.store.learn(state, self.kernels, code.store, of_store, proposal)
+        proposal = Proposal(learned, coefficient, decay, draw)
+        return self.store.learn(state, self.kernels, in_store, of_store, proposal)
 
-    def close(self, state: Any, codes: SupportCode, round: jax.Array) -> Any:
+    def close(self, state: Any, codes: tuple, round: jax.Array) -> Any:
         decays = traits(self.update).decays
-        return self.store.close(state, self.kernels, codes.store, round, decays)
+        return self.store.close(state, self.kernels, codes[0], round, decays)
 
     def capacity(self, state: Any) -> int | None:
         return self.store.capacity_of(state)

@@ -20,19 +20,21 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
-from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
+from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
 
 @pytree.dataclass
 class OwnKernelsState(MovingState):
-    """State of :class:`OwnKernels`; M is the budget.
+    """State of :class:`OwnKernels`: ``coordinates`` are what the next centre starts from."""
 
-    The centre of number n is in place n mod M; ``coordinates`` are what the next one starts from.
-    """
-
-    own: Any  #: coordinates of the centres' kernels, with leading axis M
+    own: Any  #: coordinates of the centres' kernels, with leading axis M; number n is in n mod M
     came: jax.Array  #: how many centres have come so far, int32
+
+    @property
+    def number(self) -> jax.Array:
+        """How many there are."""
+        return jnp.minimum(self.came, self.weights.shape[-1])
 
 
 @pytree.dataclass
@@ -57,7 +59,6 @@ class OwnKernels(MovingKernel):
         return X
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
-        """The kernel of one centre, a number."""
         return take(self.space.values(coordinates, x, row[None, :]), 0)
 
     def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
@@ -76,20 +77,16 @@ class OwnKernels(MovingKernel):
             kernel = self._kernel(coordinates, x, state.rows[newest])
             return state.weights[newest] * kernel.plain()
 
-        kernel = self._descended(state, output, take(state.own, newest), slope, wanted)
+        state = self._descended(state, output, take(state.own, newest), slope, wanted)
         place = jnp.where(wanted, state.came % M, M)
 
         def placed(old: jax.Array, new: jax.Array) -> jax.Array:
             return old.at[place].set(new, mode="drop")
 
         return state.replace(
-            **kernel,
             zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
             rows=placed(state.rows, x),
             weights=placed(state.weights, fresh),
-            own=jax.tree.map(placed, state.own, kernel["coordinates"]),
+            own=jax.tree.map(placed, state.own, state.coordinates),
             came=state.came + wanted.astype(jnp.int32),
         )
-
-    def info(self, state: OwnKernelsState) -> MovingInfo:
-        return self._info(state, jnp.minimum(state.came, self.budget))

@@ -13,17 +13,15 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
 
 For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is equation (4) of the paper,
 γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel. A round
-costs O(B), whatever the number of rounds so far.
-
-The paper draws and judges by kernel values as they are. Where all of them underflow (in double
-precision), basis functions are drawn uniformly; f is 0 then, which counts as a mistake.
+costs O(B). Where all kernel values underflow (in double precision), basis functions are drawn
+uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
   space, Algorithm 1, equations (1) to (4).
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,10 +30,9 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take, uniform
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
-from jaxmkl.models.moving import MovingInfo, MovingKernel, MovingState
+from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
-TIES = ("first", "oldest")
 # Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
 _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 
@@ -48,59 +45,47 @@ class HypothesisSketchState(MovingState):
     number: jax.Array  #: how many there are, int32
 
 
-class HypothesisSketchCode(NamedTuple):
-    """One example."""
-
-    x: jax.Array  #: (D,)
-    uniform: jax.Array  #: random numbers (s,)
-
-
 @pytree.dataclass
 class HypothesisSketch(MovingKernel):
     """A hypothesis of B basis functions, whose kernel moves in a space of kernels.
 
     Args:
       space, budget, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`.
+        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
-
-    Raises:
-      ValueError: for an argument outside its range.
     """
 
     threshold: Any = pytree.share(0.9)
     num_sampled: int = pytree.count(3)
-    ties: str = pytree.choice(*TIES, default="first")
+    ties: str = pytree.choice("first", "oldest", default="first")
 
     def __post_init__(self) -> None:
         s = self.num_sampled
         pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 
     def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        return HypothesisSketchState(
-            **self._start(frame, key, num_inputs, dtype),
-            since=jnp.zeros((self.budget,), jnp.int32),
-            number=jnp.zeros((), jnp.int32),
-        )
+        start = self._start(frame, key, num_inputs, dtype)
+        since, number = jnp.zeros((self.budget,), jnp.int32), jnp.zeros((), jnp.int32)
+        return HypothesisSketchState(**start, since=since, number=number)
 
-    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> HypothesisSketchCode:
-        shape = (self.num_sampled,)
-        return HypothesisSketchCode(X, jax.vmap(lambda key: uniform(key, shape, X.dtype))(keys))
+    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Examples and, of each, random numbers (s,)."""
+        return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
-    def forecast(self, state: HypothesisSketchState, code: HypothesisSketchCode) -> Forecast:
+    def forecast(self, state: HypothesisSketchState, code: tuple) -> Forecast:
         """The hypothesis' value, and the kernel's values (B,) that it is made of."""
-        values = self.space.values(state.coordinates, code.x, state.rows)
+        values = self.space.values(state.coordinates, code[0], state.rows)
         return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
 
     def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
-        x, w, B, values = code.x, state.weights, self.budget, forecast.worked
+        (x, noise), w, B, values = code, state.weights, self.budget, forecast.worked
         places = jnp.arange(B, dtype=jnp.int32)
         slope, fresh, wanted = self._step(forecast, round)
         full = state.number >= B
 
-        drawn = draw_places(values, places < state.number, code.uniform)
+        drawn = draw_places(values, places < state.number, noise)
         alpha, share = self._projection(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         changed = wanted & (replaces | ~full)
@@ -115,8 +100,8 @@ class HypothesisSketch(MovingKernel):
             both = jax.tree.map(lambda a, b: jnp.where(places == place, a, b), own, of_rows)
             return both.weighted_sum(w).value()
 
+        state = self._descended(state, output, state.coordinates, slope, changed)
         return state.replace(
-            **self._descended(state, output, state.coordinates, slope, changed),
             zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
             rows=state.rows.at[place].set(x, mode="drop"),
             weights=w,
@@ -128,31 +113,26 @@ class HypothesisSketch(MovingKernel):
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
-        own = self.space.values(state.coordinates, x, x[None, :])
         of_drawn = take(values, drawn).plain()
         inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
         alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
-        itself = own.plain()[0]
+        itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
         """The place with the smallest |w|."""
         size = jnp.abs(state.weights)
-        if self.ties == "first":
-            return jnp.argmin(size)
-        age = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
-        return jnp.argmin(age)
-
-    def info(self, state: HypothesisSketchState) -> MovingInfo:
-        return self._info(state, state.number)
+        if self.ties == "oldest":
+            size = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
+        return jnp.argmin(size)
 
 
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
-    The probability of a place that is ``taken`` (B,) is in proportion to its kernel value; where
-    the values left are all 0, it is the same for all that are left.
+    Probabilities of places that are ``taken`` (B,) are in proportion to their kernel values, or
+    equal where the values left are all 0.
     """
     places, drawn = jnp.arange(taken.shape[0]), []
     values = jax.lax.stop_gradient(values)

@@ -1,7 +1,7 @@
 """What drivers refuse: shapes that do not fit, and values that cannot be learned from.
 
-Values are looked at on the host, with NumPy, and where they are known: data of an enclosing scope
-inside somebody's ``jit`` too, traced data never.
+Values are looked at on the host, with NumPy, where they are known: inside ``jit`` too, if they are
+data of an enclosing scope.
 """
 
 import warnings
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound
+from jaxmkl._checks import check_state, input_bound, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import labels
 from jaxmkl.streaming.sparse import SparseRows
@@ -26,12 +26,6 @@ def is_tracer(*trees: Any) -> bool:
 def is_traced(*trees: Any) -> bool:
     """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
     return is_tracer(jnp.zeros(()), *trees)
-
-
-def refuse_unless(condition: bool, text: str) -> None:
-    """Raise a ``ValueError`` that says this, unless it holds."""
-    if not condition:
-        raise ValueError(text)
 
 
 def check_arguments(driver: str, learner: Any, state: Any) -> None:
@@ -51,25 +45,24 @@ def as_inputs(X: Any) -> Any:
 
 
 def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple:
-    """Refuse what cannot be learned from; return X (T, D), perhaps sparse, and y (T,) as arrays.
+    """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y (T,) in their dtypes.
 
-    They keep their dtypes; labels of classes that can be seen come back as -1 and +1.
+    Labels of classes that can be seen come back as -1 and +1.
     """
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
-    wanted = "shape (T, D), examples by inputs"
-    refuse_unless(X.ndim == 2, f"X must have {wanted}; got shape {X.shape}")
+    text = "X must have shape (T, D), examples by inputs"
+    refuse_unless(X.ndim == 2, f"{text}; got shape {X.shape}")
     T, D = X.shape
-    wanted = f"{num_inputs} columns, as many as the state was made for"
-    refuse_unless(num_inputs == D, f"X must have {wanted}; got {D} (shape {X.shape})")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+    text = f"X must have {num_inputs} columns, as many as the state was made for"
+    refuse_unless(num_inputs == D, f"{text}; got {D} (shape {X.shape})")
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     refuse_unless(y.ndim == 1, f"y must have shape (T,) or (T, 1); got shape {y.shape}")
-    wanted = f"one entry for each of the {T} rows of X"
-    refuse_unless(len(y) == T, f"y must have {wanted}; got {len(y)}")
+    text = f"y must have one entry for each of the {T} rows of X; got {len(y)}"
+    refuse_unless(len(y) == T, text)
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
     classify = learner.task == "classification"
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
-        kinds = (jnp.floating, jnp.integer, jnp.bool_)
+        kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array):
@@ -95,16 +88,14 @@ def _check_values(name: str, array: Any, bound: float) -> None:
     usable = (-bound <= values) & (values <= bound)
     if sparse:
         usable |= np.asarray(array.indices) == array.num_columns
-        if usable.all():
-            return
-    where = tuple(int(i[0]) for i in np.nonzero(~usable))
-    stands = (where[0], int(array.indices[where])) if sparse else where
-    place = f"{name}[{', '.join(map(str, stands))}]"
-    raise ValueError(
-        f"{name} must be finite and of magnitude at most {bound:.3g} (drop or fill such values "
-        f"first, or scan learner.step, which skips and counts them); got {place} = "
-        f"{values[where]} and {int((~usable).sum())} such value(s) in all"
-    )
+    for where in np.argwhere(~usable)[:1].tolist():
+        value, row = values[tuple(where)], where[:1]
+        stands = [*row, int(array.indices[tuple(where)])] if sparse else where
+        raise ValueError(
+            f"{name} must be finite and of magnitude at most {bound:.3g} (drop or fill such "
+            "values first, or scan learner.step, which skips and counts them); got "
+            f"{name}{stands} = {value} and {int((~usable).sum())} such value(s) in all"
+        )
 
 
 def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, tuple]:
@@ -126,10 +117,8 @@ def count_nonfinite(state: Any) -> int:
 
 def warn_of_divergence(driver: str, number: int, stacklevel: int = 3) -> None:
     """Warn, in the name of a driver, if so many updates were not finite."""
+    text = f"{driver}: {number} update(s) met a value or a loss that was infinite or NaN: the "
+    text += "learner diverges; take a smaller step size, or bring inputs and targets to the order "
+    text += "of 1 (jaxmkl.scaled)"
     if number > 0:
-        text = (
-            f"{driver}: {number} update(s) met a value or a loss that was infinite or NaN: "
-            "the learner diverges; take a smaller step size, or bring inputs and targets to the "
-            "order of 1 (jaxmkl.scaled)"
-        )
         warnings.warn(text, RuntimeWarning, stacklevel)

@@ -1,8 +1,4 @@
-"""Drivers: a learner over a stream, over many permutations of it, over chunks from anywhere.
-
-A driver adds nothing to ``jax.lax.scan(learner.step, state, (X, y))`` but speed (blocks), checks
-of the data, and the choice of what to keep of each round.
-"""
+"""What drivers add to a scan of ``learner.step``: blocks, checks, a choice of what to keep."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
@@ -26,17 +23,14 @@ def without_info(output: Output) -> Output:
     return output._replace(info=None)
 
 
-# --- the loop ------------------------------------------------------------------------------------
-
-
 def _scan(
     learner: Any, state: Any, X: Any, y: Any, order: Any, length: Any, block_size: int, record: Any
 ) -> tuple[Any, Any]:
     """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
 
-    Blocks are aligned with the rounds: a block starts at a multiple of its size. A state that
-    stands amid a block gets a first block whose leading rows are absent. With a ``length`` of None
-    all rows are meant, and derivatives can be taken; else blocks behind it cost nothing.
+    A block starts at a round that is a multiple of its size: of a state amid a block, the first
+    block's leading rows are absent. With a ``length`` of None all rows are meant, and derivatives
+    can be taken; else blocks behind it cost nothing.
     """
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
@@ -58,11 +52,9 @@ def _scan(
         return learner.close_block(state, codes), recorded
 
     if length is None:
-        numbers = jnp.arange(num_blocks, dtype=jnp.int32)
-        state, recorded = jax.lax.scan(one_block, state, numbers)
+        state, recorded = jax.lax.scan(one_block, state, jnp.arange(num_blocks, dtype=jnp.int32))
     else:
-        used = (length + offset + B - 1) // B
-        state, recorded = _scan_some(one_block, state, num_blocks, used)
+        state, recorded = _scan_some(one_block, state, num_blocks, (length + offset + B - 1) // B)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
@@ -99,27 +91,15 @@ def _run_many(
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
 
-    >>> import jax
-    >>> orders = permutations(jax.random.split(jax.random.key(0), 2), 5)
-    >>> sorted(orders[1].tolist())
+    >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
     [0, 1, 2, 3, 4]
     """
-
-    def order(key: jax.Array) -> jax.Array:
-        return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
-
-    return jax.vmap(order)(keys)
-
-
-# --- few lengths, and room for them --------------------------------------------------------------
+    keys = jax.vmap(partial(jax.random.fold_in, data=1))(keys)
+    return jax.vmap(partial(jax.random.permutation, x=num_examples))(keys)
 
 
 def _padded_length(length: int) -> int:
-    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ...
-
-    >>> [_padded_length(length) for length in (1, 64, 65, 100, 101, 1000)]
-    [64, 64, 80, 112, 112, 1024]
-    """
+    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ..."""
     step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
     return -(-length // step) * step
 
@@ -132,29 +112,23 @@ def _room_for(X: Any) -> int:
 
 
 def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
-    """The array in a dtype, filled up to a length, on the device where it is or will be.
-
-    In host memory, where that is cheap: there no length needs a compilation of its own.
-    """
+    """The array in a dtype, filled up to a length, on the device where it is or will be."""
     if isinstance(array, SparseRows):
         indices = _placed(array.indices, length, np.int32, array.num_columns)
-        entries = indices, _placed(array.values, length, dtype)
-        return jax.tree.unflatten(jax.tree.structure(array), entries)
-    missing = length - array.shape[0]
+        return array._with(indices, _placed(array.values, length, dtype))
+    missing, home = length - array.shape[0], None
+    pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
     ready = missing == 0 and array.dtype == dtype
-    home = None
     if isinstance(array, jax.Array):
         if ready:
             return array
         if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
-            pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
             return jnp.pad(array.astype(dtype), pad, constant_values=fill)
         home = array.sharding if array.committed else None
-    if not ready:
-        rest = np.full((missing, *array.shape[1:]), fill, dtype)
-        with np.errstate(over="ignore"):
-            array = np.concatenate([np.asarray(array), rest], dtype=dtype, casting="unsafe")
-    return jax.device_put(array, home)
+    # in host memory: there no length needs a compilation of its own
+    with np.errstate(over="ignore"):
+        array = np.asarray(array, dtype)
+    return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)
 
 
 def _cut(leaf: jax.Array, length: int) -> jax.Array:
@@ -184,14 +158,10 @@ def _play(
 
 
 def _block_size(learner: Learner, block_size: int | None) -> int:
-    if block_size is None:
-        block_size = learner.preferred_block_size
-    good = isinstance(block_size, int | np.integer) and block_size >= 1
-    checks.refuse_unless(good, f"block_size must be an integer of at least 1; got {block_size!r}")
-    return learner.fit_block_size(int(block_size))
-
-
-# --- drivers -------------------------------------------------------------------------------------
+    size = learner.preferred_block_size if block_size is None else block_size
+    good = isinstance(size, int | np.integer) and size >= 1
+    refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
+    return learner.fit_block_size(int(size))
 
 
 def run(
@@ -207,25 +177,23 @@ def run(
 
     Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
     are encoded by large matrix products. Streams are filled up to one of few lengths, so that most
-    need no compilation of their own. May be called inside ``jit``, ``vmap`` and ``grad``; traced
-    values are not checked, and a state with support vectors keeps the room it has.
+    need no compilation. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state
+    with support vectors keeps the room it has.
 
     Args:
       learner: any learner.
-      state: from ``learner.init``, an earlier run or a checkpoint; a run continued from a state
-        equals the uninterrupted one bit for bit (at the same block size).
-      X: inputs (T, D), real numbers of any dtype; they are cast to the state's. Or sparse: a
-        SciPy matrix or array, or :class:`~jaxmkl.streaming.SparseRows`; the run is the same.
-      y: targets (T,) or (T, 1). For classifiers numbers or booleans, of which those above 0 are
-        +1, or two strings (the second in sorted order is +1); see :func:`jaxmkl.labels.labels`.
-      block_size: examples per block; changes speed and nothing else. A learner may take the
-        largest smaller one that fits it.
-      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Pass the
-        same function object each time: another one is another compilation.
+      state: from ``learner.init``, an earlier run or a checkpoint; at the same block size a run
+        that is cut and continued equals the uninterrupted one bit for bit.
+      X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
+        :class:`~jaxmkl.streaming.SparseRows`.
+      y: targets (T,) or (T, 1); for classifiers as :func:`jaxmkl.labels.labels` takes them.
+      block_size: examples per block; changes speed alone. A learner may take a smaller one.
+      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Another
+        function object is another compilation.
 
     Returns:
-      The state after the stream, and what was recorded, with leading axis T: by default an
-      ``Output`` with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
+      The state after the stream, and the records with leading axis T: by default an ``Output``
+      with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
@@ -234,9 +202,8 @@ def run(
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (500, 3))
-    >>> learner = jaxmkl.raker()
+    >>> import jaxmkl
+    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
     >>> state = learner.init(jax.random.key(1), num_inputs=3)
     >>> state, outputs = run(learner, state, X, X[:, 0] * X[:, 1])
     >>> outputs.loss.shape, int(state.round)
@@ -264,8 +231,7 @@ def run_many(
 ) -> tuple[Any, Any]:
     """Run a learner over a stream once for each key, all at once.
 
-    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``, and, if
-    ``permute``, its own order of the examples (:func:`permutations` tells which). Rows are
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Rows are
     gathered block by block, so the data is in memory once, whatever the number of runs.
 
     Args:
@@ -273,27 +239,25 @@ def run_many(
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
         have the runs shared out among these; S has to be a multiple of their number.
       X, y, block_size, record: as in :func:`run`.
-      permute: whether each run goes through the examples in an order of its own.
+      permute: whether each run has its own order of the examples, that of :func:`permutations`.
 
     Returns:
-      States and records with leading axis S; records are in the order in which a run met the
-      examples.
+      States and records with leading axis S; records are in a run's own order.
 
     Raises:
       ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (200, 3))
+    >>> import jaxmkl
     >>> keys = jax.random.split(jax.random.key(1), 4)
-    >>> states, outputs = run_many(jaxmkl.raker(), keys, X, X[:, 0])
-    >>> outputs.loss.shape
+    >>> X = jax.random.normal(keys[0], (200, 3))
+    >>> run_many(jaxmkl.raker(), keys, X, X[:, 0])[1].loss.shape
     (4, 200)
     """
     require_learner("run_many", learner)
     typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
     given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
     wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
-    checks.refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
+    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
     X = checks.as_inputs(X)
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
@@ -316,8 +280,8 @@ def _automatic(leaf: jax.Array) -> jax.Array:
     sharding = leaf.sharding
     if not isinstance(sharding, jax.sharding.NamedSharding):
         return leaf
-    types = (jax.sharding.AxisType.Auto,) * len(sharding.mesh.axis_names)
-    mesh = sharding.mesh.update(axis_types=types)
+    mesh, auto = sharding.mesh, jax.sharding.AxisType.Auto
+    mesh = mesh.update(axis_types=(auto,) * len(mesh.axis_names))
     return jax.device_put(leaf, jax.sharding.NamedSharding(mesh, sharding.spec))
 
 
@@ -331,11 +295,11 @@ def stream(
 ) -> Iterator[tuple[Any, Any]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
-    A generator, so that the caller shows progress, sums up metrics or saves a checkpoint after
-    each chunk, and stops when it likes. Chunks may have any lengths, and cutting a stream
-    otherwise changes nothing; one that is not longer than all before needs no compilation. Rows
-    of sparse chunks are padded alike, to a power of two of entries. Empty chunks are passed over.
-    Labels in words keep the meaning that the first chunk gave them; it has to hold both.
+    A generator, so that the caller sums up metrics or saves a checkpoint after each chunk, and
+    stops when it likes. Cutting a stream otherwise changes nothing; a chunk no longer than all
+    before needs no compilation. Rows of sparse chunks are padded alike, to a power of two of
+    entries. Empty chunks are passed over. Labels in words keep the meaning that the first chunk
+    gave them; it has to hold both.
 
     Args:
       learner, state, block_size, record: as in :func:`run`.
@@ -347,16 +311,13 @@ def stream(
     Raises:
       ValueError: as :func:`run`, with the number of the chunk.
 
-    >>> import jax, jaxmkl
-    >>> learner = jaxmkl.raker()
+    >>> import jaxmkl
+    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> X = jax.random.normal(jax.random.key(1), (200, 2))
-    >>> chunks = ((X[i : i + 90], X[i : i + 90, 0]) for i in range(0, 200, 90))
-    >>> for state, outputs in stream(learner, state, chunks):
+    >>> for state, outputs in stream(learner, state, [(X[:90], X[:90, 0]), (X[90:], X[90:, 0])]):
     ...     print(int(state.round), outputs.loss.shape)
     90 (90,)
-    180 (90,)
-    200 (20,)
+    110 (20,)
     """
     checks.check_arguments("stream", learner, state)
     size = _block_size(learner, block_size)

@@ -1,5 +1,6 @@
 """Sparse inputs: the stored entries of each row, made dense one block of rows at a time."""
 
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -8,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
 
 
 @pytree.dataclass
 class SparseRows:
     """A sparse matrix (T, D) as rows of K entries, K being those of the fullest row.
 
-    The drivers (:func:`jaxmkl.run` and the others) take it as X, and make dense no more than a
-    block of rows at a time. They take SciPy's matrices and arrays too, which they turn into this.
-    It is a pytree, so it may enter ``jit``; another K is another compilation. It takes T K
-    numbers and as many int32, however few of them one very full row leaves in use.
+    The drivers (:func:`jaxmkl.run` and the others) take it as X, and turn SciPy's matrices and
+    arrays into it. It is a pytree, so it may enter ``jit``; another K is another compilation. It
+    takes T K numbers and as many int32, so that one very full row costs much.
 
     ``rows[r]``, with integers r (B,), is the dense block (B, D) of these rows, in a floating
     dtype. To select rows and stay sparse: ``jax.tree.map(lambda leaf: leaf[r], rows)``.
@@ -46,15 +47,13 @@ class SparseRows:
         D = self.num_columns
         good = isinstance(D, int | np.integer) and 0 <= D < 2**31
         pytree.require(good, self, "num_columns", D, "an integer of at least 0 and below 2^31")
-        indices, values = (
-            part if isinstance(part, jax.Array) else np.asarray(part)
-            for part in (self.indices, self.values)
-        )
+        given = self.indices, self.values
+        indices, values = (v if isinstance(v, jax.Array) else np.asarray(v) for v in given)
         pytree.require(values.ndim == 2, self, "values", values.shape, "of shape (T, K)")
-        whole = jnp.issubdtype(indices.dtype, jnp.integer)
-        given = f"{indices.dtype} of shape {indices.shape}"
+        good = jnp.issubdtype(indices.dtype, jnp.integer) and indices.shape == values.shape
+        shown = f"{indices.dtype} of shape {indices.shape}"
         wanted = f"integers of shape {values.shape}, that of values"
-        pytree.require(whole and indices.shape == values.shape, self, "indices", given, wanted)
+        pytree.require(good, self, "indices", shown, wanted)
         if not isinstance(indices, jax.core.Tracer):
             known = np.asarray(indices)
             fits = (known >= 0) & (known <= D)
@@ -62,16 +61,11 @@ class SparseRows:
             wanted = f"increasing in each row, from 0 to {D - 1}, and filled up with {D}"
             for row in np.flatnonzero(~fits.all(axis=1))[:1].tolist():
                 pytree.require(False, self, f"indices[{row}]", known[row].tolist(), wanted)
-        object.__setattr__(self, "indices", indices.astype(np.int32))
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "num_columns", int(D))
+        vars(self).update(indices=indices.astype(np.int32), values=values, num_columns=int(D))
 
     @classmethod
     def from_csr(cls, X: Any) -> "SparseRows":
         """The rows of a sparse matrix (T, D), anything whose ``tocsr()`` is SciPy's CSR.
-
-        Args:
-          X: a SciPy sparse matrix or array of any format. It stays as it is.
 
         Returns:
           The rows, in host memory and in the dtype of ``X``. Entries that stand twice are summed.
@@ -84,34 +78,19 @@ class SparseRows:
         >>> rows.indices.tolist(), rows.values.tolist()
         ([[1, 3], [2, 4]], [[5, 6], [7, 0]])
         """
-        sparse = hasattr(X, "tocsr")
+        sparse, text = hasattr(X, "tocsr"), "must have shape (T, D), examples by inputs; got shape"
         pytree.require(sparse, "SparseRows.from_csr", "X", type(X), "sparse, with a method tocsr")
-        if len(X.shape) != 2:
-            text = "SparseRows.from_csr: X must have shape (T, D), examples by inputs"
-            raise ValueError(f"{text}; got shape {X.shape}")
+        refuse_unless(len(X.shape) == 2, f"SparseRows.from_csr: X {text} {X.shape}")
         csr = X.tocsr()
         if not csr.has_canonical_format:
             csr = csr.copy()
             csr.sum_duplicates()
-        stored = csr.indptr[-1]  # SciPy allows room behind
-        lengths = np.diff(csr.indptr)
-        return cls.from_entries(lengths, csr.indices[:stored], csr.data[:stored], csr.shape[1])
-
-    @classmethod
-    def from_entries(
-        cls, lengths: np.ndarray, columns: np.ndarray, values: np.ndarray, num_columns: int
-    ) -> "SparseRows":
-        """The rows with ``lengths`` (T,) entries each, whose columns and values stand in a line.
-
-        >>> SparseRows.from_entries(np.array([1, 2]), np.array([2, 0, 1]), np.ones(3), 3).indices
-        array([[2, 3],
-               [0, 1]], dtype=int32)
-        """
+        lengths, stored = np.diff(csr.indptr), csr.indptr[-1]  # SciPy allows room behind
         place = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        padded_columns = np.full(place.shape, num_columns, np.int64)
-        padded_values = np.zeros(place.shape, values.dtype)
-        padded_columns[place], padded_values[place] = columns, values
-        return cls(padded_columns, padded_values, num_columns)
+        columns = np.full(place.shape, csr.shape[1], np.int64)
+        values = np.zeros(place.shape, csr.dtype)
+        columns[place], values[place] = csr.indices[:stored], csr.data[:stored]
+        return cls(columns, values, csr.shape[1])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,23 +107,23 @@ class SparseRows:
         good = isinstance(r, jax.Array | np.ndarray) and r.ndim == 1
         good = good and jnp.issubdtype(r.dtype, jnp.integer)
         pytree.require(good, self, "r in rows[r]", r, "an array (B,) of integers")
-        values = self.values
-        if not jnp.issubdtype(values.dtype, jnp.floating):
-            values = values.astype(float)
-        values = jnp.asarray(values)[r]
+        floating = jnp.issubdtype(self.dtype, jnp.floating)
+        values = jnp.asarray(self.values if floating else self.values.astype(float))[r]
         block = jnp.zeros((len(r), self.num_columns), values.dtype)
         at = jnp.arange(len(r))[:, None], jnp.asarray(self.indices)[r]
         return block.at[at].add(values, mode="drop")
 
+    def _with(self, indices: Any, values: Any) -> "SparseRows":
+        """The rows with other entries, not checked."""
+        return jax.tree.unflatten(jax.tree.structure(self), (indices, values))
+
     def astype(self, dtype: Any) -> "SparseRows":
         """The rows with the values in another dtype."""
-        entries = self.indices, self.values.astype(dtype)
-        return jax.tree.unflatten(jax.tree.structure(self), entries)
+        return self._with(self.indices, self.values.astype(dtype))
 
     def padded(self, num_rows: int, num_entries: int) -> "SparseRows":
         """The rows in host memory, with empty ones and filled-up places added: (T, K) as given."""
         T, K = self.values.shape
-        pad = ((0, num_rows - T), (0, num_entries - K))
-        indices = np.pad(np.asarray(self.indices), pad, constant_values=self.num_columns)
-        entries = indices, np.pad(np.asarray(self.values), pad)
-        return jax.tree.unflatten(jax.tree.structure(self), entries)
+        pad = partial(np.pad, pad_width=((0, num_rows - T), (0, num_entries - K)))
+        indices = pad(np.asarray(self.indices), constant_values=self.num_columns)
+        return self._with(indices, pad(np.asarray(self.values)))

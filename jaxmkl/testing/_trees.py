@@ -1,11 +1,14 @@
 """Comparing trees of arrays, and refusing what is not as it must be."""
 
+import contextlib
 import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxmkl._checks import leaves_by_name
 
 
 @dataclasses.dataclass
@@ -20,41 +23,36 @@ class Check:
         if not condition:
             raise AssertionError(f"{type(self.subject).__name__}: {text}")
 
+    def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
+        """Raise with this sentence unless two trees are equal; without a tolerance bit for bit."""
+        left, right = leaves_by_name(one, prefix=""), jax.tree.leaves(other)
+        self.require(len(left) == len(right), f"{text}; {len(left)} arrays are {len(right)}")
+        for (path, leaf), against in zip(left.items(), right, strict=True):
+            a, b = numbers(leaf), numbers(against)
+            same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
+            if same and tolerance is not None and floating:
+                same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+            elif same:
+                same = np.array_equal(a, b, equal_nan=floating)
+            if not same:
+                place = f"{path} is" if path else "got"
+                self.require(False, f"{text}; {place} {short(a)} and {short(b)}")
+
 
 def numbers(leaf: Any) -> np.ndarray:
     is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
 
 
-def difference(one: Any, other: Any, tolerance: float | None = None) -> str | None:
-    """Where two trees of arrays differ, in words; without a tolerance bit for bit."""
-    left, right = jax.tree.leaves_with_path(one), jax.tree.leaves(other)
-    if len(left) != len(right):
-        return f"{len(left)} arrays are {len(right)}"
-    for (path, leaf), against in zip(left, right, strict=True):
-        a, b = numbers(leaf), numbers(against)
-        same, floating = a.shape == b.shape and a.dtype == b.dtype, a.dtype.kind == "f"
-        if same and tolerance is not None and floating:
-            same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
-        elif same:
-            same = np.array_equal(a, b, equal_nan=floating)
-        if not same:
-            return f"{jax.tree_util.keystr(path) or 'the value'} is {short(a)} and {short(b)}"
-    return None
-
-
 def short(array: np.ndarray) -> str:
-    if array.size > 4:
-        return f"{array.dtype} of shape {array.shape}"
-    return np.array2string(array, precision=17, separator=", ")
+    shown = f"{array.dtype} of shape {array.shape}"
+    return shown if array.size > 4 else np.array2string(array, precision=17, separator=", ")
 
 
 def types(tree: Any) -> dict[str, tuple]:
     """Shape, dtype, and whether the type is weak, of each leaf by its name."""
-    return {
-        jax.tree_util.keystr(path): (leaf.shape, leaf.dtype, bool(leaf.weak_type))
-        for path, leaf in jax.tree.leaves_with_path(tree)
-    }
+    named = leaves_by_name(tree, prefix="").items()
+    return {name: (leaf.shape, leaf.dtype, bool(leaf.weak_type)) for name, leaf in named}
 
 
 def join(parts: list) -> Any:
@@ -63,9 +61,8 @@ def join(parts: list) -> Any:
 
 
 def is_frozen(value: Any) -> bool:
-    try:
+    with contextlib.suppress(AttributeError):
         value.probe_of_check = 0
-    except AttributeError:
-        return True
-    del value.probe_of_check
-    return False
+        del value.probe_of_check
+        return False
+    return True

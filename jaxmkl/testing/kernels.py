@@ -10,7 +10,7 @@ import numpy as np
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
 from jaxmkl.kernels.scaled import plain
-from jaxmkl.testing._trees import Check, is_frozen, short
+from jaxmkl.testing._trees import Check, is_frozen
 
 NUM_FEATURES = 20_000
 
@@ -19,10 +19,9 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
     """Raise unless a kernel keeps what kernels promise.
 
     It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
-    diagonal that it says; kernels that are stacked, as many as there are points too, are those
-    one by one, and lists of parameters are taken; derivatives are finite where points coincide;
-    it may stand in a dictionary; where it says its spectrum, Fourier features agree with it. All
-    in double precision.
+    diagonal that it says; stacked kernels, as many as there are points too, are those one by one;
+    derivatives are finite where points coincide; it may stand in a dictionary; where it says its
+    spectrum, Fourier features agree with it. All in double precision.
 
     Args:
       kernel: one kernel or several.
@@ -80,10 +79,7 @@ class _KernelCheck(Check):
 
     def close(self, one: Any, other: Any, text: str) -> None:
         """Raise with this sentence unless two arrays are equal to rounding."""
-        one, other = np.asarray(one), np.asarray(other)
-        same = one.shape == other.shape
-        same = same and np.allclose(one, other, rtol=self.tolerance, atol=self.tolerance)
-        self.require(same, f"{text}; got {short(one)} and {short(other)}")
+        self.equal(one, other, text, self.tolerance)
 
     def is_a_value(self) -> None:
         """A frozen pytree, and a kernel."""
@@ -93,15 +89,13 @@ class _KernelCheck(Check):
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
         self.require(not opaque, text)
         self.require(is_frozen(kernel), "a kernel must be frozen, as jaxmkl.pytree.dataclass does")
-        P = kernel.num_kernels
-        good = isinstance(P, int) and P >= 1
-        self.require(good, f"num_kernels must be an integer of at least 1; got {P!r}")
+        P, text = kernel.num_kernels, "num_kernels must be an integer of at least 1"
+        self.require(isinstance(P, int) and P >= 1, f"{text}; got {P!r}")
 
     def has_gram_matrices(self, X: np.ndarray) -> None:
         """Symmetric, positive semidefinite, and with the diagonal that is said."""
         n, P = len(X), self.subject.num_kernels
-        which = np.arange(n) % P
-        made = _matrices(self.subject, X, which)
+        made, which = _matrices(self.subject, X, np.arange(n) % P), np.arange(n) % P
         K = made["gram"]
         text = f"gram(X) must be float64 of shape {(P, n, n)}; got {K.dtype} of shape {K.shape}"
         self.require(K.shape == (P, n, n) and K.dtype == np.float64, text)
@@ -122,10 +116,8 @@ class _KernelCheck(Check):
         kernel, P = self.subject, self.subject.num_kernels
 
         def one_of(p: int) -> Any:
-            def cut(leaf: Any) -> Any:
-                return leaf[p : p + 1] if np.shape(leaf)[:1] == (P,) else leaf
-
-            return jax.tree.map(cut, kernel)
+            stacked = jax.tree.map(lambda leaf: np.shape(leaf)[:1] == (P,), kernel)
+            return jax.tree.map(lambda of, leaf: leaf[p : p + 1] if of else leaf, stacked, kernel)
 
         if P > 1 and one_of(0).num_kernels == 1:
             alone = np.concatenate([_gram(one_of(p), X) for p in range(P)])
@@ -136,8 +128,8 @@ class _KernelCheck(Check):
             if not isinstance(value, float | int) or field.metadata.get("static"):
                 continue
             several = [float(value) * (1.0 + 0.25 * factor) for factor in range(len(X))]
-            text = f"several values of {field.name} must be that many kernels, or be refused by a "
-            text += "ValueError"
+            text = "must be that many kernels, or be refused by a ValueError"
+            text = f"several values of {field.name} {text}"
             try:
                 stack = dataclasses.replace(kernel, **{field.name: several})
             except ValueError:

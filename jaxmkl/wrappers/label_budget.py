@@ -1,8 +1,7 @@
 """A hard budget on labels, around any learner.
 
-What counts is that a label was asked for, not that it came. In a round where the answer comes at
-once (``step``, a run, ``predict`` and then ``update``) the two are the same. Where answers come
-late, ``predict`` cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
+What counts is that a label was asked for, not that it came. Where answers come late, ``predict``
+cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
     state = learner.update(state, x, y)             when the answer is there: not charged again
@@ -29,7 +28,7 @@ class LabelBudgetState(WrapperState):
 
     Attributes:
       remaining: labels that may still be asked for.
-      outstanding: labels that were asked for (:meth:`~jaxmkl.Learner.ask`) and have not come yet.
+      outstanding: labels that were asked for and have not come yet.
       overdrawn: labels that came though none was left and none outstanding.
     """
 
@@ -72,27 +71,20 @@ class LabelBudget(Wrapper):
 
     def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
         """Charge what is asked for now and answered later."""
-        state, number = super().await_label(state, query), query.astype(jnp.int32)
-        remaining, outstanding = state.remaining - number, state.outstanding + number
-        return state.replace(remaining=remaining, outstanding=outstanding)
+        return _charged(super().await_label(state, query), query.astype(jnp.int32))
 
     def receive_label(self, state: LabelBudgetState) -> LabelBudgetState:
         """Give back what was charged for this label, which :meth:`teach` charges now."""
-        state, number = super().receive_label(state), (state.outstanding > 0).astype(jnp.int32)
-        remaining, outstanding = state.remaining + number, state.outstanding - number
-        return state.replace(remaining=remaining, outstanding=outstanding)
+        return _charged(super().receive_label(state), -(state.outstanding > 0).astype(jnp.int32))
 
     def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
-        """One round of a learner that has rounds of many examples, :meth:`jaxmkl.MultiTask.round`.
-
-        Where more labels are wanted than are left, the first tasks get them.
+        """As :meth:`jaxmkl.MultiTask.round`, and as it says where labels are short.
 
         Args:
-          state, examples: as the learner inside takes them.
-          most: how many labels may be asked for in this round; None for all that are left.
+          state, examples, most: as there; ``most`` of None means all that are left.
 
         Raises:
-          ValueError: for a learner inside without such rounds.
+          ValueError: for a learner inside without rounds of many examples.
         """
         play = getattr(self.learner, "round", None)
         wanted = "a learner with rounds, as jaxmkl.multitask(...)"
@@ -103,26 +95,29 @@ class LabelBudget(Wrapper):
         return state.replace(inner=inner, remaining=state.remaining - spent), output
 
 
+def _charged(state: LabelBudgetState, number: Array) -> LabelBudgetState:
+    """Labels asked for that have not come; a negative number: that came."""
+    remaining, outstanding = state.remaining - number, state.outstanding + number
+    return state.replace(remaining=remaining, outstanding=outstanding)
+
+
 def label_budget(learner: Learner, budget: Any) -> LabelBudget:
     """Stop asking for labels after ``budget`` of them.
 
     A learner that wants every label gets the first ones; one that asks when unsure makes them
-    last longer. Predictions go on. Where answers come late, :meth:`~jaxmkl.Learner.ask` counts at
-    once.
+    last longer. Predictions go on.
 
     Args:
       learner: any learner.
-      budget: the number of labels, at least 0.
+      budget: the number of labels, whole and at least 0.
 
     Raises:
-      ValueError: for what is no learner, or no whole number of at least 0.
+      ValueError: for another learner or budget.
 
     >>> import jax, jaxmkl
-    >>> learner = label_budget(jaxmkl.raker(), 10)
-    >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> X = jax.random.normal(jax.random.key(1), (300, 2))
-    >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0])
-    >>> int(outputs.queried.sum()), int(state.remaining)
-    (10, 0)
+    >>> learner, key = label_budget(jaxmkl.raker(), 10), jax.random.key(0)
+    >>> state, X = learner.init(key, num_inputs=2), jax.random.normal(key, (30, 2))
+    >>> int(jaxmkl.run(learner, state, X, X[:, 0])[1].queried.sum())
+    10
     """
     return LabelBudget(learner, budget)

@@ -1,12 +1,11 @@
 """What all wrappers share: a learner around a learner hands through what it does not change."""
 
+from functools import wraps
 from operator import attrgetter
 from typing import Any
 
-from jax import Array
-
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, Prediction, State
+from jaxmkl._learner import Learner, State
 
 
 @pytree.dataclass
@@ -30,6 +29,18 @@ def _inside(name: str) -> Any:
     return property(attrgetter(f"learner.{name}"), doc="As the learner inside.")
 
 
+def _asking(name: str) -> Any:
+    """The method of this name of the learner inside, of that learner's state."""
+    declared = wraps(getattr(Learner, name))
+    return declared(lambda self, state, *given: getattr(self.learner, name)(state.inner, *given))
+
+
+def _changing(name: str) -> Any:
+    """The same where the method returns the next state."""
+    declared, asked = wraps(getattr(Learner, name)), _asking(name)
+    return declared(lambda self, state, *given: state.replace(inner=asked(self, state, *given)))
+
+
 class Wrapper(Learner):
     """Base of learners around a learner: frozen pytree dataclasses with a field ``learner``.
 
@@ -45,36 +56,13 @@ class Wrapper(Learner):
     fit_block_size = _inside("fit_block_size")
     loss_value = _inside("loss_value")
     check_inputs = _inside("check_inputs")
-
-    def capacity(self, state: Any) -> int | None:
-        return self.learner.capacity(state.inner)
-
-    def num_supports(self, state: Any) -> Array:
-        return self.learner.num_supports(state.inner)
-
-    def info(self, state: Any) -> Any:
-        return self.learner.info(state.inner)
-
-    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Any:
-        return self.learner.encode_block(state.inner, X, given)
-
-    def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
-        return self.learner.decide(state.inner, code)
-
-    def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
-    ) -> Any:
-        inner = self.learner.teach(state.inner, code, forecast, y, asked, present)
-        return state.replace(inner=inner)
-
-    def close_block(self, state: Any, codes: Any) -> Any:
-        return state.replace(inner=self.learner.close_block(state.inner, codes))
-
-    def enlarged(self, state: Any, capacity: int) -> Any:
-        return state.replace(inner=self.learner.enlarged(state.inner, capacity))
-
-    def await_label(self, state: Any, query: Array) -> Any:
-        return state.replace(inner=self.learner.await_label(state.inner, query))
-
-    def receive_label(self, state: Any) -> Any:
-        return state.replace(inner=self.learner.receive_label(state.inner))
+    capacity = _asking("capacity")
+    num_supports = _asking("num_supports")
+    info = _asking("info")
+    encode_block = _asking("encode_block")
+    decide = _asking("decide")
+    teach = _changing("teach")
+    close_block = _changing("close_block")
+    enlarged = _changing("enlarged")
+    await_label = _changing("await_label")
+    receive_label = _changing("receive_label")

@@ -33,11 +33,8 @@ class BudgetSupport(Store):
     Args:
       budget: C, supports of a kernel (static).
       eviction: who goes when it is full.
-      period: rounds after which new supports are settled, a power of two (static); at most the
-        largest one within the budget.
-
-    Raises:
-      ValueError: for an argument outside its range.
+      period: as of :class:`DenseSupport`, and so are the errors; at most the largest power of two
+        within the budget.
     """
 
     budget: int = pytree.count()
@@ -85,11 +82,9 @@ class BudgetSupport(Store):
     def learn(
         self, state: BudgetState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
     ) -> BudgetState:
-        C, decay = self.budget, proposal.decay
+        C, decay, old = self.budget, proposal.decay, state.coefficients
         slot = C + code.round % self.period
-        here = jnp.arange(state.order.shape[1]) == slot
-        full = state.number >= C
-        old = state.coefficients
+        here, full = jnp.arange(state.order.shape[1]) == slot, state.number >= C
         view = View(
             **proposal._asdict(),
             coefficients=old if decay is None else decay[:, None] * old,

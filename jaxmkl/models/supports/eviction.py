@@ -170,9 +170,8 @@ class Replace(Eviction):
     """The new one takes the place of the one it makes up for best (BPAS-simple).
 
     With τ y the coefficient that is proposed, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y
-    where it takes the place of x_r. The loss on the example is then the same whichever goes, and
-    what f loses is a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)). The place with the least goes, the
-    first one among equals.
+    in the place of x_r. The loss on the example is then the same whichever goes; the first goes of
+    those with the least of what f loses, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)).
     """
 
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:

@@ -18,9 +18,7 @@ class GrowingState(NamedTuple):
     rows: jax.Array  #: settled supports (C + R, D)
     coefficients: Any  #: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`
     used: jax.Array  #: number of settled supports, int32
-    scale: (
-        jax.Array
-    )  #: what coefficients are still to be multiplied by (P,): 1 after a period's end
+    scale: jax.Array  #: what coefficients are to be multiplied by (P,): 1 after a period's end
     recent_rows: jax.Array  #: the period's examples so far (R, D)
     recent: jax.Array  #: their coefficients (P, R)
     number: jax.Array  #: supports of each kernel (P,), int32
@@ -92,10 +90,9 @@ class DenseSupport(Store):
         def placed(larger: jax.Array, array: jax.Array) -> jax.Array:
             return jax.lax.dynamic_update_slice(larger, array, (0,) * array.ndim)
 
-        return state._replace(
-            rows=jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0))),
-            coefficients=jax.tree.map(placed, larger, state.coefficients),
-        )
+        rows = jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0)))
+        coefficients = jax.tree.map(placed, larger, state.coefficients)
+        return state._replace(rows=rows, coefficients=coefficients)
 
     def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)

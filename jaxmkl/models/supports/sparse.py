@@ -1,5 +1,6 @@
 """A store without a budget that keeps coefficients one by one."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -51,15 +52,12 @@ class SparseSupport(DenseSupport):
         place = jnp.where(becomes, jnp.cumsum(becomes, dtype=jnp.int32) - 1, R * P)
         found = jnp.zeros((R * P,), jnp.int32)
         found = found.at[place].set(jnp.arange(R * P, dtype=jnp.int32), mode="drop")
-        new = jnp.arange(R * P) < number
-        row = jnp.where(new, state.used + found // P, 0)
-        kernel = jnp.where(new, found % P, 0)
-        coefficient = jnp.where(new, recent.ravel()[found], 0.0)
+        within = jnp.arange(R * P) < number
+        row = jnp.where(within, state.used + found // P, 0)
+        kernel = jnp.where(within, found % P, 0)
+        coefficient = jnp.where(within, recent.ravel()[found], 0.0)
         old = entries.coefficient if scale is None else entries.coefficient * scale[entries.kernel]
-        write = jax.lax.dynamic_update_slice_in_dim
-        return Entries(
-            write(entries.row, row, entries.used, 0),
-            write(entries.kernel, kernel, entries.used, 0),
-            write(old, coefficient, entries.used, 0),
-            entries.used + number,
-        )
+        write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=entries.used, axis=0)
+        before, new = (entries.row, entries.kernel, old), (row, kernel, coefficient)
+        row, kernel, coefficient = map(write, before, new)
+        return Entries(row, kernel, coefficient, entries.used + number)

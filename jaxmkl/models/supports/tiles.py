@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
 
 
-def _tile(array: jax.Array, i: jax.Array, size: int, axis: int) -> jax.Array:
+def _tile(array: Array, i: Array, size: int, axis: int) -> Array:
     return jax.lax.dynamic_slice_in_dim(array, i * size, size, axis)
 
 
-# --- all kernels on the same rows ----------------------------------------------------------------
-
-
 def _by_family(
-    kernels: Kernel, products: Products, coefficients: jax.Array
-) -> list[tuple[Scaled, jax.Array, slice]]:
+    kernels: Kernel, products: Products, coefficients: Array
+) -> list[tuple[Scaled, Array, slice]]:
     """Of each family its values (p, B, n), its coefficients (p, n), and which kernels it has."""
     found, start = [], 0
     for family in kernels.families:
@@ -34,9 +32,7 @@ def _by_family(
     return found
 
 
-def _tile_sums(
-    kernels: Kernel, products: Products, coefficients: jax.Array, exponent: jax.Array
-) -> jax.Array:
+def _tile_sums(kernels: Kernel, products: Products, coefficients: Array, exponent: Array) -> Array:
     """Sums (P, B) of a tile's terms times exp(exponent), for exponents (P, B) that fit."""
     sums = []
     for k, a, which in _by_family(kernels, products, coefficients):
@@ -47,7 +43,7 @@ def _tile_sums(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def dense_sums(
-    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, used: Any
+    size: int, kernels: Kernel, X: Array, rows: Array, coefficients: Array, used: Any
 ) -> Scaled:
     """Sums (P, B) at X (B, D) over the first ``used`` of the rows (C, D), in tiles of ``size``.
 
@@ -55,7 +51,7 @@ def dense_sums(
     reverse mode by everything but ``used``; exponents count as constants.
     """
 
-    def body(i: jax.Array, sums: Scaled) -> Scaled:
+    def body(i: Array, sums: Scaled) -> Scaled:
         products = pairwise_products(X, _tile(rows, i, size, 0))
         a = _tile(coefficients, i, size, 1)
         parts = _by_family(kernels, products, a)
@@ -77,11 +73,11 @@ def _dense_forward(size: int, *arguments: Any) -> tuple[Scaled, Any]:
 def _dense_backward(size: int, saved: Any, gradient: Scaled) -> tuple:
     (kernels, X, rows, coefficients, used), exponent = saved
 
-    def body(i: jax.Array, totals: Any) -> Any:
+    def body(i: Array, totals: Any) -> Any:
         of_kernels, of_X, of_rows, of_coefficients = totals
         tile = _tile(rows, i, size, 0), _tile(coefficients, i, size, 1)
 
-        def of_tile(kernels: Kernel, X: jax.Array, rows: jax.Array, a: jax.Array) -> jax.Array:
+        def of_tile(kernels: Kernel, X: Array, rows: Array, a: Array) -> Array:
             # by the exponents of the whole sum: then the tiles' parts just add up
             return _tile_sums(kernels, pairwise_products(X, rows), a, exponent)
 
@@ -100,19 +96,16 @@ def _dense_backward(size: int, saved: Any, gradient: Scaled) -> tuple:
 dense_sums.defvjp(_dense_forward, _dense_backward)
 
 
-# --- one kernel an entry -------------------------------------------------------------------------
-
-
 class Entries(NamedTuple):
-    """Coefficients one by one."""
+    """Coefficients one by one, each of one kernel."""
 
-    row: jax.Array  #: which row (E,), int32
-    kernel: jax.Array  #: of which kernel (E,), int32
-    coefficient: jax.Array  #: how much (E,)
-    used: jax.Array  #: number of entries in use, int32
+    row: Array  #: which row (E,), int32
+    kernel: Array  #: of which kernel (E,), int32
+    coefficient: Array  #: how much (E,)
+    used: Array  #: number of entries in use, int32
 
 
-def column_values(kernels: Kernel, products: Products, index: jax.Array) -> jax.Array:
+def column_values(kernels: Kernel, products: Products, index: Array) -> Array:
     """Bounded kernel values (n, m), column j of the kernel ``index[j]``."""
     codes = kernels.column_codes(products, index)
     if all(kernels.exponential):
@@ -122,8 +115,8 @@ def column_values(kernels: Kernel, products: Products, index: jax.Array) -> jax.
 
 
 def _entry_sums(
-    kernels: Kernel, X: jax.Array, rows: jax.Array, coefficients: jax.Array, index: jax.Array
-) -> jax.Array:
+    kernels: Kernel, X: Array, rows: Array, coefficients: Array, index: Array
+) -> Array:
     """Sums (P, B) over entries, one row (n, D), coefficient (n,) and kernel (n,) each."""
     products = pairwise_products(X, rows, used_once=True)
     values = column_values(kernels, products, index) * coefficients[None, :]
@@ -133,15 +126,13 @@ def _entry_sums(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def entry_sums(
-    size: int, kernels: Kernel, X: jax.Array, rows: jax.Array, entries: Entries
-) -> jax.Array:
+def entry_sums(size: int, kernels: Kernel, X: Array, rows: Array, entries: Entries) -> Array:
     """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
 
     Differentiable in reverse mode by everything but the entries' integers.
     """
 
-    def body(i: jax.Array, sums: jax.Array) -> jax.Array:
+    def body(i: Array, sums: Array) -> Array:
         row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
         return sums + _entry_sums(kernels, X, rows[row], a, kernel)
 
@@ -149,14 +140,14 @@ def entry_sums(
     return jax.lax.fori_loop(0, -(-entries.used // size), body, zero)
 
 
-def _entries_backward(size: int, saved: Any, gradient: jax.Array) -> tuple:
+def _entries_backward(size: int, saved: Any, gradient: Array) -> tuple:
     kernels, X, rows, entries = saved
 
-    def body(i: jax.Array, totals: Any) -> Any:
+    def body(i: Array, totals: Any) -> Any:
         of_kernels, of_X, of_rows, of_coefficients = totals
         row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
 
-        def of_tile(kernels: Kernel, X: jax.Array, rows: jax.Array, a: jax.Array) -> jax.Array:
+        def of_tile(kernels: Kernel, X: Array, rows: Array, a: Array) -> Array:
             return _entry_sums(kernels, X, rows, a, kernel)
 
         _, pull = jax.vjp(of_tile, kernels, X, rows[row], a)
