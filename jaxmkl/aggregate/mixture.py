@@ -22,6 +22,13 @@ from jaxmkl.losses import LOSSES
 _FLOOR = -1e30
 
 
+def apart(one: jax.Array, other: jax.Array) -> jax.Array:
+    """The difference; 0 where it is rounding, which must not decide who has a regret."""
+    difference = one - other
+    least = 16.0 * jnp.finfo(difference.dtype).eps * jnp.abs(other)
+    return jnp.where(jnp.abs(difference) > least, difference, 0.0)
+
+
 class Regrets(NamedTuple):
     """State of a polynomially weighted mixture of n items, at M memories.
 
@@ -126,7 +133,8 @@ class Mixture(Aggregate):
 
     Args:
       memories: ρ in (0, 1], one or several.
-      bound: values are clipped to [-bound, bound]; by default to the range of the labels so far,
+      bound: values are clipped to [-bound, bound] (a hinge loss wants more than 1: at its kink
+        rounding would decide the slope); by default to the range of the labels so far,
         one range wider on either side.
 
     Raises:
@@ -186,8 +194,8 @@ class Mixture(Aggregate):
     ) -> MixtureState:
         slope, p = LOSSES[loss].slope, combined.worked
         any_judged = jnp.any(judged)
-        gains = slope(p, y)[:, None] * (p[:, None] - combined.values[None, :])
-        of_memories = slope(combined.value, y) * (combined.value - p)
+        gains = slope(p, y)[:, None] * apart(p[:, None], combined.values[None, :])
+        of_memories = slope(combined.value, y) * apart(combined.value, p)
         return MixtureState(
             state.models.after(
                 gains,

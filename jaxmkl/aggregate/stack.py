@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate.base import Aggregate, Combination, weighted
-from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
+from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen, apart
 from jaxmkl.losses import LOSSES
 from jaxmkl.updates import RLS, Recursive
 
@@ -124,7 +124,7 @@ class Stack(Aggregate):
         base, x, residuals, predictions, round = combined.worked
         learns = jnp.any(judged)
         errors = (y - base.value) - residuals
-        gains = LOSSES[loss].slope(combined.value, y) * (combined.value - predictions)
+        gains = LOSSES[loss].slope(combined.value, y) * apart(combined.value, predictions)
         return StackState(
             self.base.update(state.base, base, y, loss, judged),
             state.models.after(self.rule, x, errors, round, learns),

@@ -51,7 +51,7 @@ AGGREGATES = {
     "one drawn": lambda task: aggregate.DrawOne(
         0.1, cost="loss" if task == "regression" else "mistake"
     ),
-    "mixture": lambda task: aggregate.Mixture((1.0, 0.9), None if task == "regression" else 1.0),
+    "mixture": lambda task: aggregate.Mixture((1.0, 0.9), None if task == "regression" else 1.5),
     "stack": lambda task: aggregate.Stack(rule=updates.RLS((1.0, 10.0), 0.99, period=8)),
 }
 SELECTIONS = {
