@@ -1,8 +1,7 @@
 """Tables of one's own data: from a file on disk to the arrays a learner takes.
 
-Everything here works on the host. :func:`read` takes CSV, LIBSVM text and npz files and
-says in :attr:`Dataset.notes` what it decided, filled in, encoded or left out; what it cannot read
-without guessing it refuses with an error that names the file, the line and the column.
+Everything here works on the host. :func:`read` says in :attr:`Dataset.notes` what it decided;
+what it could only guess it refuses with an error that names the file, the line and the column.
 """
 
 from jaxmkl.labels import labels as labels

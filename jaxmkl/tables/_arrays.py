@@ -37,8 +37,7 @@ def scale(X: Any, how: str) -> np.ndarray:
            [ 0.,  0.],
            [ 1.,  0.]])
     """
-    known = ("unit_interval", "symmetric", "standard", "unit_rows", "largest")
-    if how not in known:
+    if how not in (known := ("unit_interval", "symmetric", "standard", "unit_rows", "largest")):
         raise ValueError(f"scale: how must be one of {', '.join(known)}; got {how!r}")
     X = as_float("scale: X", np.asarray(X))
     if X.ndim != 2 or X.size == 0:
@@ -61,8 +60,7 @@ def scale(X: Any, how: str) -> np.ndarray:
     else:
         low, high = scaled.min(axis=0), scaled.max(axis=0)
         scaled, divisor = scaled - low, high - low
-    quotient = np.zeros_like(scaled)
-    np.divide(scaled, divisor, out=quotient, where=divisor > 0)
+    quotient = np.divide(scaled, divisor, out=np.zeros_like(scaled), where=divisor > 0)
     if how == "symmetric":
         quotient = 2 * quotient - (divisor > 0)
     return quotient.astype(X.dtype, copy=False)
@@ -88,20 +86,15 @@ def with_tasks(task: Any, X: Any) -> Any:
     known = np.asarray(task)
     X = X if isinstance(X, SparseRows) else np.asarray(X)
     if X.ndim != 2 or known.shape != (X.shape[0],):
-        raise ValueError(
-            "with_tasks: task must have shape (n,) and X (n, D); got shapes "
-            f"{known.shape} and {X.shape}"
-        )
-    kind = known.dtype.kind
-    whole = kind in "iu" or (kind == "f" and bool((np.round(known) == known).all()))
+        found = f"shapes {known.shape} and {X.shape}"
+        raise ValueError(f"with_tasks: task must have shape (n,) and X (n, D); got {found}")
+    whole = known.dtype.kind in "iuf" and bool((np.round(known) == known).all())
     if not whole or (known < 0).any():
         found = f"{known.dtype} {shown(np.unique(known).tolist())}"
         raise ValueError(f"with_tasks: task must hold whole numbers from 0; got {found}")
     dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float32)
-    column = known[:, None].astype(dtype)
     if not isinstance(X, SparseRows):
-        return np.concatenate([column, X.astype(dtype)], axis=1)
-    first = np.zeros((len(known), 1), np.int32)
-    indices = np.concatenate([first, np.asarray(X.indices) + 1], axis=1)
-    values = np.concatenate([column, np.asarray(X.values).astype(dtype)], axis=1)
+        return np.insert(X.astype(dtype), 0, known, axis=1)
+    indices = np.insert(np.asarray(X.indices) + 1, 0, 0, axis=1)
+    values = np.insert(np.asarray(X.values).astype(dtype), 0, known, axis=1)
     return SparseRows(indices, values, X.num_columns + 1)

@@ -1,7 +1,4 @@
-"""CSV files: polars parts the cells and reads the numbers; what columns are is decided here.
-
-This module needs polars and is imported where a CSV file is read.
-"""
+"""CSV files: polars parts the cells and reads the numbers; what columns are is decided here."""
 
 import csv
 import io
@@ -16,6 +13,7 @@ from jaxmkl.tables import _table
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
 MAX_CATEGORIES = 100
 MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
+Row = tuple[int, int, str]  # the line at which it begins (from 1), its number of cells, its text
 
 
 def read_csv(path: str, target: str | None, task: str | None) -> _table.Dataset:
@@ -37,8 +35,8 @@ def read_csv(path: str, target: str | None, task: str | None) -> _table.Dataset:
     if not lines:
         raise ValueError(f"{path}, line {first}: a header and no rows below it")
     schema = dict.fromkeys(names, pl.String)
-    text = "".join(body)
-    table = pl.read_csv(text.encode(), separator=separator, has_header=False, schema=schema)
+    source = "".join(body).encode()
+    table = pl.read_csv(source, separator=separator, has_header=False, schema=schema)
     cells = pl.all().str.strip_chars()
     is_missing = cells.str.to_lowercase().is_in(sorted(_table.MISSING))
     table = table.with_columns(pl.when(~is_missing).then(cells).name.keep())
@@ -71,13 +69,11 @@ def read_csv(path: str, target: str | None, task: str | None) -> _table.Dataset:
     return _table.finish(path, X, features, values, spelled, target, where, task, notes, encoding)
 
 
-def _rows(
-    path: str, text: str, separator: str, strict: bool = True
-) -> Iterator[tuple[int, int, str]]:
-    """Yield the line at which each row begins (from 1), its number of cells and its text.
+def _rows(path: str, text: str, separator: str, strict: bool = True) -> Iterator[Row]:
+    """Yield the rows that are not blank.
 
-    Blank lines are passed over. A row with quotes, which may hold separators and go on over
-    several lines, is written anew as polars wants it: no space before a quote, inner ones twice.
+    Quotes may hold separators and go on over several lines; a row with them is written anew as
+    polars wants it: no space before a quote, inner ones twice.
     """
     lines = enumerate(io.StringIO(text), 1)
     style: dict = {"delimiter": separator, "skipinitialspace": True, "lineterminator": "\n"}
@@ -104,8 +100,7 @@ def _separator(path: str, text: str) -> str:
         widths = [num_cells for _, num_cells, _ in rows] or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]
 
-    best = max(",;\t", key=rank)
-    if not rank(best)[0]:
+    if not rank(best := max(",;\t", key=rank))[0]:
         wanted = "a header of two or more columns, parted by commas, semicolons or tabs, is wanted"
         raise ValueError(f"{path}, line 1: {wanted}")
     return best
@@ -136,11 +131,9 @@ def _target(path: str, names: list[str], target: str | None, notes: list[str]) -
     if target is not None:
         shown = _table.shown(names, 100)
         raise ValueError(f"{path}: has no column {target!r}; its columns are {shown}")
-    for usual in TARGET_NAMES:
-        for name in names:
-            if name.casefold() == usual:
-                notes.append(f"the target is the column {name!r}, by its name")
-                return name
+    for name in (name for usual in TARGET_NAMES for name in names if name.casefold() == usual):
+        notes.append(f"the target is the column {name!r}, by its name")
+        return name
     notes.append(f"the target is the last column, {names[-1]!r}")
     return names[-1]
 

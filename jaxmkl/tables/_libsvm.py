@@ -13,10 +13,8 @@ from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in, te
 def read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -> Dataset:
     """Read LIBSVM text."""
     if target is not None:
-        raise ValueError(
-            f"{path}: target must be None, since the label is what comes first in every line of "
-            f"a LIBSVM file; got {target!r}"
-        )
+        why = "the label is what comes first in every line of a LIBSVM file"
+        raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
     spelled: list[str] = []
     data, indices, ends = array("d"), array("q"), array("q", [0])
     notes: list[str] = []

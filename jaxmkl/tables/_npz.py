@@ -31,12 +31,12 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
         raise ValueError(f"{path}: is damaged or no npz archive ({error})") from error
     y = arrays.pop(key)
-    if sparse and "X" in arrays:
-        raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
-    if "X" in arrays:
-        X: Any = _table.as_float(f"{path}: X", arrays["X"])
-    else:
+    if "X" not in arrays:
         X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
+    elif sparse:
+        raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
+    else:
+        X = _table.as_float(f"{path}: X", arrays["X"])
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -69,9 +69,7 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
     return _table.finish(path, X, names, values, y, key, where, task, notes)
 
 
-def _csr(
-    path: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
-) -> Any:
+def _csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
     """The CSR matrix of these parts, its entries sorted, of which none may stand twice."""
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
@@ -83,10 +81,9 @@ def _csr(
         if csr.indptr[-1] != len(data) or (np.diff(csr.indptr) < 0).any():  # SciPy may let it pass
             raise ValueError(f"indptr must rise to {len(data)}")
     except ValueError as error:
-        raise ValueError(
-            f"{path}: data {data.shape}, indices {indices.shape} and indptr {indptr.shape} are "
-            f"not the parts of a CSR matrix of shape {' x '.join(map(str, shape))}: {error}"
-        ) from None
+        found = f"data {data.shape}, indices {indices.shape} and indptr {indptr.shape}"
+        wanted = f"the parts of a CSR matrix of shape {' x '.join(map(str, shape))}"
+        raise ValueError(f"{path}: {found} are not {wanted}: {error}") from None
     csr.sort_indices()
     entries = csr.tocoo()
     for at in np.flatnonzero((np.diff(entries.row) == 0) & (np.diff(entries.col) == 0)):

@@ -26,12 +26,10 @@ def read(
     from 0 if one of them is 0. What a row does not name is zero.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
-    which is made dense unless ``sparse``; and ``y`` (n,). Other keys are ignored, but ``target``
-    may name one. NaN counts as missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2)
-    is multiclass.
+    made dense unless ``sparse``; and the target (n,). Other keys are ignored; NaN counts as
+    missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
 
-    CSV and LIBSVM files are read as float64; an npz file's float32 or float64 is kept and other
-    numbers become float64.
+    Features become float64, but the float16 and float32 of an npz file float32.
 
     Args:
       path: the file.
@@ -63,8 +61,6 @@ def read(
     array([[1.5, 0. , 1. ],
            [2. , 1. , 0. ],
            [2.5, 0. , 1. ]])
-    >>> plants.y
-    array([ 1., -1., -1.])
     >>> print(*plants.notes, sep="\\n")
     the target is the column 'class', by its name
     the target has two values: 'no' is -1 and 'yes' is +1
@@ -88,9 +84,8 @@ def read(
     if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")):
         raise ValueError(f"{path}: is compressed; unpack it first")
     if start.startswith(b"\x93NUMPY") or extension in (".npy", ".npz"):
-        raise ValueError(
-            f"{path}: is no npz archive; write one with numpy.savez(path, X=features, y=target)"
-        )
+        wanted = "write one with numpy.savez(path, X=features, y=target)"
+        raise ValueError(f"{path}: is no npz archive; {wanted}")
     text = start.decode("utf-8-sig", errors="replace")
     if not text.strip():
         raise ValueError(f"{path}: is empty")

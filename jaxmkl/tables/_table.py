@@ -18,27 +18,17 @@ FEW_VALUES = 20  # whole numbers with at most so many values might have been mea
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table of examples in the order of the file, ready for a learner.
+    """A table of examples in the order of the file, ready for a learner."""
 
-    Attributes:
-      X: (n, D) float32 or float64, finite; :class:`~jaxmkl.streaming.SparseRows` if read so.
-      y: (n,). Regression: the targets, in the dtype of ``X``. Classification: -1 and +1, in the
-        dtype of ``X``. Multiclass: int16 codes 0, 1, ... into ``classes``.
-      task: "regression", "classification" (two classes) or "multiclass".
-      feature_names: D names; a category of a text column is named ``column=value``.
-      classes: the labels as they stood in the file: (negative, positive) for two classes, in
-        the order of their codes for more, () for regression.
-      notes: what was decided, filled in, encoded or left out, one sentence each.
-      target: the name of the target.
-    """
-
-    X: Any
+    X: Any  #: (n, D) float32 or float64, finite; :class:`~jaxmkl.streaming.SparseRows` if read so
+    #: (n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more
     y: np.ndarray
-    task: str
-    feature_names: tuple[str, ...]
+    task: str  #: "regression", "classification" (two classes) or "multiclass"
+    feature_names: tuple[str, ...]  #: D; a category of a text column is named ``column=value``
+    #: the labels as they stood in the file: (negative, positive), or by code; () for regression
     classes: tuple[str, ...]
-    notes: tuple[str, ...]
-    target: str
+    notes: tuple[str, ...]  #: what was decided, filled in, encoded or left out, a sentence each
+    target: str  #: the name of the target
 
 
 def finish(
@@ -66,10 +56,9 @@ def finish(
     if not names:
         raise ValueError(f"{path}: has no features")
     low, high = X.min(axis=0), X.max(axis=0)
-    same = low.toarray() == high.toarray() if is_sparse else low == high
-    constant = np.flatnonzero(same).tolist()
-    if constant:
-        notes.append(f"constant, and kept: {shown([names[index] for index in constant])}")
+    same = np.ravel(low.toarray() == high.toarray() if is_sparse else low == high)
+    if same.any():
+        notes.append(f"constant, and kept: {shown(list(compress(names, same)))}")
     with np.errstate(over="ignore"):  # looked at next
         y = y if task == "multiclass" else y.astype(X.dtype)
     if not np.isfinite(y).all():
@@ -114,10 +103,8 @@ def _typed_target(
         task = "classification" if len(distinct) == 2 else several
         few = task == "regression" and len(distinct) <= FEW_VALUES
         if few and (distinct == np.rint(distinct)).all():
-            notes.append(
-                f"the target has {len(distinct)} distinct whole numbers and is read as "
-                "regression; task='multiclass' reads them as classes"
-            )
+            found = f"{len(distinct)} distinct whole numbers and is read as regression"
+            notes.append(f"the target has {found}; task='multiclass' reads them as classes")
     if task == "regression":
         if is_text:
             raise ValueError(f"{where}: regression needs numbers; got text, e.g. {one!r}")
@@ -135,9 +122,7 @@ def _typed_target(
     return np.where(codes == 1, 1.0, -1.0), task, classes
 
 
-def _filled(
-    X: np.ndarray, names: Sequence[str], notes: list[str]
-) -> tuple[np.ndarray, Sequence[str]]:
+def _filled(X: np.ndarray, names: Any, notes: list[str]) -> tuple[np.ndarray, Any]:
     """Replace NaN by medians and drop columns without any value."""
     missing = np.isnan(X).sum(axis=0)
     filled = missing < len(X)
@@ -145,13 +130,11 @@ def _filled(
         lost = shown(list(compress(names, ~filled)))
         notes.append(f"dropped for having no value at all: {lost}")
         X, missing, names = X[:, filled], missing[filled], list(compress(names, filled))
-    for index, num_missing in enumerate(missing.tolist()):
-        if num_missing == 0:
-            continue
+    for index in np.flatnonzero(missing).tolist():
         column, gaps = X[:, index], np.isnan(X[:, index])
         # halves, or the mean of the two middle values could overflow
         column[gaps] = median = 2 * np.median(column[~gaps] / 2)
-        cells = f"{num_missing} missing cell{'s' * (num_missing > 1)}"
+        cells = f"{missing[index]} missing cell{'s' if missing[index] > 1 else ''}"
         notes.append(f"column {names[index]!r}: {cells} replaced by the median {median!s}")
     return X, names
 
@@ -172,10 +155,9 @@ def check_size(path: str, shape: tuple[int, int], dtype: Any, width: int | None 
         size, start = n * width * (itemsize + 4) + 64 * D, "its"
         wide = f" with {width} entries a row, as many as the fullest row has"
     if size > MAX_DENSE_BYTES:
-        raise ValueError(
-            f"{path}: {start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}, more "
-            f"than the {MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
-        )
+        much = f"{start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}"
+        allowed = f"{MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
+        raise ValueError(f"{path}: {much}, more than the {allowed}")
 
 
 def as_float(what: str, values: np.ndarray) -> np.ndarray:
@@ -188,8 +170,7 @@ def as_float(what: str, values: np.ndarray) -> np.ndarray:
 
 def shown(values: Sequence[Any], most: int = 5) -> str:
     """The first values, for messages."""
-    shown = ", ".join(repr(value) for value in values[:most])
-    return f"{shown}, ..." if len(values) > most else shown
+    return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)
 
 
 def note_dropped(notes: list[str], lost: Sequence[int], what: str) -> None:
