@@ -123,16 +123,11 @@ class SampledDictionary(FeatureMap):
 
     def init(self, key: Any, kernels: Any, num_inputs: int, dtype: Any = None) -> DictionaryState:
         D = self.size
-        return DictionaryState(
-            rows=jnp.zeros((D, num_inputs), dtype),
-            probabilities=jnp.ones((D,), dtype),
-            factor=jnp.eye(D, dtype=dtype),
-            inverse=jnp.eye(D, dtype=dtype),
-            ridge_inverse=jnp.eye(D, dtype=dtype),
-            since=jnp.full((D,), -1, jnp.int32),
-            number=jnp.zeros((), jnp.int32),
-            refused=jnp.zeros((), jnp.int32),
-        )
+        points = jnp.zeros((D, num_inputs), dtype), jnp.ones((D,), dtype)
+        factors = [jnp.eye(D, dtype=dtype) for _ in range(3)]
+        since = jnp.full((D,), -1, jnp.int32)
+        counts = [jnp.zeros((), jnp.int32) for _ in range(2)]
+        return DictionaryState._make([*points, *factors, since, *counts])
 
     def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: Any) -> DictionaryCode:
         """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
@@ -145,15 +140,9 @@ class SampledDictionary(FeatureMap):
         # points that came in during this block stand where they stood in it
         place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
         X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
-        among = kernels.evaluate(pairwise_products(X, X))[0]
-        return DictionaryCode(
-            x=X,
-            settled=kernels.evaluate(pairwise_products(X, state.rows))[0],
-            among=among,
-            own=jnp.diagonal(among),
-            first=jnp.full((B,), first),
-            stamp=rounds_of(round, B),
-        )
+        among, settled = (kernels.evaluate(pairwise_products(X, Z))[0] for Z in (X, state.rows))
+        own, first = jnp.diagonal(among), jnp.full((B,), first)
+        return DictionaryCode(X, settled, among, own, first, rounds_of(round, B))
 
     def _used(self, state: DictionaryState) -> jax.Array:
         return jnp.arange(self.size, dtype=jnp.int32) < state.number
@@ -207,16 +196,10 @@ class SampledDictionary(FeatureMap):
         weight = 1.0 / jnp.where(added, p, 1.0)
         ridge_row = jnp.sqrt(weight) * explained
         ridge_length = jnp.sqrt(weight * a + jnp.asarray(self.ridge, dtype))
-        return Offer(
-            x=code.x,
-            probability=p,
-            coordinates=jnp.where(here, length, phi),
-            inverse=inverse_row(state.inverse, phi, length),
-            ridge_inverse=inverse_row(state.ridge_inverse, ridge_row, ridge_length),
-            stamp=code.stamp,
-            added=added,
-            refused=taken & full,
-        )
+        grown = jnp.where(here, length, phi)
+        inverse = inverse_row(state.inverse, phi, length)
+        ridge_inverse = inverse_row(state.ridge_inverse, ridge_row, ridge_length)
+        return Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, taken & full)
 
     def accept(self, state: DictionaryState, offer: Offer, seen: Any) -> DictionaryState:
         """The dictionary after an offer; unless the example is ``seen``, as it was."""

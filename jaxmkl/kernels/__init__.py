@@ -1,9 +1,8 @@
 """Kernels and dictionaries of kernels.
 
 Every kernel here is a function of the inner product and the squared Euclidean distance of two
-inputs, so that all kernels of a dictionary share ONE matrix of inner products and ONE of squared
-distances. A kernel object may stack several kernels of its family: its parameters then have the
-shape ``(P,)``. A single stacked kernel and a :class:`KernelDictionary` answer to the same methods.
+inputs, so that all kernels of a dictionary share ONE matrix of each. Parameters of shape ``(P,)``
+stack P kernels of a family; a stack and a :class:`KernelDictionary` answer to the same methods.
 
     Gaussian     k(x, x') = exp(-r² / (2 b²))
     Laplacian    k(x, x') = exp(-r / b)

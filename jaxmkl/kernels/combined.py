@@ -76,11 +76,7 @@ class KernelDictionary(Kernel):
 
 @pytree.dataclass
 class WeightedSum(Kernel):
-    """One kernel Σ_p w_p k_p(x, x') made of several.
-
-    Args:
-      kernels: a kernel that stacks P of them, or a dictionary.
-      weights: w (P,), at least 0.
+    """One kernel Σ_p w_p k_p(x, x') of ``kernels``, a stack or dictionary, and ``weights`` w (P,).
 
     Raises:
       ValueError: for weights that are negative or not as many as the kernels.
@@ -113,8 +109,7 @@ class WeightedSum(Kernel):
 def hong_chae() -> Gaussian:
     """The 17 Gaussians of b² = 10^((i - 9)/2), i = 1 ... 17.
 
-    References:
-      Hong and Chae, Active learning with multiple kernels, equation (56).
+    From Hong and Chae, Active learning with multiple kernels, equation (56).
 
     >>> hong_chae().bandwidth[[0, 8, 16]]
     array([1.e-02, 1.e+00, 1.e+02])
@@ -125,8 +120,7 @@ def hong_chae() -> Gaussian:
 def lu_hoi() -> KernelDictionary:
     """13 Gaussians of b = 2^-6 ... 2^6, and the kernels (x·x')^q for q = 1, 2, 3.
 
-    References:
-      Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning.
+    From Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning.
 
     >>> lu_hoi().num_kernels
     16
@@ -135,11 +129,7 @@ def lu_hoi() -> KernelDictionary:
 
 
 def zhang_liao() -> Gaussian:
-    """The 25 Gaussians of b = 2^(-(i + 1) / 2), i = -12 ... 12.
-
-    References:
-      Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
-      space.
+    """The 25 Gaussians of b = 2^(-(i + 1) / 2), i = -12 ... 12, of Zhang and Liao (2020).
 
     >>> zhang_liao().bandwidth[[0, 11, 24]].round(3)
     array([4.5255e+01, 1.0000e+00, 1.1000e-02])

@@ -12,9 +12,7 @@ from jaxmkl.kernels.stationary import Stacked
 
 
 class DotProduct(Stacked):
-    """Base of kernels of the inner product: a subclass defines ``profile`` of it, elementwise.
-
-    Parameters are numbers or arrays (P,), in ``profile`` of a shape that goes with its argument.
+    """Base of kernels of the inner product u: a subclass defines ``profile(u)``, elementwise.
 
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
@@ -31,11 +29,10 @@ class DotProduct(Stacked):
 
 
 def _as_degree(owner: Any, name: str, value: Any) -> int | tuple[int, ...]:
-    degrees = np.asarray(value)
-    good = degrees.dtype.kind in "iu" and degrees.ndim <= 1 and degrees.size > 0
-    good = good and bool((degrees >= 1).all())
+    q = np.asarray(value)
+    good = q.dtype.kind in "iu" and q.ndim <= 1 and q.size > 0 and bool((q >= 1).all())
     pytree.require(good, owner, name, value, "a positive integer or several")
-    return int(degrees) if degrees.ndim == 0 else tuple(int(q) for q in degrees)
+    return int(q) if q.ndim == 0 else tuple(q.tolist())
 
 
 @pytree.dataclass
@@ -64,7 +61,7 @@ class Polynomial(DotProduct):
     def num_kernels(self) -> int:
         return max(np.size(self.degree), np.size(self.offset))
 
-    def _codes(self, products: Products, index: Any = None) -> jax.Array:
+    def codes(self, products: Products, index: Any = None) -> jax.Array:
         inner, P = products.inner, self.num_kernels
         offset = jnp.broadcast_to(jnp.asarray(self.offset, inner.dtype), (P,))
         degrees = np.broadcast_to(self.degree, (P,)).tolist()

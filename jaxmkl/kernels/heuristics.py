@@ -9,8 +9,6 @@ import numpy as np
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import pairwise_products
 
-_ROWS_AT_ONCE = 128  # of a Gram matrix
-
 
 def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     """Alignment (P,) of each kernel with the labels y (n,) of the rows of ``X`` (n, D).
@@ -34,7 +32,7 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         text = f"X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
         raise ValueError(f"kernel_alignment: {text}")
     n = X.shape[0]
-    B = min(_ROWS_AT_ONCE, n)
+    B = min(128, n)  # rows of a Gram matrix at a time
 
     def in_blocks(Z: jax.Array) -> jax.Array:
         return jnp.pad(Z, [(0, -n % B)] + [(0, 0)] * (Z.ndim - 1)).reshape(-1, B, *Z.shape[1:])

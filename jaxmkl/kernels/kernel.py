@@ -17,8 +17,7 @@ class Kernel:
 
     What a kernel is computed as is its *code*: the exponent u of one that is exp(-u), the value of
     any other (see :mod:`jaxmkl.kernels.scaled`). A subclass defines ``num_kernels`` and ``codes``,
-    and ``exponential`` if its codes are exponents. Kernels of a distance or of an inner product
-    have it easier: :class:`~jaxmkl.kernels.Stationary`, :class:`~jaxmkl.kernels.DotProduct`.
+    and ``exponential`` if its codes are exponents (easier: ``Stationary`` and ``DotProduct``).
 
     Kernels add and multiply, each with each; one goes with a stack of P:
 
@@ -109,7 +108,7 @@ class Sum(_Combined):
 class Product(_Combined):
     """The products k k' of two ``kernels`` or more, each with P kernels or with one.
 
-    Exponents add: where all are exp(-u), so is the product.
+    Where all are exp(-u), so is the product: exponents add.
     """
 
     @property
@@ -134,11 +133,7 @@ class Product(_Combined):
 
 @pytree.dataclass
 class Multiple(Kernel):
-    """A positive number times a kernel, c k; of exponents, u - log c.
-
-    Args:
-      kernel: one kernel, or P of them.
-      factor: c, a number or an array (P,).
+    """A positive ``factor`` c, a number or (P,), times a ``kernel`` or P; of exponents, u - log c.
 
     Raises:
       ValueError: for what is no kernel, or a factor that is not positive.
@@ -159,8 +154,7 @@ class Multiple(Kernel):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        marks = self.kernel.exponential
-        return marks * (self.num_kernels // len(marks))
+        return self.kernel.exponential * (self.num_kernels // self.kernel.num_kernels)
 
     def _factor(self, dtype: Any) -> jax.Array:
         return jnp.atleast_1d(jnp.asarray(self.factor, dtype))[:, None, None]

@@ -66,8 +66,7 @@ class InverseTime(Optimizer):
 def _as_method(owner: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
         make = getattr(optax, value, None)
-        first = next(iter(inspect.signature(make).parameters), None) if callable(make) else None
-        good = first == "learning_rate"
+        good = callable(make) and [*inspect.signature(make).parameters][:1] == ["learning_rate"]
         text = "the name of an optimiser of optax that takes a learning rate first"
     else:
         good = isinstance(value, optax.GradientTransformation)

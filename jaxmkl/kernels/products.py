@@ -23,9 +23,7 @@ class Products(NamedTuple):
 
     def weighted_distance(self, weights: jax.Array) -> jax.Array:
         """Σ_d w_d (x_d - y_d)², for weights (P, D) of P kernels: (P, n, m)."""
-        if self.X is None:
-            return jnp.zeros((weights.shape[0], *self.squared_distance.shape), weights.dtype)
-        return jax.vmap(lambda w: _summed_differences(self.X, self.Y, w[None, :]))(weights)
+        return jax.vmap(lambda w: self.weighted_column_distance(w[None, :]))(weights)
 
     def weighted_column_distance(self, weights: jax.Array) -> jax.Array:
         """Σ_d w_jd (x_d - y_jd)², for weights (m, D), those of each column: (n, m)."""
@@ -53,7 +51,6 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
-    """Squared distances (n, m)."""
     if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
         # one term after the other: XLA makes one loop of this and of what follows
         columns = zip(X.T, Y.T, strict=True)
@@ -101,8 +98,6 @@ def _summed_differences(X: jax.Array, Y: jax.Array, weights: Any = None) -> jax.
         padded = jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _INPUTS_AT_ONCE)))
         return jnp.moveaxis(padded.reshape(Z.shape[0], -1, _INPUTS_AT_ONCE), 1, 0)
 
-    def add(total: jax.Array, part: Any) -> tuple[jax.Array, None]:
-        return total + sums(*part), None
-
     zero = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
-    return jax.lax.scan(add, zero, jax.tree.map(parts, (X, Y, weights)))[0]
+    of_parts = jax.tree.map(parts, (X, Y, weights))
+    return jax.lax.scan(lambda total, part: (total + sums(*part), None), zero, of_parts)[0]

@@ -7,9 +7,8 @@ smallest exponent of the sum. Terms with u > 745.13 are zero in every precision;
 for its dtype becomes the smallest number of its sign. Without this, float32 runs keep up to 15 %
 more supports than float64 ones.
 
-Kernels say one number a value, its *code*: u of kernels that are exp(-u), the value of the others.
-A tuple ``exponential`` says before any program runs which kernels, along an ``axis`` of the codes,
-are exp(-u); :func:`unpacked` makes both parts of codes.
+Kernels give *codes*: u of those that are exp(-u), values of the others. Which are, along an
+``axis`` of the codes, a tuple ``exponential`` says before any program runs.
 """
 
 from collections.abc import Callable

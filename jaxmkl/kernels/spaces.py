@@ -1,9 +1,7 @@
 """Spaces of kernels, in which a learner moves by gradient while it learns.
 
-A space says what the parameters of its kernels are, where a learner may start, what the kernel
-is to an example, and where it ends. A step is taken in coordinates that suit it: a Gaussian's
-precision γ = 1 / (2 b²), say, or the logarithm of a parameter. How it is taken:
-:mod:`jaxmkl.kernels.optimizers`.
+Steps are taken in coordinates that suit a space, as a Gaussian's precision γ = 1 / (2 b²) or the
+logarithms of parameters; how, says :mod:`jaxmkl.kernels.optimizers`.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -97,7 +95,6 @@ class GaussianWidths(KernelSpace):
         return self._coordinate(jnp.broadcast_to(start, (num_inputs,) if self.per_input else ()))
 
     def _coordinate(self, bandwidth: jax.Array) -> jax.Array:
-        """The coordinate of a width."""
         return 0.5 / bandwidth**2 if self.coordinate == "precision" else bandwidth
 
     def parameters(self, coordinates: jax.Array) -> jax.Array:

@@ -19,11 +19,7 @@ from jaxmkl.kernels.products import Products
 
 
 class Stacked(Kernel):
-    """Kernels of one family that differ in parameters: numbers, or arrays (P,).
-
-    A subclass says what u its codes are made of, and makes them elementwise by ``profile``;
-    there each parameter has a shape that goes with u.
-    """
+    """Kernels of one family that differ in parameters: numbers, or arrays (P,)."""
 
     profile_is_exponent = False  # whether the profile is the exponent u of a kernel exp(-u)
     _per_input: tuple[str, ...] = ()  # parameters that may be (P, D), one for each of the inputs
@@ -36,7 +32,6 @@ class Stacked(Kernel):
             pytree.require(good, self, name, getattr(self, name), wanted)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parameters."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         names = [field.name for field in fields if not field.metadata.get("static")]
         return {name: jnp.shape(getattr(self, name)) for name in names}
@@ -50,17 +45,14 @@ class Stacked(Kernel):
         return (self.profile_is_exponent,) * self.num_kernels
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The codes of ``u``, elementwise."""
+        """The codes of ``u``, elementwise, by parameters of shapes that go with it."""
         pytree.abstract(self, "profile")
 
-    def codes(self, products: Products) -> jax.Array:
-        return self._codes(products)
-
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        return self._codes(products, index)
+        return self.codes(products, index)
 
-    def _codes(self, products: Products, index: Any = None) -> jax.Array:
-        """Codes (P, n, m), or those (n, m) with column j of the kernel ``index[j]``."""
+    def codes(self, products: Products, index: Any = None) -> jax.Array:
+        """Codes (P, n, m), or by an ``index`` those of :meth:`column_codes`."""
         u = self._argument(products, index)
         shape = (self.num_kernels, *u.shape[1:]) if index is None else u.shape
         return jnp.broadcast_to(self._profile_of(u, index), shape)
@@ -151,10 +143,8 @@ class Stationary(Stacked):
 class Gaussian(Stationary):
     """Gaussian kernel exp(-r² / (2 b²)), b the ``bandwidth`` as in :class:`Stationary`.
 
-    >>> Gaussian([0.1, 1.0, 10.0]).num_kernels
-    3
-    >>> Gaussian([[0.1, 1.0, 10.0]]).num_kernels  # of three inputs, each with a bandwidth
-    1
+    >>> Gaussian([0.1, 1.0]).num_kernels, Gaussian([[0.1, 1.0]]).num_kernels  # this of two inputs
+    (2, 1)
     """
 
     profile_is_exponent = True
