@@ -163,9 +163,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
     refuse_unless(version == _VERSION, text)
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
-    differing = "; ".join([] if like is None else _differences(learner, like, "learner"))
-    text = f"load: the checkpoint is not like the learner given: {differing}"
-    refuse_unless(not differing, text)
+    unlike = "; ".join([] if like is None else _differences(learner, like, "learner"))
+    refuse_unless(not unlike, f"load: the checkpoint is not like the learner given: {unlike}")
     found = {}
     for key, array in arrays.items():
         if key in header["keys"]:

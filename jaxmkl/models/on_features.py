@@ -34,9 +34,9 @@ class FeatureModelsState(NamedTuple):
 
 
 class FirstOrderState(NamedTuple):
-    """Parameters θ of the models of a rule of first order, (R, P, M)."""
+    """Of a rule of first order."""
 
-    weights: jax.Array
+    weights: jax.Array  #: parameters θ of its models (R, P, M)
 
 
 class FeatureCode(NamedTuple):
@@ -160,9 +160,8 @@ class FeatureModels(Bank):
         norm = self.features.squared_norms(z)[None, :]
         for rule, own, of_rule in zip(self.rules, state.rules, worked.rules, strict=True):
             codes, values, again = of_rule
-            end = start + values.size
-            mine = lesson.cut(start, end, values.shape)
-            start = end
+            mine = lesson.cut(start, start + values.size, values.shape)
+            start += values.size
             if isinstance(rule, Update):
                 step = rule.step(values, lesson.y, norm)
                 taken, weights = mine.taken(step.probability), own.weights

@@ -26,13 +26,11 @@ from jaxmkl.recipes.support_vectors import (
 
 __all__ = ["LEARNERS"]
 
-_FAMILIES: tuple[tuple[Callable[..., Learner], ...], ...] = (
+_ROWS: tuple[tuple[Callable[..., Learner], ...], ...] = (
     (raker, omkl_aks, amkl, amkl_aks, expert_mkl),
     (perceptron, omkc_u, omkc_dd, omkc_sd, spa, kernel_ogd, omkl),
     (rbp, forgetron, bogd, bpas, projectron, omkl_b),
     (oks_sil, okl_gd, oks, proj_ka),
     (multitask,),
 )
-LEARNERS: dict[str, Callable[..., Learner]] = {
-    factory.__name__: factory for family in _FAMILIES for factory in family
-}
+LEARNERS: dict[str, Callable[..., Learner]] = {f.__name__: f for row in _ROWS for f in row}

@@ -32,8 +32,7 @@ from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import Disagreement, Query
-from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL
-from jaxmkl.recipes._signatures import with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, with_parameters_of
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
