@@ -214,9 +214,7 @@ class MultiTask(Algorithm):
             inertia = jnp.asarray(self.inertia, value.dtype)
             unsure = jnp.abs(value) <= forecast.variance / (4.0 * inertia)  # type: ignore[operator]
             moved = moved | (unsure & (hinge > 0))
-        if self.update_on == "margin":
-            moved = hinge > 0
-        moved = moved & learns
+        moved = (hinge > 0 if self.update_on == "margin" else moved) & learns
         shrunk = {"updated": moved, "queried": learns, "always": seen}[self.covariance]
         return hinge, shrunk, moved
 
@@ -246,8 +244,6 @@ class MultiTask(Algorithm):
             roots=state.roots.at[narrowing].set(roots, mode="drop"),
             stale=stale,
         )
-
-    # --- rounds of all tasks ---------------------------------------------------------------------
 
     def round(
         self, state: MultiTaskState, examples: tuple[jax.Array, ...], most: Any = None

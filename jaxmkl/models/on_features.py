@@ -34,9 +34,9 @@ class FeatureModelsState(NamedTuple):
 
 
 class FirstOrderState(NamedTuple):
-    """Of a rule of first order."""
+    """Parameters θ of the models of a rule of first order, (R, P, M)."""
 
-    weights: jax.Array  #: parameters θ of its models (R, P, M)
+    weights: jax.Array
 
 
 class FeatureCode(NamedTuple):

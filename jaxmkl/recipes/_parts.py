@@ -51,11 +51,8 @@ def bank_of(
 def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Have a function's ``**parameters`` stand for what has a default in ``base``, but for some.
 
-    >>> def base(x, *, rate=1.0, loss="squared"):
-    ...     return x, rate, loss
-    >>> @with_parameters_of(base, but=("loss",))
-    ... def hinge(x, *, most=3, **parameters):
-    ...     return base(x, loss="hinge", **parameters)
+    >>> @with_parameters_of(lambda x, rate=1.0, loss="squared": rate * x, but=("loss",))
+    ... def hinge(x, *, most=3, **parameters): ...
     >>> print(inspect.signature(hinge))
     (x, *, most=3, rate=1.0)
     """

@@ -88,8 +88,7 @@ def bogd(
         f <- (1 - η λ) f;    if y f < 1:   f <- f + η y k(x, ·)
 
     Args:
-      step_size: η.
-      regularization: λ.
+      step_size, regularization: η and λ.
       kernels, budget, discount, query: as for :func:`rbp`.
 
     References:

@@ -52,10 +52,10 @@ class Update(Rule):
 
 
 class Traits(NamedTuple):
-    """Of a rule's steps."""
+    """Whether a rule's steps ever decay, and whether they are ever taken by chance."""
 
-    decays: bool  #: whether they ever decay
-    random: bool  #: whether they are ever taken by chance
+    decays: bool
+    random: bool
 
 
 def traits(update: Update) -> Traits:
@@ -128,9 +128,8 @@ class SparsePassiveAggressive(Update):
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = LOSSES["hinge"].value(f, y)
-        eta, alpha, beta = (
-            jnp.asarray(v, f.dtype) for v in (self.step_size, self.alpha, self.beta)
-        )
+        numbers = self.step_size, self.alpha, self.beta
+        eta, alpha, beta = (jnp.asarray(number, f.dtype) for number in numbers)
         probability = jnp.minimum(alpha, loss) / beta
         bound = eta / jnp.where(loss > 0, probability, 1.0)
         step = jnp.minimum(bound, _passive(loss, norm, self.normalized_step))
