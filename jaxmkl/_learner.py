@@ -40,33 +40,20 @@ from jaxmkl.query import Forecast, Query
 
 
 class Prediction(NamedTuple):
-    """What a learner says before it sees a label.
+    """What a learner says before it sees a label."""
 
-    Attributes:
-      value: the real-valued prediction or margin, a number.
-      query: whether the learner wants the label, a boolean.
-      score: what the query looked at, a number: the larger, the more the label is worth.
-    """
-
-    value: Array
-    query: Array
-    score: Array
+    value: Array  #: the real-valued prediction or margin, a number
+    query: Array  #: whether the learner wants the label, a boolean
+    score: Array  #: what the query looked at, a number: the larger, the more the label is worth
 
 
 class Output(NamedTuple):
-    """What a round leaves behind.
+    """What a round leaves behind."""
 
-    Attributes:
-      prediction: the value predicted before the update.
-      loss: its loss; NaN where the example was refused because x or y is not finite.
-      queried: whether the label was asked for.
-      info: the learner's own diagnostics as they stood at the prediction, a NamedTuple.
-    """
-
-    prediction: Array
-    loss: Array
-    queried: Array
-    info: Any
+    prediction: Array  #: the value predicted before the update
+    loss: Array  #: its loss; NaN where the example was refused because x or y is not finite
+    queried: Array  #: whether the label was asked for
+    info: Any  #: the learner's own diagnostics as they stood at the prediction, a NamedTuple
 
 
 class Learner:
@@ -176,8 +163,7 @@ class Learner:
     def _encoded(self, state: Any, x: Any) -> tuple[Any, Any]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)
-        x = jnp.asarray(x)
-        D = self.num_inputs(state)
+        x, D = jnp.asarray(x), self.num_inputs(state)
         text = f"of shape ({D},), one example (predict_many takes several, run a stream)"
         pytree.require(x.shape == (D,), self, "x", x.shape, text)
         codes = self.encode_block(state, x.astype(self.dtype(state))[None])
@@ -191,9 +177,8 @@ class Learner:
 
     def _read(self, y: Array) -> Array:
         """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
-        if self.task != "classification":
-            return y
-        return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
+        classes = self.task == "classification"
+        return jnp.where(jnp.isfinite(y), signs(y), jnp.nan) if classes else y
 
     def predict(self, state: Any, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
@@ -209,8 +194,7 @@ class Learner:
         (3,)
         """
         check_state(self, state)
-        X = jnp.asarray(X)
-        D = self.num_inputs(state)
+        X, D = jnp.asarray(X), self.num_inputs(state)
         good = X.ndim == 2 and X.shape[1] == D and X.shape[0] > 0
         pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
         return jax.vmap(lambda x: self.predict(state, x))(X)
@@ -259,26 +243,15 @@ class Learner:
 
 @pytree.dataclass
 class State:
-    """What the frame keeps of any algorithm; states of algorithms add their own to it.
+    """What the frame keeps of any algorithm; states of algorithms add their own to it."""
 
-    Attributes:
-      key: typed PRNG key, never consumed.
-      round: examples seen, int32.
-      invalid: examples refused because x or y was not usable, int32.
-      nonfinite: labelled rounds where a model's value or the loss was infinite or NaN, int32:
-        it diverges.
-      query: state of the query.
-      num_inputs: D (static).
-      dtype: name of the floating dtype (static).
-    """
-
-    key: Array
-    round: Array
-    invalid: Array
-    nonfinite: Array
-    query: Any
-    num_inputs: int = pytree.static()
-    dtype: str = pytree.static()
+    key: Array  #: typed PRNG key, never consumed
+    round: Array  #: examples seen, int32
+    invalid: Array  #: examples refused because x or y was not usable, int32
+    nonfinite: Array  #: labelled rounds with a value or loss infinite or NaN, int32: it diverges
+    query: Any  #: state of the query
+    num_inputs: int = pytree.static()  #: D
+    dtype: str = pytree.static()  #: name of the floating dtype
 
     def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
@@ -288,34 +261,27 @@ class State:
 
 
 class Code(NamedTuple):
-    """One example: the algorithm's code, the query's random numbers, whether x is usable."""
+    """One example."""
 
-    own: Any
-    noise: Any
-    usable: Array
+    own: Any  #: the algorithm's code
+    noise: Any  #: the query's random numbers
+    usable: Array  #: whether x can be learned from
 
 
 class Round(NamedTuple):
-    """What an algorithm is told of a round when it learns.
+    """What an algorithm is told of a round when it learns."""
 
-    Attributes:
-      y: the label; 0 where there is none to learn from.
-      learns: whether there is a label to learn from; else nothing that labels decide may change.
-      seen: whether there is an example that can be learned from, label or not.
-      present: whether there is a round at all; else no bit may change.
-    """
-
-    y: Array
-    learns: Array
-    seen: Array
-    present: Array
+    y: Array  #: the label; 0 where there is none to learn from
+    learns: Array  #: whether there is a label to learn from; else what labels decide must stay
+    seen: Array  #: whether there is an example that can be learned from, label or not
+    present: Array  #: whether there is a round at all; else no bit may change
 
 
 class Algorithm(Learner):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
-    An algorithm defines :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and
-    where it has something to settle after a block of examples, :meth:`close`.
+    They define :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and where there
+    is something to settle after a block of examples, :meth:`close`.
     """
 
     query: Query
@@ -384,8 +350,8 @@ class Algorithm(Learner):
     def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
-        rounds = rounds_of(state.round, len(X))
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, rounds)
+        fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
+        keys = fold_in(state.key, rounds_of(state.round, len(X)))
         return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: Array, keys: Array) -> Any:
@@ -398,9 +364,8 @@ class Algorithm(Learner):
 
     def _told(self, forecast: Forecast) -> Forecast:
         """The forecast with its margin, of a classifier."""
-        if self.task != "classification":
-            return forecast
-        return forecast._replace(margin=jnp.abs(forecast.value))
+        classes = self.task == "classification"
+        return forecast._replace(margin=jnp.abs(forecast.value)) if classes else forecast
 
     def await_label(self, state: Any, query: Array) -> Any:
         return state.replace(query=self.query.await_label(state.query, query))

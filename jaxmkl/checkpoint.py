@@ -4,10 +4,10 @@ A checkpoint is one npz file: the arrays of learner and state, and a header in J
 the learner in full (classes, static fields, numbers). It holds no code and no pickles.
 """
 
-import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import secrets
 from typing import Any
 
@@ -85,12 +85,11 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
     Raises:
       ValueError: for another learner, a state of another one, or another order of arguments.
 
-    >>> import jaxmkl, pathlib, tempfile
+    >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "raker.npz")
-    ...     save(path, learner, learner.init(jax.random.key(0), num_inputs=2))
-    ...     load(path)[0].models[0].rules
+    ...     save(f"{folder}/it.npz", learner, learner.init(jax.random.key(0), num_inputs=2))
+    ...     load(f"{folder}/it.npz")[0].models[0].rules
     (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
     """
     wanted = "a file's name: the order is save(path, learner, state)"
@@ -122,8 +121,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
+        pathlib.Path(partial).unlink(missing_ok=True)
         raise
 
 
@@ -163,9 +161,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
     refuse_unless(version == _VERSION, text)
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
-    differing = "; ".join([] if like is None else _differences(learner, like, "learner"))
-    text = f"load: the checkpoint is not like the learner given: {differing}"
-    refuse_unless(not differing, text)
+    unlike = "; ".join([] if like is None else _differences(learner, like, "learner"))
+    refuse_unless(not unlike, f"load: the checkpoint is not like the learner given: {unlike}")
     found = {}
     for key, array in arrays.items():
         if key in header["keys"]:

@@ -56,41 +56,37 @@ HIGHEST = jax.lax.Precision.HIGHEST
 
 @pytree.dataclass
 class MultiTaskState(State):
-    """State of :class:`MultiTask`: G Gaussians, that of all tasks first, then those of each.
-
-    Their means μ are (G, D), the roots S of Σ = S S' (G, D, D); those that are ``stale`` (G,)
-    stand for the unit matrix, as a restart left them.
-    """
+    """State of :class:`MultiTask`: G Gaussians, that of all tasks first, then those of each."""
 
     dictionary: DictionaryState
-    means: jax.Array
-    roots: jax.Array
-    stale: jax.Array
+    means: jax.Array  #: μ (G, D)
+    roots: jax.Array  #: S (G, D, D), of Σ = S S'
+    stale: jax.Array  #: which roots stand for the unit matrix, as a restart left them (G,)
 
 
 class MultiTaskInfo(NamedTuple):
-    """Diagnostics, int32: points of the dictionary, and how many it had no room for."""
+    """Diagnostics, int32."""
 
-    support: jax.Array
-    refused: jax.Array
+    support: jax.Array  #: points of the dictionary
+    refused: jax.Array  #: how many it had no room for
 
 
 class MultiTaskCode(NamedTuple):
-    """One example: its code in the dictionary, its task, a uniform number for the dictionary."""
+    """One example."""
 
     dictionary: DictionaryCode
     task: jax.Array
-    uniform: jax.Array
+    uniform: jax.Array  #: a number for the dictionary
 
 
 class Worked(NamedTuple):
     """What a prediction worked out, of the E Gaussians that have a say on an example."""
 
-    offer: Offer  # what becomes of the example in the dictionary
-    restarted: jax.Array  # whether all Gaussians are reset for that
-    which: jax.Array  # which of the G they are (E,)
-    roots: jax.Array  # S (E, D, D)
-    along: jax.Array  # S'φ (E, D)
+    offer: Offer  #: what becomes of the example in the dictionary
+    restarted: jax.Array  #: whether all Gaussians are reset for that
+    which: jax.Array  #: which of the G they are (E,)
+    roots: jax.Array  #: S (E, D, D)
+    along: jax.Array  #: S'φ (E, D)
 
 
 @pytree.dataclass
@@ -218,9 +214,7 @@ class MultiTask(Algorithm):
             inertia = jnp.asarray(self.inertia, value.dtype)
             unsure = jnp.abs(value) <= forecast.variance / (4.0 * inertia)  # type: ignore[operator]
             moved = moved | (unsure & (hinge > 0))
-        if self.update_on == "margin":
-            moved = hinge > 0
-        moved = moved & learns
+        moved = (hinge > 0 if self.update_on == "margin" else moved) & learns
         shrunk = {"updated": moved, "queried": learns, "always": seen}[self.covariance]
         return hinge, shrunk, moved
 
@@ -250,8 +244,6 @@ class MultiTask(Algorithm):
             roots=state.roots.at[narrowing].set(roots, mode="drop"),
             stale=stale,
         )
-
-    # --- rounds of all tasks ---------------------------------------------------------------------
 
     def round(
         self, state: MultiTaskState, examples: tuple[jax.Array, ...], most: Any = None
@@ -321,9 +313,8 @@ class MultiTask(Algorithm):
             return after, (asked, learns, counted, diverging)
 
         start = state.query, jnp.zeros((), jnp.int32)
-        forecasts = jax.vmap(lambda f, v: self._told(Forecast.of_one(f, variance=v)))(
-            value, variance
-        )
+        told = jax.vmap(lambda f, v: self._told(Forecast.of_one(f, variance=v)))
+        forecasts = told(value, variance)
         of_tasks = forecasts, self._noise(X, keys), usable, y
         (query, _), (asked, learns, counted, diverging) = jax.lax.scan(ask, start, of_tasks)
         loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
@@ -334,9 +325,8 @@ class MultiTask(Algorithm):
         noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
         new_means, new_roots = [], []
         if self._overall:
-            root, move = narrowed_and_moved(
-                roots[0], phi, y, hinge, shrunk, moved, self.loss, noise, inertia
-            )
+            of_all = roots[0], phi, y, hinge, shrunk, moved, self.loss, noise, inertia
+            root, move = narrowed_and_moved(*of_all)
             new_means.append((means[0] + move)[None])
             new_roots.append(root[None])
         if self._local:

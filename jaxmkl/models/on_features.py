@@ -160,9 +160,8 @@ class FeatureModels(Bank):
         norm = self.features.squared_norms(z)[None, :]
         for rule, own, of_rule in zip(self.rules, state.rules, worked.rules, strict=True):
             codes, values, again = of_rule
-            end = start + values.size
-            mine = lesson.cut(start, end, values.shape)
-            start = end
+            mine = lesson.cut(start, start + values.size, values.shape)
+            start += values.size
             if isinstance(rule, Update):
                 step = rule.step(values, lesson.y, norm)
                 taken, weights = mine.taken(step.probability), own.weights

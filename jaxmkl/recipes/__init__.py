@@ -1,10 +1,9 @@
 """The published algorithms by name: each is a row of parts, with the paper's defaults.
 
 :data:`LEARNERS` has them all; each makes a working learner without arguments. The test suite that
-every learner must pass, the command line and the benchmarks go through it.
-
-A ``query`` is by default :class:`jaxmkl.query.All`: with another one a learner asks for some
-labels only. An argument outside its range raises a ``ValueError`` that names it.
+every learner must pass, the command line and the benchmarks go through it. A ``query`` is by
+default :class:`jaxmkl.query.All`: with another one a learner asks for some labels only. An
+argument outside its range raises a ``ValueError`` that names it.
 """
 
 from collections.abc import Callable
@@ -24,15 +23,11 @@ from jaxmkl.recipes.support_vectors import (
     spa,
 )
 
-__all__ = ["LEARNERS"]
-
-_FAMILIES: tuple[tuple[Callable[..., Learner], ...], ...] = (
+_ROWS: tuple[tuple[Callable[..., Learner], ...], ...] = (
     (raker, omkl_aks, amkl, amkl_aks, expert_mkl),
     (perceptron, omkc_u, omkc_dd, omkc_sd, spa, kernel_ogd, omkl),
     (rbp, forgetron, bogd, bpas, projectron, omkl_b),
     (oks_sil, okl_gd, oks, proj_ka),
     (multitask,),
 )
-LEARNERS: dict[str, Callable[..., Learner]] = {
-    factory.__name__: factory for family in _FAMILIES for factory in family
-}
+LEARNERS: dict[str, Callable[..., Learner]] = {f.__name__: f for row in _ROWS for f in row}

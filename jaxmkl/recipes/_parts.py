@@ -1,7 +1,8 @@
 """What several recipes are made of."""
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,8 @@ from jaxmkl.kernels import Gaussian, Kernel, lu_hoi
 from jaxmkl.models import SupportModels
 from jaxmkl.updates import Update
 
-ASK_ALL = query.All()
-SELECT_ALL = select.All()
+F = TypeVar("F", bound=Callable[..., Any])
+ASK_ALL, SELECT_ALL = query.All(), select.All()
 
 
 def rate_of(discount: Any) -> Any:
@@ -45,3 +46,24 @@ def bank_of(
 ) -> SupportModels:
     """Models with supports on the kernels given, or on those of a published dictionary."""
     return SupportModels(default() if kernels is None else kernels, update, store)
+
+
+def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Have a function's ``**parameters`` stand for what has a default in ``base``, but for some.
+
+    >>> @with_parameters_of(lambda x, rate=1.0, loss="squared": rate * x, but=("loss",))
+    ... def hinge(x, *, most=3, **parameters): ...
+    >>> print(inspect.signature(hinge))
+    (x, *, most=3, rate=1.0)
+    """
+
+    def decorate(function: F) -> F:
+        own = inspect.signature(function)
+        named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        others = inspect.signature(base).parameters.values()
+        added = [p.replace(kind=p.KEYWORD_ONLY) for p in others if p.default is not p.empty]
+        added = [p for p in added if p.name not in {*own.parameters, *but}]
+        function.__signature__ = own.replace(parameters=named + added)  # type: ignore[attr-defined]
+        return function
+
+    return decorate

@@ -23,8 +23,7 @@ from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, supports
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, vote
-from jaxmkl.recipes._signatures import with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, vote, with_parameters_of
 from jaxmkl.updates import OGD, PassiveAggressive, Perceptron, Update
 
 
@@ -89,8 +88,7 @@ def bogd(
         f <- (1 - η λ) f;    if y f < 1:   f <- f + η y k(x, ·)
 
     Args:
-      step_size: η.
-      regularization: λ.
+      step_size, regularization: η and λ.
       kernels, budget, discount, query: as for :func:`rbp`.
 
     References:
@@ -160,8 +158,6 @@ def omkl_b(
     >>> omkl_b().models[0].store
     BudgetSupport(budget=50, eviction=RemoveOldest(), period=32)
     """
-    update, store = (
-        OGD(step_size, regularization, loss),
-        BudgetSupport(budget, supports.RemoveOldest()),
-    )
+    update = OGD(step_size, regularization, loss)
+    store = BudgetSupport(budget, supports.RemoveOldest())
     return MKL(bank_of(kernels, update, store, hong_chae), Hedge(hedge_rate), query=query)

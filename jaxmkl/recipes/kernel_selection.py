@@ -17,8 +17,7 @@ from jaxmkl.mkl import MKL
 from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
 from jaxmkl.models.supports import Project
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of
-from jaxmkl.recipes._signatures import with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, with_parameters_of
 from jaxmkl.updates import OGD, Perceptron
 
 
@@ -43,13 +42,8 @@ def oks_sil(
     References:
       Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.models.sketch`.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.uniform(jax.random.key(0), (2000, 2))
-    >>> learner = oks_sil(jaxmkl.kernels.GaussianWidths(start=1.0), step_size=1.0, budget=100)
-    >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, jax.numpy.sin(6 * X).prod(axis=1) > 0)
-    >>> bool(learner.info(state).parameters < 0.7)  # it started with a width of 1
-    True
+    >>> oks_sil(GaussianWidths(start=1.0), step_size=1.0, budget=100).optimizer
+    InverseTime(rate=1.0)
     """
     space = GaussianWidths() if space is None else space
     return HypothesisSketch(space, optimizer=as_optimizer(optimizer), **parameters)
@@ -66,8 +60,7 @@ def okl_gd(
     """OKL-GD: kernel online gradient descent; every centre keeps the kernel it came with.
 
     Args:
-      space: where kernels are sought; by default Gaussians with one width in [2^-6.5, 2^5.5],
-        whose gradient is taken by the width itself.
+      space: as for :func:`oks_sil`, but by default gradients are taken by the width itself.
       budget: M, centres; the oldest goes.
       step_size, optimizer, loss, query: as for :func:`oks_sil`.
 
@@ -113,8 +106,7 @@ def oks(
     0.0144
     """
     # by exponents: the sign of a value below the smallest float32 decides what a kernel weighs
-    store = DenseSupport(capacity)
-    models = bank_of(kernels, OGD(step_size, 0.0, "hinge"), store, zhang_liao)
+    models = bank_of(kernels, OGD(step_size, 0.0, "hinge"), DenseSupport(capacity), zhang_liao)
     num_rounds = pytree.as_count("oks", "num_rounds", num_rounds)
     smoothing = DrawOne(0.0, smoothing).smoothing
     P = models.num_models

@@ -7,7 +7,7 @@ from jaxmkl.features import SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models import MultiTask
 from jaxmkl.query import All, Query, Uncertainty
-from jaxmkl.recipes._signatures import with_parameters_of
+from jaxmkl.recipes._parts import with_parameters_of
 
 
 @with_parameters_of(MultiTask, but=("dictionary",))
