@@ -326,8 +326,8 @@ class Rate(Query):
     epsilon: Any = pytree.positive(0.001)
 
     def init(self, dtype: Any = jnp.float32) -> RateState:
-        zero, none = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
-        return RateState(zero, zero, none, none, none)
+        dtypes = RateState(dtype, dtype, jnp.int32, jnp.int32, jnp.int32)
+        return RateState(*(jnp.zeros((), each) for each in dtypes))
 
     def score(self, state: RateState, forecast: Forecast) -> jax.Array:
         spread = _spread(forecast)

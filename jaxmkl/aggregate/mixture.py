@@ -45,8 +45,8 @@ class Regrets(NamedTuple):
     @classmethod
     def none(cls, num_memories: int, num_items: int, dtype: Any) -> "Regrets":
         """Before the first round."""
-        zeros = jnp.zeros((num_memories, num_items), dtype)
-        return cls(zeros, zeros, zeros[:, :1])
+        sizes = (num_items, num_items, 1)
+        return cls(*(jnp.zeros((num_memories, size), dtype) for size in sizes))
 
     def weights(self, speaking: Any = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
