@@ -145,7 +145,7 @@ def test_classes_are_registered_by_name():
     name = pytree.qualified_name(Line)
     assert name == f"{__name__}.Line"
     assert pytree.registered(name) is Line
-    assert pytree.registered("jaxmkl.aggregate.Hedge") is jaxmkl.aggregate.Hedge
+    assert pytree.registered("jaxmkl.aggregate.hedge.Hedge") is jaxmkl.aggregate.Hedge
 
 
 # --- numbers that a person passes ----------------------------------------------------------------

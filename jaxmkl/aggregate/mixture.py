@@ -162,7 +162,8 @@ class Mixture(Aggregate):
         )
 
     def weights(self, state: MixtureState) -> jax.Array:
-        return (state.memories.weights() @ state.models.weights())[0]
+        each, models = state.memories.weights()[0], state.models.weights()
+        return jnp.dot(each, models, precision=jax.lax.Precision.HIGHEST)
 
     def log_weights(self, state: MixtureState) -> jax.Array:
         w = self.weights(state)
