@@ -105,7 +105,10 @@ BANKS = {
 }
 
 
-@pytest.mark.parametrize("name", BANKS)
+LONG = pytest.param("a budget of supports", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*list(BANKS)[:-1], LONG])
 def test_an_update_rule(name):
     check_learner(jaxmkl.MKL(BANKS[name]()))
 

@@ -125,6 +125,7 @@ def test_a_model_that_explodes_spoils_nothing(x64):
             assert np.abs(predictions[40:]).max() < 6
 
 
+@pytest.mark.slow
 def test_a_stack_stands_on_any_aggregate():
     X = np.asarray(jax.random.normal(jax.random.key(0), (500, 2)))
     losses = []
@@ -136,6 +137,7 @@ def test_a_stack_stands_on_any_aggregate():
     assert losses[1] < 0.9 * losses[0]
 
 
+@pytest.mark.slow
 def test_the_bound_and_memories_have_derivatives():
     X = jax.random.normal(jax.random.key(0), (64, 2))
     learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)

@@ -103,17 +103,12 @@ VARIANTS = {
         query=query.Disagreement(0.01, 2),
         hedge_rate=0.1,
     ),
-    "expert_mkl: classes at a rate": lambda: on_features(
-        "expert_mkl", task="classification", query=query.Rate(0.5)
-    ),
-    "raker at a rate": lambda: on_features("raker", query=query.Rate(0.5)),
-    "expert_mkl: Hedge": lambda: on_features("expert_mkl", hedge_rate=1.0),
     "label_budget of amkl": lambda: jaxmkl.label_budget(on_features("amkl", tolerance=0.01), 10),
     "scaled by ranks": lambda: jaxmkl.scaled(
         on_features("amkl_aks", tolerance=0.01), wrappers.RunningRanks()
     ),
     "intervals around raker": lambda: wrappers.intervals(on_features("raker")),
-    "scaled targets": lambda: wrappers.scaled_targets(on_features("expert_mkl"), 5.0),
+    "scaled targets": lambda: wrappers.scaled_targets(on_features("raker"), 5.0),
     "label_budget of scaled by moments": budgeted_and_scaled,
     "label_budget of scaled omkl": scaled_and_growing,
     "active spa": lambda: with_supports("spa", beta=1.5, query=query.Margin(0.3)),

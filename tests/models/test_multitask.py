@@ -70,6 +70,7 @@ def test_a_covariance_is_the_inverse_of_the_sum(x64):
     np.testing.assert_allclose(covariances(learner, after), wanted, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x64):
     """Equation (4), by Woodbury, and by rank-one updates in another order."""
     learner = make(covariance="queried", noise=0.4)

@@ -248,6 +248,7 @@ def test_padding_leaves_no_trace():
     assert int(present.models[0].features.number) > int(state.models[0].features.number)
 
 
+@pytest.mark.slow
 def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
     state = amid_a_stream()
     skipped = jax.jit(LEARNER.skip)(state, EXAMPLE)

@@ -79,6 +79,7 @@ def test_each_seed_is_a_run_of_its_own(permute):
         assert int(state.round) == NUM_EXAMPLES
 
 
+@pytest.mark.slow
 def test_starts_differ_by_seed_alone():
     """Neither the order nor the company changes a start; each seed has another."""
     one, other = many(True)[0], many(False)[0]

@@ -32,7 +32,7 @@ def small(name="raker", **arguments):
 LEARNERS = {
     "raker": {},
     "amkl_aks": {"tolerance": 0.5, "max_skips": 2},
-    "expert_mkl": {"query": Disagreement(0.5, 1)},
+    "expert_mkl": {"query": Disagreement(0.5, 1), "hedge_rate": 1.0},
     "supports": {},
 }
 
