@@ -113,6 +113,7 @@ def test_a_stack_corrects_what_no_convex_combination_can(x64):
     assert errors[0] > 0.2 > 0.05 > errors[1]
 
 
+@pytest.mark.slow
 def test_a_model_that_explodes_spoils_nothing(x64):
     values, y, _, judged = said()
     everyone = np.ones_like(judged)

@@ -152,6 +152,7 @@ def uniform_numbers(state, num_examples):
     return np.asarray(jax.vmap(drawn)(jnp.arange(num_examples)), np.float64)
 
 
+@pytest.mark.slow
 def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
     """In the turn of each example: its coordinates, its value, its label; in any blocks."""
     X, y, _ = data()
@@ -260,6 +261,7 @@ def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
     assert np.any(of_gradient[1] != of_gradient[2])
 
 
+@pytest.mark.slow
 def test_a_refused_input_does_not_come_in():
     """Nothing but the counters moves."""
     state = amid_a_stream()

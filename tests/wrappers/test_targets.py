@@ -73,6 +73,7 @@ def test_outliers_cost_little_where_labels_are_clipped():
     assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
 
 
+@pytest.mark.slow
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
