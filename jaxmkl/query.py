@@ -272,21 +272,13 @@ class Random(Query):
 
 
 class RateState(NamedTuple):
-    """State of :class:`Rate`.
+    """State of :class:`Rate`."""
 
-    Attributes:
-      threshold: s.
-      spread: sum of √d over the rounds.
-      asked: labels asked for, int32.
-      passed: labels not asked for, int32.
-      waiting: labels asked for that have not come yet, int32.
-    """
-
-    threshold: jax.Array
-    spread: jax.Array
-    asked: jax.Array
-    passed: jax.Array
-    waiting: jax.Array
+    threshold: jax.Array  #: s
+    spread: jax.Array  #: sum of √d over the rounds
+    asked: jax.Array  #: labels asked for, int32
+    passed: jax.Array  #: labels not asked for, int32
+    waiting: jax.Array  #: labels asked for that have not come yet, int32
 
 
 @pytree.dataclass

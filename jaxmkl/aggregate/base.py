@@ -7,23 +7,18 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 
+# No log-weight falls below: the logarithm of a weight of 0, harmless.
+FLOOR = -1e30
+
 
 class Combination(NamedTuple):
-    """What became of the models' values.
+    """What became of the models' values."""
 
-    Attributes:
-      value: the prediction, a number.
-      values: the models' values as they are combined and judged (E,).
-      weights: of all models, of sum 1 (E,).
-      drawn: which models alone take part in the round (E,); None for all.
-      worked: what the aggregate worked out and uses again when it judges.
-    """
-
-    value: jax.Array
-    values: jax.Array
-    weights: jax.Array
-    drawn: Any = None
-    worked: Any = ()
+    value: jax.Array  #: the prediction, a number
+    values: jax.Array  #: the models' values as they are combined and judged (E,)
+    weights: jax.Array  #: of all models, of sum 1 (E,)
+    drawn: Any = None  #: which models alone take part in the round (E,); None for all
+    worked: Any = ()  #: what the aggregate worked out and uses again when it judges
 
 
 class Aggregate:
@@ -75,6 +70,12 @@ class Aggregate:
     def close(self, state: Any, size: int, round: jax.Array) -> Any:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""
         return state
+
+
+def bounded(values: jax.Array, bound: Any) -> jax.Array:
+    """Values clipped to [-bound, bound]."""
+    bound = jnp.asarray(bound, values.dtype)
+    return jnp.clip(values, -bound, bound)
 
 
 def weighted(q: jax.Array, values: jax.Array) -> jax.Array:

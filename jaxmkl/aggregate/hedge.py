@@ -24,13 +24,11 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
-from jaxmkl.aggregate.base import Aggregate, Combination, weighted
+from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
 from jaxmkl.losses import LOSSES
 
 OUTPUTS = ("value", "vote")
 COSTS = ("loss", "mistake")
-# No log-weight falls below: a model with an infinite or undefined loss has weight 0, harmless.
-_FLOOR = -1e30
 
 
 def _spoken(output: str, values: jax.Array) -> jax.Array:
@@ -93,7 +91,8 @@ class _Weighing(Aggregate):
             cost = cost / jnp.where(judged, combined.weights, 1.0)
         costs = jnp.where(judged, cost, 0.0)
         log_weights = state.log_weights - jnp.asarray(self.rate, costs.dtype) * costs
-        log_weights = jnp.where(log_weights > _FLOOR, log_weights, _FLOOR)
+        # a model with an infinite or undefined loss has weight 0
+        log_weights = jnp.where(log_weights > FLOOR, log_weights, FLOOR)
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
 
@@ -125,8 +124,7 @@ class Hedge(_Weighing):
     ) -> Combination:
         """The mean by the weights, renormalised among those that speak."""
         if self.bound is not None:
-            bound = jnp.asarray(self.bound, values.dtype)
-            values = jnp.clip(values, -bound, bound)
+            values = bounded(values, self.bound)
         p = jax.nn.softmax(state.log_weights)
         q = p if speaking is None else jax.nn.softmax(state.log_weights, where=speaking)
         return Combination(weighted(q, _spoken(self.output, values)), values, p)

@@ -15,14 +15,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.aggregate.base import Aggregate, Combination, weighted
+from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
 from jaxmkl.losses import LOSSES
 
-# The logarithm of a weight of 0.
-_FLOOR = -1e30
 
-
-def apart(one: jax.Array, other: jax.Array) -> jax.Array:
+def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
     """The difference; 0 where it is rounding, which must not decide who has a regret."""
     difference = one - other
     least = 16.0 * jnp.finfo(difference.dtype).eps * jnp.abs(other)
@@ -30,17 +27,11 @@ def apart(one: jax.Array, other: jax.Array) -> jax.Array:
 
 
 class Regrets(NamedTuple):
-    """State of a polynomially weighted mixture of n items, at M memories.
+    """State of a polynomially weighted mixture of n items, at M memories."""
 
-    Attributes:
-      regret: R (M, n).
-      squares: V (M, n).
-      unit: B (M, 1).
-    """
-
-    regret: jax.Array
-    squares: jax.Array
-    unit: jax.Array
+    regret: jax.Array  #: R (M, n)
+    squares: jax.Array  #: V (M, n)
+    unit: jax.Array  #: B (M, 1)
 
     @classmethod
     def none(cls, num_memories: int, num_items: int, dtype: Any) -> "Regrets":
@@ -60,9 +51,25 @@ class Regrets(NamedTuple):
         total = jnp.sum(w, axis=-1, keepdims=True)
         return w / jnp.where(total > 0, total, 1.0)
 
-    def after(self, gains: jax.Array, memories: Any, judged: jax.Array) -> "Regrets":
-        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,)."""
-        memories = jnp.asarray(memories, gains.dtype)[:, None]
+    def mixed(self, values: jax.Array, speaking: Any = None) -> jax.Array:
+        """Predictions p (M,) from the items' values (n,)."""
+        return weighted(self.weights(speaking), values[None, :])
+
+    def after(
+        self,
+        mixed: jax.Array,
+        values: jax.Array,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+        memories: Any = 1.0,
+    ) -> "Regrets":
+        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,).
+
+        With r = L'(p, y) (p - f), from the predictions p (M,) and the values f (n,).
+        """
+        gains = LOSSES[loss].slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
+        memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
         gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(gains**2, axis=-1, keepdims=True)
@@ -94,8 +101,7 @@ class Seen(NamedTuple):
     def clip(self, values: jax.Array, margin: float, bound: Any) -> jax.Array:
         """Values within [-bound, bound], or without a bound within the range, so much wider."""
         if bound is not None:
-            bound = jnp.asarray(bound, values.dtype)
-            return jnp.clip(values, -bound, bound)
+            return bounded(values, bound)
         known = self.high >= self.low
         room = margin * jnp.where(known, self.high - self.low, 0.0)
         low = jnp.where(known, self.low - room, -jnp.inf)
@@ -103,17 +109,11 @@ class Seen(NamedTuple):
 
 
 class MixtureState(NamedTuple):
-    """State of :class:`Mixture`.
+    """State of :class:`Mixture`."""
 
-    Attributes:
-      models: regrets towards the models at each memory (M, E).
-      memories: regrets towards the memories (1, M).
-      seen: the range of the labels.
-    """
-
-    models: Regrets
-    memories: Regrets
-    seen: Seen
+    models: Regrets  #: towards the models at each memory (M, E)
+    memories: Regrets  #: towards the memories (1, M)
+    seen: Seen  #: the range of the labels
 
 
 @pytree.dataclass
@@ -167,7 +167,7 @@ class Mixture(Aggregate):
 
     def log_weights(self, state: MixtureState) -> jax.Array:
         w = self.weights(state)
-        return jnp.where(w > 0, jnp.log(jnp.where(w > 0, w, 1.0)), _FLOOR)
+        return jnp.where(w > 0, jnp.log(jnp.where(w > 0, w, 1.0)), FLOOR)
 
     def combine(
         self,
@@ -181,8 +181,8 @@ class Mixture(Aggregate):
         # a value that is no number is not heard, and not judged
         heard = ~jnp.isnan(values)
         speaking = heard if speaking is None else speaking & heard
-        of_memories = weighted(state.models.weights(speaking), values[None, :])  # (M,)
-        value = weighted(state.memories.weights(), of_memories[None, :])[0]
+        of_memories = state.models.mixed(values, speaking)
+        value = state.memories.mixed(of_memories)[0]
         return Combination(value, values, self.weights(state), worked=of_memories)
 
     def update(
@@ -193,16 +193,10 @@ class Mixture(Aggregate):
         loss: str,
         judged: jax.Array,
     ) -> MixtureState:
-        slope, p = LOSSES[loss].slope, combined.worked
-        any_judged = jnp.any(judged)
-        gains = slope(p, y)[:, None] * apart(p[:, None], combined.values[None, :])
-        of_memories = slope(combined.value, y) * apart(combined.value, p)
+        p, values, number = combined.worked, combined.values, ~jnp.isnan(combined.values)
+        value, any_judged = combined.value[None], jnp.any(judged)
         return MixtureState(
-            state.models.after(
-                gains,
-                jnp.atleast_1d(jnp.asarray(self.memories)),
-                judged & ~jnp.isnan(combined.values),
-            ),
-            state.memories.after(of_memories[None], (1.0,), any_judged),
+            state.models.after(p, values, y, loss, judged & number, self.memories),
+            state.memories.after(value, p, y, loss, any_judged),
             state.seen.after(y, judged),
         )

@@ -6,26 +6,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.aggregate.base import Aggregate, Combination, weighted
-from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen, apart
-from jaxmkl.losses import LOSSES
+from jaxmkl.aggregate.base import Aggregate, Combination
+from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
 from jaxmkl.updates import RLS, Recursive
 
 
 class StackState(NamedTuple):
-    """State of :class:`Stack`.
+    """State of :class:`Stack`."""
 
-    Attributes:
-      base: of the aggregate below.
-      models: of the R least squares on E + 1 inputs.
-      regrets: towards the aggregate and the stacks (1, 1 + R).
-      seen: the range of the labels.
-    """
-
-    base: Any
-    models: Recursive
-    regrets: Regrets
-    seen: Seen
+    base: Any  #: of the aggregate below
+    models: Recursive  #: of the R least squares on E + 1 inputs
+    regrets: Regrets  #: towards the aggregate and the stacks (1, 1 + R)
+    seen: Seen  #: the range of the labels
 
 
 class Worked(NamedTuple):
@@ -109,7 +101,7 @@ class Stack(Aggregate):
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
-        value = weighted(state.regrets.weights(), predictions[None, :])[0]
+        value = state.regrets.mixed(predictions)[0]
         worked = Worked(below, x, residuals, predictions, round)
         return Combination(value, values, below.weights, below.drawn, worked)
 
@@ -119,11 +111,10 @@ class Stack(Aggregate):
         base, x, residuals, predictions, round = combined.worked
         learns = jnp.any(judged)
         errors = (y - base.value) - residuals
-        gains = LOSSES[loss].slope(combined.value, y) * apart(combined.value, predictions)
         return StackState(
             self.base.update(state.base, base, y, loss, judged),
             state.models.after(self.rule, x, errors, round, learns),
-            state.regrets.after(gains[None], (1.0,), learns),
+            state.regrets.after(combined.value[None], predictions, y, loss, learns),
             state.seen.after(y, judged),
         )
 

@@ -70,13 +70,4 @@ class Recursive(NamedTuple):
 
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
-        scale = jnp.where(full, self.scale, 1.0)
-        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        covariance = scale[:, None, None] * (self.covariance - downdate)
-        trace = jnp.trace(covariance, axis1=-2, axis2=-1)
-        return self._replace(
-            covariance=covariance,
-            rows=self.rows - rows,
-            scale=jnp.where(full, 1.0, self.scale),
-            floor=jnp.where(full, rule.floor(trace, covariance.shape[-1]), self.floor),
-        )
+        return self._replace(rows=self.rows - rows, **rule.taken_in(self, rows, full))

@@ -234,23 +234,33 @@ class RLS(SecondOrder):
             return renewed(state, full)
         return jax.lax.cond(full, lambda own: renewed(own, True), lambda own: own, state)
 
+    def taken_in(self, state: Any, rows: jax.Array, full: Any) -> dict[str, jax.Array]:
+        """S, its scale and the floor of φ after rows h (..., period, M), if a period is full.
+
+        What the state then has of S <- scale (S - Σ_s h_s h_s'); the rows are zeros unless full.
+        """
+        scale = jnp.where(full, state.scale, 1.0)
+        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
+        covariance = scale[..., None, None] * (state.covariance - downdate)
+        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
+        floor = jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor)
+        return {
+            "covariance": covariance,
+            "scale": jnp.where(full, 1.0, state.scale),
+            "floor": floor,
+        }
+
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
-        scale = jnp.where(full, state.scale, 1.0)
         H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
-        covariance = scale[..., None, None] * (state.covariance - downdate)
         change = jnp.sum(state.coefficients[..., None] * H, axis=-2)
-        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
         return RLSState(
             weights=state.weights + change,
-            covariance=covariance,
             gains=jnp.where(full, 0.0, state.gains),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            scale=jnp.where(full, 1.0, state.scale),
-            floor=jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor),
+            **self.taken_in(state, H, full),
         )
 
 

@@ -7,20 +7,15 @@ from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
 
 
 @pytree.dataclass
 class IntervalsState(WrapperState):
-    """State of :class:`Intervals`.
+    """State of :class:`Intervals`."""
 
-    Attributes:
-      radius: r, half the width of the next interval; NaN before the first label.
-      labels: labels seen, int32.
-    """
-
-    radius: Array
-    labels: Array
+    radius: Array  #: r, half the width of the next interval; NaN before the first label
+    labels: Array  #: labels seen, int32
 
 
 class IntervalsInfo(NamedTuple):
@@ -35,14 +30,11 @@ class Intervals(Wrapper):
     """A learner whose predictions have lower and upper ends; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    coverage: Any = pytree.number(
-        0.9, minimum=0.0, exclusive=True, maximum=1.0, wanted="a number in (0, 1)"
-    )
+    coverage: Any = pytree.share(0.9, exclusive=True)
     step_size: Any = pytree.positive(0.05)
 
     def __post_init__(self) -> None:
-        wanted = "a learner of numbers, as jaxmkl.raker()"
-        pytree.require(self.task == "regression", self, "learner", self.task, wanted)
+        require_numbers(self)
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
@@ -60,13 +52,11 @@ class Intervals(Wrapper):
         value, inside = forecast
         distance = jnp.abs(y - value)
         known = asked & present & jnp.isfinite(distance)
-        dtype, first = distance.dtype, state.labels == 0
-        missed = (distance > state.radius).astype(dtype)
+        dtype = distance.dtype
         step = jnp.maximum(jnp.asarray(self.step_size, dtype), 1.0 / (1.0 + state.labels))
-        change = jnp.exp(step * (missed - (1.0 - jnp.asarray(self.coverage, dtype))))
         # a radius of 0 would stay there
         least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y), jnp.finfo(dtype).tiny)
-        radius = jnp.maximum(jnp.where(first, distance, state.radius * change), least)
+        radius = jnp.maximum(followed(state.radius, distance, self.coverage, step), least)
         taught = super().teach(state, code, inside, y, asked, present)
         return taught.replace(
             radius=jnp.where(known, radius, state.radius),
@@ -95,7 +85,7 @@ def intervals(learner: Learner, coverage: Any = 0.9, step_size: Any = 0.05) -> I
 
     Args:
       learner: any learner of numbers.
-      coverage: the share of labels that are to lie between the ends, in (0, 1).
+      coverage: the share of labels that are to lie between the ends, in (0, 1].
       step_size: η: larger ones keep the share more tightly, with ends that move more.
 
     Raises:

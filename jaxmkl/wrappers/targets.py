@@ -7,24 +7,18 @@ from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
+
+MOMENTS = RunningMoments()
 
 
 @pytree.dataclass
 class ScaledTargetsState(WrapperState):
-    """State of :class:`ScaledTargets`.
+    """State of :class:`ScaledTargets`."""
 
-    Attributes:
-      labels: labels seen, int32.
-      mean: m.
-      variance: v.
-      residual: running size u of the residuals, in units of the target; 0 before the first.
-    """
-
-    labels: Array
-    mean: Array
-    variance: Array
-    residual: Array
+    moments: RunningMomentsState  #: of the labels: their number, m (1,) and v (1,)
+    residual: Array  #: running size u of the residuals, in units of the target; 0 before the first
 
 
 @pytree.dataclass
@@ -35,18 +29,18 @@ class ScaledTargets(Wrapper):
     clip: Any = pytree.positive(None, optional=True)
 
     def __post_init__(self) -> None:
-        wanted = "a learner of numbers, as jaxmkl.raker()"
-        pytree.require(self.task == "regression", self, "learner", self.task, wanted)
+        require_numbers(self)
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ScaledTargetsState:
         inner = self.learner.init(key, num_inputs, dtype)
-        zeros = jnp.zeros((3,), self.learner.dtype(inner))
-        return ScaledTargetsState(inner, jnp.zeros((), jnp.int32), *zeros)
+        dtype = self.learner.dtype(inner)
+        return ScaledTargetsState(inner, MOMENTS.init(key, 1, dtype), jnp.zeros((), dtype))
 
     def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
         """The prediction in the target's own units."""
         prediction, forecast = super().decide(state, code)
-        value = state.mean + jnp.sqrt(state.variance) * prediction.value
+        _, mean, variance = state.moments
+        value = mean[0] + jnp.sqrt(variance[0]) * prediction.value
         return prediction._replace(value=value), (value, forecast)
 
     def teach(
@@ -56,39 +50,31 @@ class ScaledTargets(Wrapper):
         (value, inside), given = forecast, y
         known = asked & present & jnp.isfinite(y) & jnp.isfinite(value)
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
-        n = (state.labels + 1).astype(value.dtype)
-        difference = y - state.mean
-        mean = state.mean + difference / n
-        variance = state.variance + (difference * (y - mean) - state.variance) / n
-        varied = variance > 0
-        z = jnp.where(varied, (y - mean) / jnp.sqrt(jnp.where(varied, variance, 1.0)), 0.0)
+        change, z = MOMENTS.observe(state.moments, y[None])
         # what is refused is refused by the learner inside
-        z = jnp.where(jnp.isfinite(given), z, given)
+        z = jnp.where(jnp.isfinite(given), z[0], given)
         taught = super().teach(state, code, inside, z, asked, present)
-        after = {"mean": mean, "variance": variance, "residual": residual}
         return taught.replace(
-            labels=state.labels + known.astype(jnp.int32),
-            **{name: jnp.where(known, new, getattr(state, name)) for name, new in after.items()},
+            moments=MOMENTS.accept(state.moments, change, known),
+            residual=jnp.where(known, residual, state.residual),
         )
 
     def _clipped(self, state: Any, value: Array, y: Array) -> tuple[Array, Array]:
         """The label within ``clip`` times u of the prediction, and the next u."""
         distance = jnp.abs(y - value)
         bound = jnp.asarray(self.clip, value.dtype) * state.residual
-        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.labels)).astype(value.dtype)
-        # twice the median of |y - f|, by steps on its logarithm
-        larger = (2.0 * distance > state.residual).astype(value.dtype)
-        moved = state.residual * jnp.exp(step * (larger - 0.5))
+        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.moments.num_seen)).astype(value.dtype)
         known = state.residual > 0
         clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
-        return clipped, jnp.where(known, moved, 2.0 * distance)
+        # twice the median of |y - f|
+        return clipped, followed(state.residual, 2.0 * distance, 0.5, step)
 
 
 def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
     """Centre and scale targets by what was seen, inside the same scan.
 
-    With the mean m and variance v of the labels so far (Welford, 1962), the learner predicts f and
-    learns z, and what is said has the target's own units:
+    With the mean m and variance v of the labels so far (:class:`RunningMoments`), the learner
+    predicts f and learns z, and what is said has the target's own units:
 
         prediction = m + sqrt(v) f,      z = (y - m) / sqrt(v)   (with y among those of m and v)
 

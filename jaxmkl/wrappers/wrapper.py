@@ -4,6 +4,9 @@ from functools import wraps
 from operator import attrgetter
 from typing import Any
 
+import jax.numpy as jnp
+from jax import Array
+
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, State
 
@@ -31,14 +34,23 @@ def _inside(name: str) -> Any:
 
 def _asking(name: str) -> Any:
     """The method of this name of the learner inside, of that learner's state."""
-    declared = wraps(getattr(Learner, name))
-    return declared(lambda self, state, *given: getattr(self.learner, name)(state.inner, *given))
+
+    @wraps(getattr(Learner, name))
+    def asking(self: Any, state: Any, *given: Any, **named: Any) -> Any:
+        return getattr(self.learner, name)(state.inner, *given, **named)
+
+    return asking
 
 
 def _changing(name: str) -> Any:
     """The same where the method returns the next state."""
-    declared, asked = wraps(getattr(Learner, name)), _asking(name)
-    return declared(lambda self, state, *given: state.replace(inner=asked(self, state, *given)))
+    asked = _asking(name)
+
+    @wraps(asked)
+    def changing(self: Any, state: Any, *given: Any, **named: Any) -> Any:
+        return state.replace(inner=asked(self, state, *given, **named))
+
+    return changing
 
 
 class Wrapper(Learner):
@@ -66,3 +78,19 @@ class Wrapper(Learner):
     enlarged = _changing("enlarged")
     await_label = _changing("await_label")
     receive_label = _changing("receive_label")
+
+
+def require_numbers(owner: Any) -> None:
+    """Raise unless a wrapper stands around a learner of numbers."""
+    wanted = "a learner of numbers, as jaxmkl.raker()"
+    pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
+
+
+def followed(quantile: Array, distance: Array, share: Any, step_size: Array) -> Array:
+    """The running quantile r of distances after one more; the distance where r is not above 0.
+
+    r <- r exp(η ([distance > r] - (1 - share)))
+    """
+    larger = (distance > quantile).astype(distance.dtype)
+    moved = quantile * jnp.exp(step_size * (larger - (1.0 - jnp.asarray(share, distance.dtype))))
+    return jnp.where(quantile > 0, moved, distance)
