@@ -24,17 +24,19 @@ round, counters, refusal of bad examples, reading of labels, questions). To an a
 its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
-from jaxmkl.labels import signs
+from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
 
@@ -42,7 +44,7 @@ from jaxmkl.query import Forecast, Query
 class Prediction(NamedTuple):
     """What a learner says before it sees a label."""
 
-    value: Array  #: the real-valued prediction or margin, a number
+    value: Array  #: the real-valued prediction or margin, a number, or of several outputs (K,)
     query: Array  #: whether the learner wants the label, a boolean
     score: Array  #: what the query looked at, a number: the larger, the more the label is worth
 
@@ -65,6 +67,8 @@ class Learner:
 
     #: "regression" or "classification".
     task: Any
+    #: K, where a prediction has a number for each of K targets or classes; None for one number.
+    num_outputs: Any = None
     #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
     period: Any = None
     #: Columns of X before the inputs that say something else, as the task; they are not scaled.
@@ -170,15 +174,25 @@ class Learner:
         return codes, take(codes, 0)
 
     def _label(self, state: Any, y: Any) -> Array:
-        """A label as the state's dtype has it; of classes -1 or +1."""
-        y = jnp.asarray(y)
-        pytree.require(y.size == 1, self, "y", y.shape, "one number, the label of x")
-        return self._read(y.reshape(()).astype(self.dtype(state)))
+        """A label as the state's dtype has it; of classes -1 or +1, of K classes K of them."""
+        y, shape = jnp.asarray(y), self._label_shape
+        text = f"{shape[0]} numbers, the label of x" if shape else "one number, the label of x"
+        pytree.require(y.size == math.prod(shape), self, "y", y.shape, text)
+        return self._read(y.reshape(shape).astype(self.dtype(state)))
+
+    @property
+    def _label_shape(self) -> tuple[int, ...]:
+        """That of labels as they are given: (K,) of several targets."""
+        several = self.task == "regression" and self.num_outputs is not None
+        return (self.num_outputs,) if several else ()
 
     def _read(self, y: Array) -> Array:
         """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
-        classes = self.task == "classification"
-        return jnp.where(jnp.isfinite(y), signs(y), jnp.nan) if classes else y
+        if self.task != "classification":
+            return y
+        if self.num_outputs is not None:
+            return one_vs_rest(y, self.num_outputs)
+        return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
     def predict(self, state: Any, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
@@ -221,7 +235,7 @@ class Learner:
 
     def skip(self, state: Any, x: Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
-        return self._taught(state, x, 0.0, False)
+        return self._taught(state, x, np.zeros(self._label_shape), False)
 
     def advance(self, state: Any, code: Any, y: Array, present: Any = True) -> tuple[Any, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
@@ -229,7 +243,8 @@ class Learner:
         prediction, forecast = self.decide(state, code)
         asked = prediction.query & present
         loss = self.loss_value(prediction.value, y)
-        loss = jnp.where(jnp.isfinite(y) & ~jnp.isnan(prediction.value), loss, jnp.nan)
+        known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(prediction.value))
+        loss = jnp.where(known, loss, jnp.nan)
         output = Output(prediction.value, loss, asked, self.info(state))
         return self.teach(state, code, forecast, y, asked, present), output
 
@@ -271,7 +286,7 @@ class Code(NamedTuple):
 class Round(NamedTuple):
     """What an algorithm is told of a round when it learns."""
 
-    y: Array  #: the label; 0 where there is none to learn from
+    y: Array  #: the label, a number or (K,); 0 where there is none to learn from
     learns: Array  #: whether there is a label to learn from; else what labels decide must stay
     seen: Array  #: whether there is an example that can be learned from, label or not
     present: Array  #: whether there is a round at all; else no bit may change
@@ -332,7 +347,9 @@ class Algorithm(Learner):
         return state
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
-        return LOSSES[self.loss].value(prediction, y)
+        """The loss of a prediction, the sum over its outputs."""
+        loss = LOSSES[self.loss].value(prediction, y)
+        return loss if self.num_outputs is None else jnp.sum(loss, axis=-1)
 
     # The rest is final.
 
@@ -364,15 +381,19 @@ class Algorithm(Learner):
 
     def _told(self, forecast: Forecast) -> Forecast:
         """The forecast with its margin, of a classifier."""
-        classes = self.task == "classification"
-        return forecast._replace(margin=jnp.abs(forecast.value)) if classes else forecast
+        if self.task != "classification":
+            return forecast
+        if self.num_outputs is None:
+            return forecast._replace(margin=jnp.abs(forecast.value))
+        first, second = jax.lax.top_k(forecast.value, 2)[0]
+        return forecast._replace(margin=(first - second) / 2.0)
 
     def await_label(self, state: Any, query: Array) -> Any:
         return state.replace(query=self.query.await_label(state.query, query))
 
     def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
         """Whether an example is learned from, whether it is not refused, whether f diverges."""
-        known = jnp.isfinite(y)
+        known = jnp.all(jnp.isfinite(y))
         learns, counted = seen & asked & known, seen & (known | ~asked)
         loss = self.loss_value(forecast.value, jnp.where(learns, y, 0.0))
         finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)

@@ -1,4 +1,4 @@
-"""Labels of two classes as -1 and +1: read on the host, or inside a trace."""
+"""Labels of two classes as -1 and +1, of several as 0 to K - 1: on the host or in a trace."""
 
 from typing import Any
 
@@ -33,11 +33,7 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2 \
     (numbers are read by their sign: pass y == 2)
     """
-    values = np.asarray(y)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
-    refuse_unless(values.ndim == 1, text)
-    values = _unboxed(values) if values.dtype.kind in "OT" else values
+    values = _column(y)
     kind = values.dtype.kind
     distinct = np.unique(values).tolist() if kind in "USiuf" else []
     classes: tuple
@@ -59,6 +55,41 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
+def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Turn labels of K classes into whole numbers from 0 to K - 1.
+
+    Numbers are these already; K different strings get them in sorted order. Other numbers are
+    refused: inside a trace they would be no class. ``np.unique(y, return_inverse=True)[1]`` makes
+    such numbers of any labels.
+
+    Args:
+      y: (T,) or (T, 1) numbers, booleans or strings.
+      num_classes: K.
+
+    Returns:
+      The numbers (T,), float32, and the classes (K,) as they were given.
+
+    Raises:
+      ValueError: for any other labels, NaN among them, and for strings of more classes or fewer.
+
+    >>> codes(["oak", "ash", "elm", "ash"], 3)
+    (array([2., 0., 1., 0.], dtype=float32), ('ash', 'elm', 'oak'))
+    """
+    values = _column(y)
+    if values.dtype.kind in "US":
+        distinct = np.unique(values).tolist()
+        text = f"codes: y must be of {num_classes} classes; got {len(distinct)}: {distinct[:5]}"
+        refuse_unless(len(distinct) == num_classes, text)
+        return np.searchsorted(distinct, values).astype(np.float32), tuple(distinct)
+    text = f"codes: y must be whole numbers from 0 to {num_classes - 1}, or strings; got"
+    known = values.dtype.kind in "biuf"
+    refuse_unless(known, f"{text} the dtype {values.dtype}")
+    wrong = values[~np.isin(values, np.arange(num_classes))].tolist()
+    shown = list(dict.fromkeys(map(repr, wrong)))[:5]
+    refuse_unless(not wrong, f"{text} {', '.join(shown)} (see np.unique, return_inverse=True)")
+    return values.astype(np.float32), tuple(range(num_classes))
+
+
 def signs(y: Any) -> jax.Array:
     """The same inside a trace, of numbers or booleans of any shape: +1 above 0, else -1, or NaN.
 
@@ -70,6 +101,32 @@ def signs(y: Any) -> jax.Array:
     y = jnp.asarray(y)
     y = y.astype(jnp.result_type(y, float))
     return jnp.where(jnp.isnan(y), y, jnp.where(y > 0, jnp.ones_like(y), -jnp.ones_like(y)))
+
+
+def one_vs_rest(y: Any, num_classes: int) -> jax.Array:
+    """Classes 0 to K - 1 (...) as K labels each (..., K): +1 at the class's place, else -1.
+
+    NaN for what is no class. In the dtype of ``y`` if it is floating, else in JAX's default one.
+
+    >>> one_vs_rest(jax.numpy.array([1.0, 3.0]), 3)
+    Array([[-1.,  1., -1.],
+           [nan, nan, nan]], dtype=float32)
+    """
+    y = jnp.asarray(y)
+    y = y.astype(jnp.result_type(y, float))
+    classes = jnp.arange(num_classes, dtype=y.dtype).reshape((1,) * y.ndim + (num_classes,))
+    found = y[..., None] == classes
+    signs = jnp.where(found, jnp.ones_like(classes), -jnp.ones_like(classes))
+    return jnp.where(jnp.any(found, axis=-1, keepdims=True), signs, jnp.nan)
+
+
+def _column(y: Any) -> np.ndarray:
+    """Labels (T,), of Python objects as strings, booleans or numbers."""
+    values = np.asarray(y)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
+    refuse_unless(values.ndim == 1, text)
+    return _unboxed(values) if values.dtype.kind in "OT" else values
 
 
 def _unboxed(values: np.ndarray) -> np.ndarray:

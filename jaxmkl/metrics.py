@@ -17,9 +17,13 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl.labels import labels, signs
 
 __all__ = [
+    "confusion",
     "coverage",
     "hindsight_losses",
+    "kappa",
     "label_rate",
+    "log_loss",
+    "recall",
     "regret",
     "running_label_rate",
     "running_mistake_rate",
@@ -46,23 +50,121 @@ def running_mse(prediction: Any, y: Any) -> Any:
     return _running_mean(xp, xp.square(prediction - y))
 
 
-def running_mistake_rate(prediction: Any, y: Any) -> Any:
+def running_mistake_rate(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
     """Share of mistakes so far, 1/t Σ_{τ <= t} [y_τ prediction_τ <= 0] (..., T).
 
+    Of K classes it is a mistake where another class has the largest value.
+
     Args:
-      prediction: margins (..., T).
-      y: labels (T,), or of the shape of ``prediction``, read as by :func:`jaxmkl.data.labels`;
-        NaN where an example was refused. Inside ``jit`` all that is above 0 is +1.
+      prediction: margins (..., T), of K classes (..., T, K).
+      y: labels (T,), or of the shape (..., T), read as by :func:`jaxmkl.data.labels`; NaN where an
+        example was refused. Inside ``jit`` all that is above 0 is +1. Of K classes numbers from 0
+        to K - 1.
+      num_classes: K, or None for two classes by their margin.
 
     Raises:
       ValueError: for shapes that do not fit, or other labels.
 
     >>> running_mistake_rate([0.3, -0.2, 0.0, 2.0], [1, 1, -1, 1])
     array([0.  , 0.5 , 0.66666667, 0.5 ])
+    >>> running_mistake_rate([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]], [1, 2], num_classes=3)
+    array([0. , 0.5])
     """
-    xp, prediction, y = _paired("running_mistake_rate", prediction, _signs(y))
-    margin = y * prediction
-    return _running_mean(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
+    if num_classes is None:
+        xp, prediction, y = _paired("running_mistake_rate", prediction, _signs(y))
+        margin = y * prediction
+        return _running_mean(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
+    xp, predicted, y = _classes("running_mistake_rate", prediction, y, num_classes)
+    return _running_mean(xp, xp.where(xp.isnan(predicted + y), xp.nan, predicted != y))
+
+
+def confusion(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+    """How many examples of class i were taken for class j (..., K, K); of two classes -1 is first.
+
+    Args:
+      prediction, y, num_classes: as for :func:`running_mistake_rate`; rounds in which one is NaN
+        are left out.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> confusion([0.3, -0.2, 0.1, 2.0], [1, 1, -1, 1])
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    xp, predicted, y = _classes("confusion", prediction, y, num_classes)
+    known = ~xp.isnan(predicted + y)
+    K = 2 if num_classes is None else num_classes
+    of, taken_for = (_one_hot(xp, xp.where(known, a, xp.nan), K) for a in (y, predicted))
+    return xp.einsum("...ti,...tj->...ij", of, taken_for)
+
+
+def recall(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+    """Share of each class's examples that were predicted right (..., K); NaN for a class unseen.
+
+    Args:
+      prediction, y, num_classes: as for :func:`confusion`.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> recall([0.3, -0.2, -0.1, 2.0], [1, 1, -1, 1])
+    array([1.        , 0.66666667])
+    """
+    counts = confusion(prediction, y, num_classes)
+    xp, total = _arrays(counts.sum(axis=-1))
+    right = xp.diagonal(counts, axis1=-2, axis2=-1)
+    return xp.where(total > 0, right / xp.maximum(total, 1.0), xp.nan)
+
+
+def kappa(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+    """Cohen's kappa (...), (a - e)/(1 - e): agreement a beyond that by chance, e.
+
+    Args:
+      prediction, y, num_classes: as for :func:`confusion`.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    References:
+      Cohen (1960), A coefficient of agreement for nominal scales.
+
+    >>> float(kappa([1.0, 1.0, -1.0, -1.0], [1, -1, -1, -1]))
+    0.5
+    """
+    counts = confusion(prediction, y, num_classes)
+    xp, shares = _arrays(counts / counts.sum(axis=(-2, -1), keepdims=True))
+    agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
+    chance = (shares.sum(axis=-1) * shares.sum(axis=-2)).sum(axis=-1)
+    varied = chance < 1.0
+    return xp.where(varied, (agreed - chance) / xp.where(varied, 1.0 - chance, 1.0), 0.0)
+
+
+def log_loss(log_odds: Any, y: Any, num_classes: int | None = None) -> Any:
+    """Mean of -log p of the class that it was (...).
+
+    With p = σ(y f) of two classes, and the softmax of the K values of several; NaN is left out.
+
+    Args:
+      log_odds: as ``prediction`` of :func:`running_mistake_rate`, from
+        :func:`jaxmkl.wrappers.probabilities`.
+      y, num_classes: as there.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> round(float(log_loss([[0.0, 0.0], [0.0, 0.0]], [0, 1], num_classes=2)), 4)
+    0.6931
+    """
+    if num_classes is None:
+        xp, f, y = _paired("log_loss", log_odds, _signs(y))
+        return xp.nanmean(xp.logaddexp(0.0, -y * f), axis=-1)
+    xp, _, y = _classes("log_loss", log_odds, y, num_classes)
+    f = _arrays(log_odds)[1]
+    own = (_one_hot(xp, y, num_classes) * f).sum(axis=-1)
+    highest = f.max(axis=-1)
+    total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))
+    return xp.nanmean(xp.where(xp.isnan(y), xp.nan, total - own), axis=-1)
 
 
 def label_rate(queried: Any) -> Any:
@@ -227,6 +329,27 @@ def _signs(y: Any) -> Any:
     read = np.full(values.shape, np.nan, found.dtype)
     read[given] = found
     return jnp.asarray(read) if isinstance(y, jax.Array) else read
+
+
+def _classes(caller: str, prediction: Any, y: Any, num_classes: int | None) -> tuple:
+    """The classes predicted and those that were (..., T), numbers from 0 on, NaN kept."""
+    if num_classes is None:
+        xp, f, y = _paired(caller, prediction, _signs(y))
+        return xp, xp.where(xp.isnan(f), f, f > 0), (y + 1.0) / 2.0
+    xp, f, y = _arrays(prediction, y)
+    text = f"{caller}: prediction must have the shape (..., T, {num_classes}); got {f.shape}"
+    refuse_unless(f.ndim > 1 and f.shape[-1] == num_classes, text)
+    known = xp.isnan(y) | ((y >= 0) & (y < num_classes) & (y == xp.floor(y)))
+    text = f"{caller}: y must be whole numbers from 0 to {num_classes - 1}"
+    refuse_unless(isinstance(known, jax.core.Tracer) or bool(known.all()), text)
+    predicted = xp.where(xp.isnan(f).any(axis=-1), xp.nan, xp.argmax(f, axis=-1))
+    return _paired(caller, predicted, y)
+
+
+def _one_hot(xp: Any, y: Any, num_classes: int) -> Any:
+    """Classes (...) as rows (..., K) of zeros and a one; zeros for NaN."""
+    each = xp.arange(num_classes).reshape((1,) * y.ndim + (num_classes,))
+    return xp.where(y[..., None] == each, 1.0, 0.0)
 
 
 def _indicators(caller: str, queried: Any) -> tuple:

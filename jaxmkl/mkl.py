@@ -16,6 +16,9 @@ A round on an example (x, y), with the E models of all banks:
 
 Any four parts make a learner; what makes no sense is refused where it is made. The published
 algorithms are rows of :mod:`jaxmkl.recipes`.
+
+With K outputs, targets or classes, a model has K values, and the aggregate combines those of each
+output apart: one against the rest, with shared features, covariances and selections.
 """
 
 from collections.abc import Iterator
@@ -84,10 +87,13 @@ class MKL(Algorithm):
       loss: by which predictions, and models, are judged; by default that of the first update
         rule (static).
       task: "regression" or "classification"; by default that of the loss (static).
+      num_outputs: K, for several targets, or the number of classes (static). Predictions then are
+        vectors (K,), labels of classes whole numbers from 0 to K - 1.
 
     Raises:
       ValueError: for a part that is none, or parts that make no sense together: a vote, or
-        mistakes, or a rule for classes, in regression.
+        mistakes, or a rule for classes, in regression; several outputs of models with supports
+        (:func:`jaxmkl.wrappers.one_vs_rest`).
 
     >>> import jax, jaxmkl
     >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
@@ -109,6 +115,7 @@ class MKL(Algorithm):
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
     loss: Any = pytree.choice(*LOSSES, default=None, optional=True)
     task: Any = pytree.choice("regression", "classification", default=None, optional=True)
+    num_outputs: Any = pytree.count(None, minimum=2, optional=True)
 
     def __post_init__(self) -> None:
         rules = [rule for bank in self.models for rule in bank.all_rules]
@@ -123,6 +130,10 @@ class MKL(Algorithm):
             for name, loss in [("loss", self.loss), *(("models", r.loss) for r in rules)]:
                 good = LOSSES[loss].task == "regression"
                 pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
+        if self.num_outputs is not None:
+            wanted = "None with models on supports (take jaxmkl.wrappers.one_vs_rest)"
+            good = all(bank.many_outputs for bank in self.models)
+            pytree.require(good, self, "num_outputs", self.num_outputs, wanted)
 
     @property
     def num_models(self) -> int:
@@ -140,13 +151,31 @@ class MKL(Algorithm):
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> MKLState:
         keys = [jax.random.fold_in(key, i) for i in range(len(self.models))]
-        banks = zip(self.models, keys, strict=True)
+        banks, K = zip(self.models, keys, strict=True), self.num_outputs
+        aggregate = self.aggregate.init(self.num_models, dtype)
+        if K is not None:
+            aggregate = jax.tree.map(lambda a: jnp.broadcast_to(a, (K, *a.shape)), aggregate)
         return MKLState(
             **frame,
-            models=tuple(bank.init(key, num_inputs, dtype) for bank, key in banks),
-            aggregate=self.aggregate.init(self.num_models, dtype),
+            models=tuple(bank.init(key, num_inputs, dtype, K) for bank, key in banks),
+            aggregate=aggregate,
             select=self.select.init(self.num_models),
         )
+
+    def _each(self, function: Any, *arguments: Any) -> Any:
+        """What a function makes of arguments, all of which have a leading axis of the outputs."""
+        return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
+
+    def _log_weights(self, state: Any) -> jax.Array:
+        """Logarithms of the models' weights (E,), of several outputs those of the mean weights."""
+        found = self._each(self.aggregate.log_weights, state)
+        if self.num_outputs is None:
+            return found
+        return jax.nn.logsumexp(jax.nn.log_softmax(found), axis=0)
+
+    def _mean(self, weights: jax.Array) -> jax.Array:
+        """Weights (E,), the mean over the outputs."""
+        return weights if self.num_outputs is None else jnp.mean(weights, axis=0)
 
     def _banks(self, state: MKLState, *others: tuple) -> Iterator[tuple]:
         """The banks, each with its state and with what the ``others`` have for it."""
@@ -175,35 +204,49 @@ class MKL(Algorithm):
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
         values, worked = zip(*predicted, strict=True)
         speaking = self.select.speaking(state.select)
-        joined, own, noise = jnp.concatenate(values), state.aggregate, code.aggregate
-        combined = self.aggregate.combine(own, joined, speaking, noise, state.round)
+        joined = jnp.concatenate(values, axis=-1)
+
+        def combine(own: Any, values: jax.Array) -> Combination:
+            return self.aggregate.combine(own, values, speaking, code.aggregate)
+
+        combined = self._each(combine, state.aggregate, joined)
         value, joined, weights = combined[:3]
-        return Forecast(value, joined, weights, speaking, worked=Worked(worked, combined))
+        weights, worked = self._mean(weights), Worked(worked, combined)
+        return Forecast(value, joined, weights, speaking, worked=worked)
 
     def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
         worked, combined = forecast.worked
-        log_weights = self.aggregate.log_weights(state.aggregate)
+        log_weights = self._log_weights(state.aggregate)
         learns = jnp.broadcast_to(round.learns, log_weights.shape)
         if combined.drawn is not None:
-            learns = learns & combined.drawn
+            # of several outputs: a model that is drawn for one of them
+            learns = learns & jnp.any(jnp.atleast_2d(combined.drawn), axis=0)
         probability = self.select.probabilities(state.select, log_weights)
         lesson = Lesson(round.y, learns, probability, code.chance, round.seen, round.present)
         judged = lesson.taken() if self.select.judge_sampled else learns
-        aggregate = self.aggregate.update(state.aggregate, combined, round.y, self.loss, judged)
+
+        def judge(own: Any, combined: Combination, y: jax.Array) -> Any:
+            return self.aggregate.update(own, combined, y, self.loss, judged, state.round)
+
+        aggregate = self._each(judge, state.aggregate, combined, round.y)
         models, start = [], 0
         for bank, *own in self._banks(state, code.models, worked):
             end = start + bank.num_models
             models.append(bank.learn(*own, lesson.cut(start, end)))
             start = end
-        log_weights = self.aggregate.log_weights(aggregate)
+        log_weights = self._log_weights(aggregate)
         select = self.select.update(state.select, log_weights, code.select, round.learns)
         return state.replace(models=tuple(models), aggregate=aggregate, select=select)
 
     def close(self, state: MKLState, codes: MKLCode) -> MKLState:
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
-        aggregate = self.aggregate.close(state.aggregate, size, state.round)
+
+        def settle(own: Any) -> Any:
+            return self.aggregate.close(own, size, state.round)
+
+        aggregate = self._each(settle, state.aggregate)
         return state.replace(models=models, aggregate=aggregate)
 
     def capacity(self, state: MKLState) -> int | None:
@@ -221,7 +264,7 @@ class MKL(Algorithm):
         return state.replace(models=tuple(enlarged))
 
     def info(self, state: MKLState) -> MKLInfo:
-        weights = self.aggregate.weights(state.aggregate)
+        weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
         speaking = self.select.speaking(state.select)
         number = jnp.asarray(self.num_models, jnp.int32)
         if speaking is not None:

@@ -6,7 +6,7 @@ of examples can be ranked by it.
 
     All             every label
     Disagreement    unless the models agree, and after some labels skipped in a row all the same
-    Margin          the nearer the prediction is to 0, the likelier
+    Margin          the nearer the prediction is to another class, the likelier
     Uncertainty     where the variance of the prediction outweighs its margin, and else by chance
     Random          by chance alone
     Rate            the labels worth most, at a rate that is kept whatever the stream does
@@ -30,12 +30,13 @@ class Forecast(NamedTuple):
     """What a learner knows of an example before its label: what a query reads.
 
     Attributes:
-      value: the prediction, a number.
-      values: of the E models, as they are combined (E,).
+      value: the prediction, a number, or of several outputs (K,).
+      values: of the E models, as they are combined (E,), or (K, E).
       weights: of the models, of sum 1 (E,).
       speaking: which models speak, boolean (E,); None for all.
       variance: of the prediction, a number, or None where the learner has none.
-      margin: of a classifier, how far the prediction is from the other class; None for numbers.
+      margin: of a classifier, half the distance between the likeliest class and the next, |f| of
+        two classes; None for numbers.
       worked: what the learner worked out for the prediction and uses again in the update.
     """
 
@@ -93,7 +94,7 @@ class All(Query):
         return ()
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        return jnp.ones_like(forecast.value)
+        return jnp.ones((), forecast.value.dtype)
 
     def ask(self, state: tuple, score: jax.Array, noise: Any) -> jax.Array:
         return jnp.asarray(True)
@@ -154,8 +155,8 @@ class Disagreement(Query):
         if forecast.speaking is not None:
             p = jnp.where(forecast.speaking, p, 0.0)
         total = jnp.sum(p)
-        mean = jnp.sum(p * values) / total
-        return jnp.sum(p * (values - mean) ** 2) + total * jnp.max((values - mean) ** 2)
+        distance = _distances(p / total, values)
+        return jnp.sum(p * distance) + total * jnp.max(distance)
 
     def ask(self, state: DisagreementState, score: jax.Array, noise: Any) -> jax.Array:
         agree = score <= jnp.asarray(self.tolerance, score.dtype)
@@ -184,6 +185,8 @@ def _drawn(h: Any, above: jax.Array, uniform: jax.Array) -> jax.Array:
 class Margin(Query):
     """Ask with probability h / (h + |f|), whatever the variance; the score is -|f|.
 
+    With several classes half the distance between the likeliest and the next stands for |f|.
+
     Args:
       h: at least 0; infinite, every label is asked for.
 
@@ -203,7 +206,7 @@ class Margin(Query):
     h: Any = pytree.nonnegative(0.1, finite=False)
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
-        return -jnp.abs(forecast.value)
+        return -_surety(forecast)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
         return _drawn(self.h, -score, noise)
@@ -241,7 +244,7 @@ class Uncertainty(Query):
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         epsilon = jnp.asarray(self.inertia, forecast.value.dtype)
-        return forecast.variance / (4.0 * epsilon) - jnp.abs(forecast.value)
+        return forecast.variance / (4.0 * epsilon) - _surety(forecast)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
         return _drawn(self.h, -score, noise)
@@ -368,5 +371,19 @@ def _spread(forecast: Forecast) -> jax.Array:
     """d: the variance of the prediction, or that of the models' values by their weights."""
     if forecast.variance is not None:
         return forecast.variance
-    p, values = forecast.weights, jnp.where(forecast.weights > 0, forecast.values, 0.0)
-    return jnp.sum(p * (values - jnp.sum(p * values)) ** 2)
+    p, values = forecast.weights, jnp.atleast_2d(forecast.values)
+    return jnp.sum(p * _distances(p, jnp.where(p[None] > 0, values, 0.0)))
+
+
+def _distances(p: jax.Array, values: jax.Array) -> jax.Array:
+    """Squared distances (E,) of the models' values from their mean by p, summed over outputs."""
+    values = jnp.atleast_2d(values)  # (K, E)
+    mean = jnp.sum(p[None] * values, axis=1, keepdims=True)
+    return jnp.sum((values - mean) ** 2, axis=0)
+
+
+def _surety(forecast: Forecast) -> jax.Array:
+    """The margin of a classifier; of numbers the size of the prediction."""
+    if forecast.margin is not None:
+        return forecast.margin
+    return jnp.sum(jnp.abs(forecast.value))

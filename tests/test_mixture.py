@@ -38,8 +38,8 @@ def play(rule, values, y, speaking, judged, loss, size=1, dtype=jnp.float64):
     @jax.jit
     def turn(state, example):
         t, v, label, who, of = example
-        combined = rule.combine(state, v, who, (), t)
-        state = rule.update(state, combined, label, loss, of)
+        combined = rule.combine(state, v, who, ())
+        state = rule.update(state, combined, label, loss, of, t)
         state = jax.lax.cond(
             (t + 1) % size == 0, lambda s: rule.close(s, size, t + 1), lambda s: s, state
         )

@@ -226,14 +226,14 @@ def test_numbers_are_traced():
 
 @functools.partial(jax.jit, static_argnames="block_size")
 def least_squares(rule, Z, y, learns, block_size, start=0):
-    """The state after Z (T, P, M), and values (T, R, P); rounds begin with ``start``."""
+    """The state after Z (T, P, M), and values (T, R, P) of the one output, from ``start`` on."""
     T, P, M = Z.shape
 
     def one(state, example):
         code, label, taken = example
         values, worked = rule.predict(state, code)
-        taken = jnp.broadcast_to(taken, values.shape)
-        return rule.learn(state, code, worked, label - values, taken), values
+        taken = jnp.broadcast_to(taken, values.shape[1:])
+        return rule.learn(state, code, worked, label - values, taken), values[0]
 
     def block(state, examples):
         Z, y, learns, first = examples
@@ -279,7 +279,7 @@ def test_least_squares_is_its_recursion(block_size, x64):
             oracle, expected = recursive(rule, forgetting, Z[:, p], y, learns)
             np.testing.assert_allclose(values[:, r, p], expected, rtol=1e-9, atol=1e-9)
             # features are divided by the root of the regularization
-            theta = np.asarray(state.weights[r, p]) / np.sqrt(0.3)
+            theta = np.asarray(state.weights[0, r, p]) / np.sqrt(0.3)
             np.testing.assert_allclose(theta, oracle.theta, rtol=1e-9, atol=1e-9)
             S = np.asarray(state.covariance[r, p]) / 0.3
             np.testing.assert_allclose(S, oracle.covariance, rtol=1e-8, atol=1e-9)
@@ -292,7 +292,7 @@ def test_least_squares_without_forgetting_is_ridge_regression(x64):
     for p in range(2):
         kept = Z[learns, p]
         ridge = np.linalg.solve(kept.T @ kept + 0.5 * np.eye(5), kept.T @ y[learns])
-        np.testing.assert_allclose(state.weights[0, p] / np.sqrt(0.5), ridge, rtol=1e-10)
+        np.testing.assert_allclose(state.weights[0, 0, p] / np.sqrt(0.5), ridge, rtol=1e-10)
 
 
 def test_nothing_learned_leaves_every_bit(x64):
@@ -318,7 +318,7 @@ def test_amid_a_block_rounds_that_are_over_are_not_looked_at(x64):
                 code = jax.tree.map(lambda leaf, t=t: leaf[t], codes)
                 values, worked = rule.predict(state, code)
                 state = rule.learn(
-                    state, code, worked, y[t] - values, jnp.ones(values.shape, bool)
+                    state, code, worked, y[t] - values, jnp.ones(values.shape[1:], bool)
                 )
             return rule.close(state, codes, rounds[-1] + 1)
 

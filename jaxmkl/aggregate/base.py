@@ -48,22 +48,23 @@ class Aggregate:
         return jax.nn.softmax(self.log_weights(state))
 
     def combine(
-        self,
-        state: Any,
-        values: jax.Array,
-        speaking: jax.Array | None,
-        noise: Any,
-        round: Any = 0,
+        self, state: Any, values: jax.Array, speaking: jax.Array | None, noise: Any
     ) -> Combination:
         """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
         pytree.abstract(self, "combine")
 
     def update(
-        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+        self,
+        state: Any,
+        combined: Combination,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+        round: Any = 0,
     ) -> Any:
         """The state after a label, of which only the models ``judged`` (E,) take notice.
 
-        Where none is judged, no bit changes.
+        Where none is judged, no bit changes. ``round`` is the number of the example.
         """
         pytree.abstract(self, "update")
 

@@ -48,13 +48,19 @@ class Uniform(Aggregate):
         return state
 
     def combine(
-        self, state: jax.Array, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
+        self, state: jax.Array, values: jax.Array, speaking: Any, noise: Any
     ) -> Combination:
         q = jax.nn.softmax(state, where=speaking)
         return Combination(weighted(q, _spoken(self.output, values)), values, self.weights(state))
 
     def update(
-        self, state: Any, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+        self,
+        state: Any,
+        combined: Combination,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+        round: Any = 0,
     ) -> jax.Array:
         return state
 
@@ -77,7 +83,13 @@ class _Weighing(Aggregate):
         return state.log_weights
 
     def update(
-        self, state: HedgeState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+        self,
+        state: HedgeState,
+        combined: Combination,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+        round: Any = 0,
     ) -> HedgeState:
         """Discount the models judged; one that was drawn in inverse proportion to its chance."""
         values = combined.values
@@ -120,7 +132,7 @@ class Hedge(_Weighing):
     bound: Any = pytree.positive(None, optional=True)
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
+        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any
     ) -> Combination:
         """The mean by the weights, renormalised among those that speak."""
         if self.bound is not None:
@@ -167,7 +179,7 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def combine(
-        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any, round: Any = 0
+        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any
     ) -> Combination:
         p = self.weights(state)
         if speaking is not None:

@@ -175,7 +175,6 @@ class Mixture(Aggregate):
         values: jax.Array,
         speaking: jax.Array | None,
         noise: Any,
-        round: Any = 0,
     ) -> Combination:
         values = state.seen.clip(values, 1.0, self.bound)
         # a value that is no number is not heard, and not judged
@@ -192,6 +191,7 @@ class Mixture(Aggregate):
         y: jax.Array,
         loss: str,
         judged: jax.Array,
+        round: Any = 0,
     ) -> MixtureState:
         p, values, number = combined.worked, combined.values, ~jnp.isnan(combined.values)
         value, any_judged = combined.value[None], jnp.any(judged)

@@ -27,7 +27,6 @@ class Worked(NamedTuple):
     x: jax.Array
     residuals: jax.Array
     predictions: jax.Array
-    round: Any
 
 
 @pytree.dataclass
@@ -92,9 +91,8 @@ class Stack(Aggregate):
         values: jax.Array,
         speaking: jax.Array | None,
         noise: Any,
-        round: Any = 0,
     ) -> Combination:
-        below = self.base.combine(state.base, values, speaking, noise, round)
+        below = self.base.combine(state.base, values, speaking, noise)
         m, values = below.value, below.values
         heard = jnp.isfinite(values) if speaking is None else speaking & jnp.isfinite(values)
         x = jnp.append(jnp.where(heard, values - m, 0.0), m)
@@ -102,17 +100,23 @@ class Stack(Aggregate):
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
         value = state.regrets.mixed(predictions)[0]
-        worked = Worked(below, x, residuals, predictions, round)
+        worked = Worked(below, x, residuals, predictions)
         return Combination(value, values, below.weights, below.drawn, worked)
 
     def update(
-        self, state: StackState, combined: Combination, y: jax.Array, loss: str, judged: jax.Array
+        self,
+        state: StackState,
+        combined: Combination,
+        y: jax.Array,
+        loss: str,
+        judged: jax.Array,
+        round: Any = 0,
     ) -> StackState:
-        base, x, residuals, predictions, round = combined.worked
+        base, x, residuals, predictions = combined.worked
         learns = jnp.any(judged)
         errors = (y - base.value) - residuals
         return StackState(
-            self.base.update(state.base, base, y, loss, judged),
+            self.base.update(state.base, base, y, loss, judged, round),
             state.models.after(self.rule, x, errors, round, learns),
             state.regrets.after(combined.value[None], predictions, y, loss, learns),
             state.seen.after(y, judged),

@@ -17,7 +17,7 @@ from jaxmkl.updates import Rule
 class Lesson(NamedTuple):
     """What a bank is told of a round."""
 
-    y: jax.Array  #: the label; 0 where there is none to learn from
+    y: jax.Array  #: the label, a number or (K,); 0 where there is none to learn from
     learns: jax.Array  #: which models take part in learning (E,); none where there is no label
     probability: jax.Array | None  #: with which each takes its step (E,), or None for always
     chance: Any  #: uniform numbers (E,) that decide on steps taken by chance, or None
@@ -43,6 +43,8 @@ class Bank:
 
     #: Rounds between two settlings; blocks divide it. None where there are none.
     period: Any = None
+    #: Whether its models can have several outputs.
+    many_outputs = False
 
     @property
     def num_models(self) -> int:
@@ -59,8 +61,10 @@ class Bank:
         """Whether steps are taken by chance: learning needs uniform numbers."""
         return False
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """The state before the first round, a pytree."""
+    def init(
+        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
+    ) -> Any:
+        """The state before the first round, a pytree; of K outputs only if ``many_outputs``."""
         pytree.abstract(self, "init")
 
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> Any:
@@ -75,7 +79,7 @@ class Bank:
         pytree.abstract(self, "encode")
 
     def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
-        """Values (E,) of one example, and what :meth:`learn` uses again."""
+        """Values (E,) or (K, E) of one example, and what :meth:`learn` uses again."""
         pytree.abstract(self, "predict")
 
     def learn(self, state: Any, code: Any, worked: Any, lesson: Lesson) -> Any:

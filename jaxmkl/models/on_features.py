@@ -1,4 +1,4 @@
-"""Models on features: f = θ·z(x), one for each kernel, rate and rule.
+"""Models on features: f = θ·z(x), one for each kernel, rate and rule; with K outputs K of each.
 
 The features of a block are made at once and shared by all rules, unless the feature map grows with
 the stream: then each example gets its coordinates in its turn, before its label is asked for, and
@@ -34,7 +34,7 @@ class FeatureModelsState(NamedTuple):
 
 
 class FirstOrderState(NamedTuple):
-    """Parameters θ of the models of a rule of first order, (R, P, M)."""
+    """Parameters θ of the models of a rule of first order, (K, R, P, M)."""
 
     weights: jax.Array
 
@@ -52,7 +52,7 @@ class Worked(NamedTuple):
     """What a prediction worked out."""
 
     z: jax.Array  #: features (P, M)
-    rules: tuple  #: code, values (R, P) and what second order uses again, of each rule
+    rules: tuple  #: code, values (K, R, P) and what second order uses again, of each rule
     offer: Any  #: what becomes of the example in a map that grows, else None
 
 
@@ -61,7 +61,8 @@ class FeatureModels(Bank):
     """A bank of linear models on the features of kernels.
 
     Models are the rates of the rules times the kernels, in this order: rule by rule, rate by rate,
-    kernel by kernel.
+    kernel by kernel. With several outputs all share features and covariances, and rules of first
+    order treat each output as a model of its own.
 
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
@@ -82,6 +83,7 @@ class FeatureModels(Bank):
     features: Any = pytree.part(
         FeatureMap, "a feature map, as jaxmkl.features.FourierFeatures()", FourierFeatures()
     )
+    many_outputs = True
 
     def __post_init__(self) -> None:
         self.features.check(self.kernels)
@@ -107,13 +109,16 @@ class FeatureModels(Bank):
         periods = [rule.period for rule in self.rules if isinstance(rule, SecondOrder)]
         return int(np.gcd.reduce(periods)) if periods and not self.features.sequential else None
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> FeatureModelsState:
+    def init(
+        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
+    ) -> FeatureModelsState:
         P, M = self.kernels.num_kernels, self.features.num_coordinates
+        K = 1 if num_outputs is None else num_outputs
         features = self.features.init(key, self.kernels, num_inputs, dtype)
         rules = (
-            rule.init(P, M, dtype)
+            rule.init(P, M, dtype, K)
             if isinstance(rule, SecondOrder)
-            else FirstOrderState(jnp.zeros((rule.num_rates, P, M), dtype))
+            else FirstOrderState(jnp.zeros((K, rule.num_rates, P, M), dtype))
             for rule in self.rules
         )
         return FeatureModelsState(features, tuple(rules))
@@ -147,31 +152,34 @@ class FeatureModels(Bank):
             if isinstance(rule, SecondOrder):
                 values, again = rule.predict(own, take(codes_of, 0) if offer else codes_of)
             else:
-                values, again = jnp.sum(own.weights * z[None], axis=-1), ()
+                values, again = jnp.sum(own.weights * z[None, None], axis=-1), ()
             worked.append((codes_of, values, again))
-        joined = jnp.concatenate([values.ravel() for _, values, _ in worked])
-        return joined, Worked(z, tuple(worked), offer)
+        joined = [values.reshape(values.shape[0], -1) for _, values, _ in worked]
+        values = jnp.concatenate(joined, axis=1)  # (K, E)
+        return values[0] if len(values) == 1 else values, Worked(z, tuple(worked), offer)
 
     def learn(
         self, state: FeatureModelsState, code: FeatureCode, worked: Worked, lesson: Lesson
     ) -> FeatureModelsState:
         """Every rule's step, for the models that take part."""
-        z, start, rules = worked.z, 0, []
+        z, y, start, rules = worked.z, jnp.atleast_1d(lesson.y), 0, []
         norm = self.features.squared_norms(z)[None, :]
         for rule, own, of_rule in zip(self.rules, state.rules, worked.rules, strict=True):
             codes, values, again = of_rule
-            mine = lesson.cut(start, start + values.size, values.shape)
-            start += values.size
+            _, R, P = values.shape
+            mine = lesson.cut(start, start + R * P, (1, R, P))
+            start += R * P
             if isinstance(rule, Update):
-                step = rule.step(values, lesson.y, norm)
+                step = jax.vmap(rule.step, in_axes=(0, 0, None))(values, y, norm)
                 taken, weights = mine.taken(step.probability), own.weights
                 if step.decay is not None:
-                    weights = jnp.where(taken, step.decay, 1.0)[:, :, None] * weights
+                    weights = jnp.where(taken, step.decay, 1.0)[..., None] * weights
                 move = jnp.where(taken, step.coefficient, 0.0)
-                after = FirstOrderState(weights + move[:, :, None] * z[None])
+                after = FirstOrderState(weights + move[..., None] * z[None, None])
             else:
-                errors, example = lesson.y - values, take(codes, 0) if worked.offer else codes
-                after = rule.learn(own, example, again, errors, mine.taken())
+                errors = y[:, None, None] - values
+                example = take(codes, 0) if worked.offer else codes
+                after = rule.learn(own, example, again, errors, mine.taken()[0])
                 if worked.offer is not None:
                     after = rule.close(after, codes, code.round + 1)
                     after = optax.tree.where(lesson.present, after, own)

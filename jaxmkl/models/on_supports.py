@@ -60,7 +60,9 @@ class SupportModels(Bank):
     def period(self) -> int:  # type: ignore[override]
         return self.store.period
 
-    def init(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init(
+        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
+    ) -> Any:
         return self.store.init(self.kernels, num_inputs, dtype)
 
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> tuple:

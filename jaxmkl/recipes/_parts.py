@@ -41,6 +41,14 @@ def one_kernel(owner: str, kernel: Kernel | None) -> Kernel:
     return kernel
 
 
+def outputs_of(owner: str, task: str, num_outputs: Any, num_classes: Any) -> Any:
+    """K, the number of targets in regression, and that of classes in classification."""
+    numbers = task == "regression"
+    name, other = ("num_classes", num_classes) if numbers else ("num_outputs", num_outputs)
+    pytree.require(other is None, owner, name, other, f"None for {task}")
+    return num_outputs if numbers else num_classes
+
+
 def bank_of(
     kernels: Kernel | None, update: Update, store: Any, default: Callable[[], Kernel] = lu_hoi
 ) -> SupportModels:

@@ -29,10 +29,11 @@ from typing import Any
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Kernel, hong_chae
+from jaxmkl.losses import LOSSES
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import Disagreement, Query
-from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, with_parameters_of
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
@@ -47,6 +48,8 @@ def raker(
     loss: str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
+    num_outputs: int | None = None,
+    num_classes: int | None = None,
     select: Select = SELECT_ALL,
     query: Query = ASK_ALL,
 ) -> MKL:
@@ -67,6 +70,9 @@ def raker(
       loss: "squared" for regression; "logistic" or "hinge" for classification.
       orthogonal: draw frequencies in orthogonal blocks.
       feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
+      num_outputs: K, for several targets; predictions then are vectors (K,).
+      num_classes: K, for several classes, numbered from 0: one against the rest on shared
+        features. The class predicted is that of the largest value.
       select: which kernels speak, and which learn.
       query: when a label is asked for.
 
@@ -84,7 +90,8 @@ def raker(
     step_size = 0.3 / features.squared_norm if step_size is None else step_size
     kernels = hong_chae() if kernels is None else kernels
     bank = FeatureModels(kernels, OGD(step_size, regularization, loss), features)
-    return MKL(bank, Hedge(hedge_rate), select, query)
+    K = outputs_of("raker", LOSSES[loss].task, num_outputs, num_classes)
+    return MKL(bank, Hedge(hedge_rate), select, query, num_outputs=K)
 
 
 @with_parameters_of(raker, but=("select",))
@@ -100,7 +107,7 @@ def omkl_aks(
       selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; kernels with a
         weight above δ times the largest set the size of V.
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale, query: as for :func:`raker`.
+        feature_scale, num_outputs, num_classes, query: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 1, with γ of (58).
@@ -126,7 +133,7 @@ def amkl(
         paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale, select: as for :func:`raker`.
+        feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
@@ -151,7 +158,7 @@ def amkl_aks(
       tolerance, max_skips: as for :func:`amkl`.
       selection_threshold: as for :func:`omkl_aks`.
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale: as for :func:`raker`.
+        feature_scale, num_outputs, num_classes: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2.
@@ -175,6 +182,8 @@ def expert_mkl(
     select: Select = SELECT_ALL,
     query: Query = ASK_ALL,
     orthogonal: bool = True,
+    num_outputs: int | None = None,
+    num_classes: int | None = None,
 ) -> MKL:
     """Kernels times update rules, gradient steps to track, least squares to fit, under a stack.
 
@@ -191,7 +200,8 @@ def expert_mkl(
       hedge_rate: η_g of Hedge in place of the stack; 1 for regression and 0.1 for classification
         are good.
       aggregate: another aggregate in place of the stack.
-      kernels, num_features, select, query, orthogonal: as for :func:`raker`.
+      kernels, num_features, select, query, orthogonal, num_outputs, num_classes: as for
+        :func:`raker`.
 
     Raises:
       ValueError: for both ``hedge_rate`` and ``aggregate``.
@@ -214,4 +224,5 @@ def expert_mkl(
         rules=(OGD(step_sizes), RLS(regularization, forgetting)),
         features=FourierFeatures(num_features, orthogonal, "mean"),
     )
-    return MKL(bank, aggregate, select, query, loss="squared", task=task)
+    K = outputs_of("expert_mkl", task, num_outputs, num_classes)
+    return MKL(bank, aggregate, select, query, loss="squared", task=task, num_outputs=K)

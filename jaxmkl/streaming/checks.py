@@ -14,7 +14,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_unless
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl.labels import labels
+from jaxmkl.labels import codes, labels
 from jaxmkl.streaming.sparse import SparseRows
 
 
@@ -45,9 +45,10 @@ def as_inputs(X: Any) -> Any:
 
 
 def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple:
-    """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y (T,) in their dtypes.
+    """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
-    Labels of classes that can be seen come back as -1 and +1.
+    Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
+    K classes as 0 to K - 1.
     """
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
@@ -55,12 +56,16 @@ def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
     T, D = X.shape
     text = f"X must have {num_inputs} columns, as many as the state was made for"
     refuse_unless(num_inputs == D, f"{text}; got {D} (shape {X.shape})")
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    refuse_unless(y.ndim == 1, f"y must have shape (T,) or (T, 1); got shape {y.shape}")
+    classify, K = learner.task == "classification", learner.num_outputs
+    if classify or K is None:
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        refuse_unless(y.ndim == 1, f"y must have shape (T,) or (T, 1); got shape {y.shape}")
+    else:
+        text = f"y must have shape (T, {K}), a column for each target; got shape {y.shape}"
+        refuse_unless(y.ndim == 2 and y.shape[1] == K, text)
     text = f"y must have one entry for each of the {T} rows of X; got {len(y)}"
     refuse_unless(len(y) == T, text)
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
-    classify = learner.task == "classification"
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
         kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
@@ -70,7 +75,7 @@ def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
     if not is_tracer(X):
         learner.check_inputs(np.asarray(X) if isinstance(X, jax.Array) else X)
     if classify and not is_tracer(y):
-        y = labels(y)[0]
+        y = labels(y)[0] if K is None else codes(y, K)[0]
     return X, y
 
 
@@ -98,14 +103,18 @@ def _check_values(name: str, array: Any, bound: float) -> None:
         )
 
 
-def labels_in_words(y: np.ndarray, classes: tuple | None) -> tuple[np.ndarray, tuple]:
-    """Labels in words as -1 and +1: by the classes of earlier chunks, if there were any."""
+def labels_in_words(
+    learner: Learner, y: np.ndarray, classes: tuple | None
+) -> tuple[np.ndarray, tuple]:
+    """Labels in words in numbers: by the classes of earlier chunks, if there were any."""
+    K = learner.num_outputs
     if classes is None:
-        return labels(y)
+        return labels(y) if K is None else codes(y, K)
     unknown = sorted(set(map(str, y.ravel())) - set(map(str, classes)))
-    wanted = f"the classes of the chunks before, {classes[0]!r} and {classes[1]!r}"
+    wanted = f"the classes of the chunks before, {' and '.join(map(repr, classes))}"
     refuse_unless(not unknown, f"y must hold {wanted}; got {', '.join(map(repr, unknown))}")
-    return np.where(y == classes[1], np.float32(1), np.float32(-1)), classes
+    found = np.searchsorted(np.asarray(classes), y.astype(str)).astype(np.float32)
+    return (2.0 * found - 1.0 if K is None else found), classes
 
 
 def count_nonfinite(state: Any) -> int:

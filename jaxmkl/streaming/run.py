@@ -186,18 +186,20 @@ def run(
         that is cut and continued equals the uninterrupted one bit for bit.
       X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
         :class:`~jaxmkl.streaming.SparseRows`.
-      y: targets (T,) or (T, 1); for classifiers as :func:`jaxmkl.labels.labels` takes them.
+      y: targets (T,) or (T, 1), several (T, K); labels of two classes as
+        :func:`jaxmkl.labels.labels` takes them, of K classes as :func:`jaxmkl.labels.codes`.
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
       record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Another
         function object is another compilation.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
-      with ``prediction``, ``loss`` and ``queried`` (T,) and no ``info``.
+      with ``prediction`` (T,), of several outputs (T, K), ``loss`` and ``queried`` (T,) and no
+      ``info``.
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, or labels that are not two classes.
+        NaN or infinite values, or labels that are not the learner's classes.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges.
@@ -299,7 +301,7 @@ def stream(
     stops when it likes. Cutting a stream otherwise changes nothing; a chunk no longer than all
     before needs no compilation. Rows of sparse chunks are padded alike, to a power of two of
     entries. Empty chunks are passed over. Labels in words keep the meaning that the first chunk
-    gave them; it has to hold both.
+    gave them; it has to hold all classes.
 
     Args:
       learner, state, block_size, record: as in :func:`run`.
@@ -334,7 +336,7 @@ def stream(
             if X.shape == (0, num_inputs) and y.size == 0:
                 continue
             if learner.task == "classification" and y.dtype.kind in "OSTU":
-                y, classes = checks.labels_in_words(y, classes)
+                y, classes = checks.labels_in_words(learner, y, classes)
             X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state))
         except ValueError as error:
             raise ValueError(f"chunk {number}: {error}") from None

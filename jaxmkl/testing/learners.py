@@ -36,7 +36,8 @@ def check_learner(
 
     Args:
       learner: small, for it is played some hundred rounds.
-      examples: a stream (X (T, D), y (T,)) of about 40 examples, where not any numbers will do.
+      examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, where not any numbers
+        will do.
       block_sizes: two or more: of many seeds together the last, of one the others.
       tolerance: absolute and relative, of what is equal to rounding.
       checkpoint: whether it can be saved: its classes are made by ``jaxmkl.pytree.dataclass``.
@@ -63,12 +64,17 @@ def check_learner(
 
 
 def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """X (37, 3) and y (37,), of both signs for classifiers; leading columns are 0."""
+    """X (37, 3) and y (37,), of both signs or K classes for classifiers; leading columns are 0."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(37, 3 + learner.leading_columns))
     y = np.sin(X[:, -3:] @ [1.5, -0.7, 0.4]) + 0.1 * draws.normal(size=37)
     X[:, : learner.leading_columns] = 0.0
-    return X, np.where(y > 0.1, 1.0, -1.0) if learner.task == "classification" else y
+    classes, K = learner.task == "classification", learner.num_outputs
+    if K is None:
+        return X, np.where(y > 0.1, 1.0, -1.0) if classes else y
+    if classes:
+        return X, np.digitize(y, np.linspace(-1.0, 1.0, K + 1)[1:-1]).astype(float)
+    return X, np.stack([np.roll(y, k) for k in range(K)], axis=1)
 
 
 def _needed(function: Any) -> tuple[str, ...]:
@@ -112,6 +118,17 @@ def _scan(learner: Learner, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[A
 class _LearnerCheck(Check):
     """The promises, one method each; later ones build on earlier ones."""
 
+    @property
+    def has_signs(self) -> bool:
+        """Whether labels are of two classes."""
+        return self.subject.task == "classification" and self.subject.num_outputs is None
+
+    def other(self, label: Any) -> Any:
+        """Another label."""
+        if self.subject.task == "classification" and self.subject.num_outputs is not None:
+            return (label + 1) % self.subject.num_outputs
+        return -label
+
     def is_a_value(self) -> None:
         """A frozen pytree with the methods of the protocol."""
         learner = self.subject
@@ -148,7 +165,9 @@ class _LearnerCheck(Check):
             text = f"num_inputs and dtype must be those of init; got {given}"
             self.require(given == (num_inputs, dtype), text)
             # a label is a whole number here: it must not show in the state
-            example = jax.ShapeDtypeStruct((num_inputs,), dtype), 1
+            several = learner.num_outputs is not None and learner.task == "regression"
+            label = np.ones(learner.num_outputs, int) if several else 1
+            example = jax.ShapeDtypeStruct((num_inputs,), dtype), label
             after, output = jax.eval_shape(type(learner).step, learner, state, example)
             before, kept = types(state), types(after)
             self.require(list(kept) == list(before), "step must keep the state's tree")
@@ -181,7 +200,7 @@ class _LearnerCheck(Check):
             text = "a round of padding must leave the state as it was"
             self.equal(after["padding"], state, text)
             if t % 4 == 1:
-                blind, other, _ = _play(self.subject, state, x, -label)
+                blind, other, _ = _play(self.subject, state, x, self.other(label))
                 one, other = (out._replace(loss=0.0) for out in (output, other))
                 text = "a prediction must not depend on the label"
                 self.equal((other, blind), (one, prediction), text)
@@ -192,7 +211,7 @@ class _LearnerCheck(Check):
             finite = np.isfinite(getattr(outputs, field)).all()
             self.require(finite, f"on finite examples every {field} must be finite")
         self.require(int(state.invalid) == 0, "invalid must not count usable examples")
-        if self.subject.task == "classification":
+        if self.has_signs:
             text = "labels 0 and 1 must mean -1 and +1"
             again = _scan(self.subject, start, X, np.where(y > 0, 1.0, 0.0))[1]
             self.equal(again, outputs, text)
@@ -205,7 +224,8 @@ class _LearnerCheck(Check):
         """NaN and infinite inputs and labels are refused, counted, and leave no trace."""
         X, y, bad_inputs, bad_labels = X.copy(), y.copy(), [4, 9, 10], [6, 15, 16]
         X[bad_inputs, -1] = np.nan, np.inf, -1e300
-        y[bad_labels] = np.nan, -np.inf, np.nan
+        for row, label in zip(bad_labels, (np.nan, -np.inf, np.nan), strict=True):
+            y[row] = label
         state, outputs = _scan(self.subject, start, X, y)
         text = "an example of NaN or infinity"
         finite = np.isfinite(np.delete(outputs.prediction, bad_inputs, axis=0)).all()
@@ -237,7 +257,7 @@ class _LearnerCheck(Check):
             # the state may hold the same in another form: what matters is what it does later
             later = _scan(learner, end, X[:6], y[:6])[1]
             self.equal(later, ahead, f"{text}, its state too", self.tolerance)
-        if learner.task == "classification":
+        if self.has_signs:
             text = "labels True and False must mean -1 and +1"
             self.equal(go(learner, start, X, y > 0)[1], outputs, text)
         state, first = go(learner, start, X[:cut], y[:cut])

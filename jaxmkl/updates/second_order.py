@@ -1,7 +1,8 @@
 """Update rules of second order: models on features that keep a covariance.
 
-All methods work on all models of a rule at once, (R, P); z has M coordinates. A rule is used like
-so:
+All methods work on all models of a rule at once, (R, P); z has M coordinates. Models of K outputs
+share a covariance; values, errors and weights have a leading axis of the outputs, (K, R, P), which
+is 1 where there is one. A rule is used like so:
 
     codes = rule.encode(state, round, Z)                     once a block
     values, worked = rule.predict(state, code)
@@ -27,7 +28,9 @@ class SecondOrder(Rule):
     #: Rounds between two renewals of the covariance; blocks divide it.
     period: int
 
-    def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> Any:
+    def init(
+        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+    ) -> Any:
         """The rule's state."""
         pytree.abstract(self, "init")
 
@@ -36,13 +39,13 @@ class SecondOrder(Rule):
         pytree.abstract(self, "encode")
 
     def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
-        """Values (R, P) of the models, and what :meth:`learn` uses again."""
+        """Values (K, R, P) of the models, and what :meth:`learn` uses again."""
         pytree.abstract(self, "predict")
 
     def learn(
         self, state: Any, code: Any, worked: Any, errors: jax.Array, learns: jax.Array
     ) -> Any:
-        """The state after an example, by the errors y - f (R, P).
+        """The state after an example, by the errors y - f (K, R, P).
 
         Where ``learns`` (R, P) is False every bit stays as it was.
         """
@@ -65,11 +68,11 @@ class RLSState(NamedTuple):
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
     """
 
-    weights: jax.Array  #: θ (R, P, M)
+    weights: jax.Array  #: θ (K, R, P, M)
     covariance: jax.Array  #: S (R, P, M, M), symmetric
     gains: jax.Array  #: (R, P, period, M)
     factor: jax.Array  #: (R, P, period, period), lower triangular; zeros where nothing was learned
-    coefficients: jax.Array  #: (R, P, period)
+    coefficients: jax.Array  #: (K, R, P, period)
     scale: jax.Array  #: (R, P)
     floor: jax.Array  #: what φ must not fall below in this period (R, P)
 
@@ -85,7 +88,7 @@ class RLSCode(NamedTuple):
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     own_kernel: jax.Array  # z·S z (R, P)
-    value: jax.Array  # θ·z (R, P)
+    value: jax.Array  # θ·z (K, R, P)
 
 
 @pytree.dataclass
@@ -141,14 +144,16 @@ class RLS(SecondOrder):
     def num_rates(self) -> int:
         return max(jnp.size(self.regularization), jnp.size(self.forgetting))
 
-    def init(self, num_kernels: int, num_coordinates: int, dtype: Any) -> RLSState:
-        R, P, M, b = self.num_rates, num_kernels, num_coordinates, self.period
+    def init(
+        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+    ) -> RLSState:
+        K, R, P, M, b = num_outputs, self.num_rates, num_kernels, num_coordinates, self.period
         return RLSState(
-            weights=jnp.zeros((R, P, M), dtype),
+            weights=jnp.zeros((K, R, P, M), dtype),
             covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, P, 1, 1)),
             gains=jnp.zeros((R, P, b, M), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
-            coefficients=jnp.zeros((R, P, b), dtype),
+            coefficients=jnp.zeros((K, R, P, b), dtype),
             scale=jnp.ones((R, P), dtype),
             floor=self.floor(jnp.full((R, P), M, dtype), M),
         )
@@ -170,21 +175,21 @@ class RLS(SecondOrder):
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
-        value = jnp.sum(state.weights[:, :, None, :] * Z, axis=-1)
+        value = jnp.sum(state.weights[:, :, :, None, :] * Z[None], axis=-1)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
-            value=jnp.moveaxis(value, 2, 0),
+            value=jnp.moveaxis(value, -1, 0),
         )
 
     def predict(self, state: RLSState, code: RLSCode) -> tuple[jax.Array, jax.Array]:
-        """Values (R, P), and h_s·z for the examples s learned since the last renewal."""
+        """Values (K, R, P), and h_s·z for the examples s learned since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        return code.value + jnp.sum(state.coefficients * h_z, axis=-1), h_z
+        return code.value + jnp.sum(state.coefficients * h_z[None], axis=-1), h_z
 
     def learn(
         self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
@@ -201,16 +206,16 @@ class RLS(SecondOrder):
         # S_t z = scale (gain - Σ_u past_u gains_u)
         past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
 
-        def write(buffer: jax.Array, row: jax.Array, where: jax.Array) -> jax.Array:
-            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, 2, keepdims=False)
+        def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
+            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, axis, keepdims=False)
             row = jnp.where(where, row, old)
-            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, 2)
+            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, axis)
 
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
-        coefficient = errors * state.scale / (denominator * root)
+        coefficient = errors * (state.scale / (denominator * root))[None]
         return state._replace(
-            factor=write(state.factor, root[..., None] * (own - past), learned[..., None]),
-            coefficients=write(state.coefficients, coefficient, learned),
+            factor=write(state.factor, root[..., None] * (own - past), learned[..., None], -2),
+            coefficients=write(state.coefficients, coefficient, learned[None], -1),
             scale=jnp.where(learned, state.scale / forgetting, state.scale),
         )
 
@@ -254,7 +259,7 @@ class RLS(SecondOrder):
         """S, θ and the floor of φ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        change = jnp.sum(state.coefficients[..., None] * H, axis=-2)
+        change = jnp.sum(state.coefficients[..., None] * H[None], axis=-2)
         return RLSState(
             weights=state.weights + change,
             gains=jnp.where(full, 0.0, state.gains),

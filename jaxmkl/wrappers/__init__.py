@@ -1,4 +1,4 @@
-"""Learners around learners: online scaling, a hard budget on labels, intervals.
+"""Learners around learners: online scaling, a hard budget on labels, intervals, several classes.
 
 A wrapper is a learner like any other: it may be scanned, vmapped, differentiated, saved, and
 wrapped again.
@@ -8,6 +8,8 @@ from jaxmkl.wrappers.intervals import Intervals as Intervals
 from jaxmkl.wrappers.intervals import intervals as intervals
 from jaxmkl.wrappers.label_budget import LabelBudget as LabelBudget
 from jaxmkl.wrappers.label_budget import label_budget as label_budget
+from jaxmkl.wrappers.one_vs_rest import OneVsRest as OneVsRest
+from jaxmkl.wrappers.one_vs_rest import one_vs_rest as one_vs_rest
 from jaxmkl.wrappers.scaled import RunningMoments as RunningMoments
 from jaxmkl.wrappers.scaled import RunningRanks as RunningRanks
 from jaxmkl.wrappers.scaled import Scaled as Scaled

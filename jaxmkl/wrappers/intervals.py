@@ -14,7 +14,8 @@ from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_num
 class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
-    radius: Array  #: r, half the width of the next interval; NaN before the first label
+    #: r, half the width of the next interval, a number or (K,); NaN before the first label
+    radius: Array
     labels: Array  #: labels seen, int32
 
 
@@ -38,7 +39,8 @@ class Intervals(Wrapper):
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
-        unknown = jnp.asarray(jnp.nan, self.learner.dtype(inner))
+        shape = () if self.num_outputs is None else (self.num_outputs,)
+        unknown = jnp.full(shape, jnp.nan, self.learner.dtype(inner))
         return IntervalsState(inner, unknown, jnp.zeros((), jnp.int32))
 
     def decide(self, state: IntervalsState, code: Any) -> tuple[Prediction, Any]:
@@ -51,7 +53,7 @@ class Intervals(Wrapper):
         """The learner learns, and the radius grows or shrinks, if there is a label."""
         value, inside = forecast
         distance = jnp.abs(y - value)
-        known = asked & present & jnp.isfinite(distance)
+        known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
         step = jnp.maximum(jnp.asarray(self.step_size, dtype), 1.0 / (1.0 + state.labels))
         # a radius of 0 would stay there

@@ -17,8 +17,9 @@ MOMENTS = RunningMoments()
 class ScaledTargetsState(WrapperState):
     """State of :class:`ScaledTargets`."""
 
-    moments: RunningMomentsState  #: of the labels: their number, m (1,) and v (1,)
-    residual: Array  #: running size u of the residuals, in units of the target; 0 before the first
+    moments: RunningMomentsState  #: of the labels: their number, m and v, (1,) or (K,)
+    #: running size u of the residuals, a number or (K,), in the target's units; 0 before the first
+    residual: Array
 
 
 @pytree.dataclass
@@ -34,13 +35,15 @@ class ScaledTargets(Wrapper):
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ScaledTargetsState:
         inner = self.learner.init(key, num_inputs, dtype)
         dtype = self.learner.dtype(inner)
-        return ScaledTargetsState(inner, MOMENTS.init(key, 1, dtype), jnp.zeros((), dtype))
+        K = self.num_outputs
+        residual = jnp.zeros(() if K is None else (K,), dtype)
+        return ScaledTargetsState(inner, MOMENTS.init(key, residual.size, dtype), residual)
 
     def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
         """The prediction in the target's own units."""
         prediction, forecast = super().decide(state, code)
-        _, mean, variance = state.moments
-        value = mean[0] + jnp.sqrt(variance[0]) * prediction.value
+        mean, variance = (a.reshape(prediction.value.shape) for a in state.moments[1:])
+        value = mean + jnp.sqrt(variance) * prediction.value
         return prediction._replace(value=value), (value, forecast)
 
     def teach(
@@ -48,11 +51,11 @@ class ScaledTargets(Wrapper):
     ) -> ScaledTargetsState:
         """The learner gets the label in units of the labels so far, itself among them."""
         (value, inside), given = forecast, y
-        known = asked & present & jnp.isfinite(y) & jnp.isfinite(value)
+        known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
-        change, z = MOMENTS.observe(state.moments, y[None])
+        change, z = MOMENTS.observe(state.moments, jnp.atleast_1d(y))
         # what is refused is refused by the learner inside
-        z = jnp.where(jnp.isfinite(given), z[0], given)
+        z = jnp.where(jnp.isfinite(given), z.reshape(y.shape), given)
         taught = super().teach(state, code, inside, z, asked, present)
         return taught.replace(
             moments=MOMENTS.accept(state.moments, change, known),

@@ -63,6 +63,7 @@ class Wrapper(Learner):
     learner: Learner
 
     task = _inside("task")
+    num_outputs = _inside("num_outputs")
     preferred_block_size = _inside("preferred_block_size")
     leading_columns = _inside("leading_columns")
     fit_block_size = _inside("fit_block_size")

@@ -107,6 +107,21 @@ VARIANTS = {
     "scaled by ranks": lambda: jaxmkl.scaled(
         on_features("amkl_aks", tolerance=0.01), wrappers.RunningRanks()
     ),
+    "expert_mkl: three targets": lambda: on_features("expert_mkl", num_outputs=3),
+    "expert_mkl: three classes": lambda: on_features(
+        "expert_mkl",
+        task="classification",
+        num_classes=3,
+        select=jaxmkl.select.AdaptiveKernelSelection(0.5),
+        query=query.Rate(0.5),
+    ),
+    "raker: classes, logistic": lambda: on_features("raker", loss="logistic", num_classes=3),
+    "intervals around scaled targets": lambda: wrappers.intervals(
+        wrappers.scaled_targets(on_features("raker", num_outputs=2))
+    ),
+    "one against the rest": lambda: wrappers.one_vs_rest(
+        with_supports("spa", beta=1.5, query=query.Margin(0.3)), 3
+    ),
     "intervals around raker": lambda: wrappers.intervals(on_features("raker")),
     "scaled targets": lambda: wrappers.scaled_targets(on_features("raker"), 5.0),
     "label_budget of scaled by moments": budgeted_and_scaled,
@@ -143,8 +158,11 @@ def stream(learner):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS))
     y = np.sin(X @ [1.5, -0.7, 0.4]) + 0.1 * rng.normal(size=NUM_EXAMPLES)
+    outputs = learner.num_outputs
     if learner.task == "classification":
-        y = np.where(y > 0.1, 1.0, -1.0)
+        y = np.where(y > 0.1, 1.0, -1.0) if outputs is None else np.digitize(y, (-0.5, 0.5))
+    elif outputs is not None:
+        y = np.stack([np.roll(y, k) for k in range(outputs)], axis=1)
     K = getattr(learner, "num_tasks", None)
     if K is not None:
         X = jaxmkl.data.with_tasks(np.arange(NUM_EXAMPLES) % K, X[:, 1:])

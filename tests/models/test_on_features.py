@@ -123,7 +123,7 @@ def test_rules_of_first_order_are_loops_in_numpy(scale, x64):
             learned[i] += coefficient != 0
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     for own, expected in zip(state.models[0].rules, theta, strict=True):
-        np.testing.assert_allclose(own.weights[0], expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(own.weights[0, 0], expected, rtol=0, atol=1e-12)
     assert (learned > 10).all()
     assert (learned[:3] < 2 * len(X)).all(), "some examples are left out"
     if scale == "sum":
@@ -174,10 +174,10 @@ def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
     ((gradient, least_squares), dictionary) = state.models[0].rules, state.models[0].features
     np.testing.assert_array_equal(dictionary.rows, points.rows())
     assert int(dictionary.refused) == points.refused
-    np.testing.assert_allclose(gradient.weights[0, 0], theta, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(gradient.weights[0, 0, 0], theta, rtol=0, atol=1e-7)
     # up to date where a period is over; features are divided by the root of the regularization
     assert len(X) % 8 == 0
-    of_squares = np.asarray(least_squares.weights[0, 0]) / np.sqrt(0.2)
+    of_squares = np.asarray(least_squares.weights[0, 0, 0]) / np.sqrt(0.2)
     np.testing.assert_allclose(of_squares, squares.theta, rtol=0, atol=1e-7)
     S = np.asarray(least_squares.covariance[0, 0]) / 0.2
     np.testing.assert_allclose(S, squares.covariance, rtol=1e-6, atol=1e-7)

@@ -1,0 +1,134 @@
+"""Several classes with any learner of two: one against the rest."""
+
+from operator import attrgetter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import take
+from jaxmkl._learner import Learner, Prediction
+from jaxmkl.wrappers.wrapper import Wrapper
+
+
+@pytree.dataclass
+class OneVsRestState:
+    """State of :class:`OneVsRest`."""
+
+    inner: Any  #: those of the K learners, with a leading axis K
+    key: Array  #: typed PRNG key of the first of them
+    round: Array  #: examples seen, int32
+    invalid: Array  #: examples refused, int32
+    nonfinite: Array  #: labelled rounds in which one of them diverged, at most, int32
+
+    num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
+    dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
+
+    @classmethod
+    def of(cls, inner: Any) -> "OneVsRestState":
+        """That of these states."""
+        key, round, invalid = (take(a, 0) for a in (inner.key, inner.round, inner.invalid))
+        return cls(inner, key, round, invalid, jnp.max(inner.nonfinite))
+
+
+@pytree.dataclass
+class OneVsRest(Wrapper):
+    """One learner a class, all at once; made by :func:`one_vs_rest`."""
+
+    learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.spa()")
+    num_classes: int = pytree.count(minimum=2)
+
+    def __post_init__(self) -> None:
+        two = self.learner.task == "classification" and self.learner.num_outputs is None
+        wanted = "a classifier of two classes, as jaxmkl.spa()"
+        pytree.require(two, self, "learner", type(self.learner).__name__, wanted)
+
+    @property
+    def num_outputs(self) -> int:  # type: ignore[override]
+        """The number of classes K."""
+        return self.num_classes
+
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> OneVsRestState:
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(self.num_classes))
+        return OneVsRestState.of(
+            jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)
+        )
+
+    def capacity(self, state: OneVsRestState) -> int | None:
+        return self.learner.capacity(jax.eval_shape(lambda: take(state.inner, 0)))
+
+    def num_supports(self, state: OneVsRestState) -> Array:
+        return jnp.max(jax.vmap(self.learner.num_supports)(state.inner))
+
+    def enlarged(self, state: OneVsRestState, capacity: int) -> OneVsRestState:
+        return OneVsRestState.of(
+            jax.vmap(lambda own: self.learner.enlarged(own, capacity))(state.inner)
+        )
+
+    def encode_block(self, state: OneVsRestState, X: Array, given: Array | None = None) -> Any:
+        """Codes of all learners, behind the axis of the rows."""
+        each = jax.vmap(lambda own: self.learner.encode_block(own, X, given), out_axes=1)
+        return each(state.inner)
+
+    def decide(self, state: OneVsRestState, code: Any) -> tuple[Prediction, Any]:
+        """The learners' values (K,); the label is asked for if one of them wants it."""
+        (value, query, score), forecasts = jax.vmap(self.learner.decide)(state.inner, code)
+        return Prediction(value, jnp.any(query), jnp.max(score)), forecasts
+
+    def teach(
+        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+    ) -> OneVsRestState:
+        """Each learner learns its own label, +1 for its class."""
+
+        def one(own: Any, code: Any, forecast: Any, y: Array) -> Any:
+            return self.learner.teach(own, code, forecast, y, asked, present)
+
+        return OneVsRestState.of(jax.vmap(one)(state.inner, code, forecast, y))
+
+    def close_block(self, state: OneVsRestState, codes: Any) -> OneVsRestState:
+        return OneVsRestState.of(
+            jax.vmap(self.learner.close_block, in_axes=(0, 1))(state.inner, codes)
+        )
+
+    def await_label(self, state: OneVsRestState, query: Array) -> OneVsRestState:
+        each = jax.vmap(self.learner.await_label, in_axes=(0, None))
+        return OneVsRestState.of(each(state.inner, query))
+
+    def receive_label(self, state: OneVsRestState) -> OneVsRestState:
+        return OneVsRestState.of(jax.vmap(self.learner.receive_label)(state.inner))
+
+    def loss_value(self, prediction: Array, y: Array) -> Array:
+        """The sum of the learners' losses."""
+        return jnp.sum(self.learner.loss_value(prediction, y), axis=-1)
+
+    def info(self, state: OneVsRestState) -> Any:
+        return jax.vmap(self.learner.info)(state.inner)
+
+
+def one_vs_rest(learner: Learner, num_classes: int) -> OneVsRest:
+    """Make a learner of K classes of one of two: K of them, each for a class against the rest.
+
+    Predictions are the K values (K,), the class predicted is that of the largest; labels are whole
+    numbers from 0 to K - 1. A label is asked for if one of the learners wants it, and then all
+    learn it. What is on features has ``num_classes=`` of its own, which shares features and
+    covariances (:func:`jaxmkl.expert_mkl`); this is for learners with supports.
+
+    Args:
+      learner: a classifier of two classes.
+      num_classes: K.
+
+    Raises:
+      ValueError: for another learner, or fewer than two classes.
+
+    >>> import jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    >>> learner = one_vs_rest(jaxmkl.spa(jaxmkl.Gaussian([1.0, 2.0])), 3)
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> prediction = jaxmkl.run(learner, state, X, y)[1].prediction
+    >>> prediction.shape, bool((prediction.argmax(axis=1) == y)[250:].mean() > 0.8)
+    ((500, 3), True)
+    """
+    return OneVsRest(learner, num_classes)
