@@ -243,9 +243,7 @@ class RLS(SecondOrder):
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
         covariance = scale[..., None, None] * (state.covariance - downdate)
         trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
-        # where there are no rows not a bit may change: a period may be settled once more
-        floor = self.floor(trace, covariance.shape[-1])
-        floor = jnp.where(jnp.any(rows != 0, axis=(-2, -1)), floor, state.floor)
+        floor = jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor)
         return {
             "covariance": covariance,
             "scale": jnp.where(full, 1.0, state.scale),

@@ -115,11 +115,11 @@ def delayed(learner: Learner, delay: int) -> Delayed:
         round t:  predict x_t, and ask or not, knowing the labels of rounds up to t - N - 1
                   then learn (x, y) of round t - N, if its label was asked for
 
-    So errors are those of predictions made N rounds before labels are known, and the share of
-    labels is that of questions asked so. A label counts against a
-    :func:`~jaxmkl.label_budget`, or for :class:`jaxmkl.query.Rate`, when it is asked for; all else
-    that a learner keeps, its count of refused examples and a :class:`~jaxmkl.query.Disagreement`'s
-    labels skipped in a row too, is as it stands with the examples learned.
+    So losses are those of predictions made N rounds before their label is known. A question counts
+    when it is asked, against a :func:`~jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`.
+    All else is as the examples learned so far left it: the count of refused ones, scales inside,
+    and rounds without a question, so that :class:`~jaxmkl.query.Disagreement` may skip N more in
+    a row than it is told, and a rate is low for the first N rounds.
 
     What stands around a delayed learner learns at once: put this around wrappers that look at
     labels, as :func:`intervals`, :func:`lagged` and :func:`scaled_targets`. Examples are encoded

@@ -68,6 +68,7 @@ def test_rules_of_both_orders_are_loops_in_numpy(block_size, x64):
     np.testing.assert_allclose(normalized.weights[0], theta[2:], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_bank_of_it_stands_beside_others(x64):
     """The models are those of both banks alone, numbered through."""
     X, y = data()
