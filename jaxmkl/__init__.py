@@ -5,7 +5,7 @@ composed learner. The rest lives in namespaces:
 
     aggregate select query updates    the parts of a composed learner
     models features kernels           what its models are made of
-    wrappers                          scaling, label budgets
+    wrappers                          scaling, label budgets, late labels, ...
     streaming                         drivers, sparse inputs
     design                            choosing the points worth labelling from a pool
     data metrics losses               files and labels, what a run achieved

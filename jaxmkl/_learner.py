@@ -144,8 +144,20 @@ class Learner:
         """The state after a label was asked for (if ``query``) that comes later."""
         return state
 
-    def receive_label(self, state: Any) -> Any:
-        """The state before a label is learned that may have been waited for."""
+    def receive_label(self, state: Any, asked: Array) -> Any:
+        """The state before a label is learned (if ``asked``) that may have been waited for."""
+        return state
+
+    def context(self, state: Any) -> Any:
+        """What of the state belongs to the example that comes now, a pytree.
+
+        As the last labels (:func:`jaxmkl.wrappers.lagged`): with them it is predicted, and
+        learned, even if that is later (:func:`jaxmkl.wrappers.delayed`).
+        """
+        return ()
+
+    def with_context(self, state: Any, context: Any) -> Any:
+        """The state with that of an earlier example."""
         return state
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
@@ -222,11 +234,19 @@ class Learner:
         prediction = self.predict(state, x)
         return prediction, self.await_label(state, prediction.query)
 
-    def _taught(self, state: Any, x: Any, y: Any, asked: Any) -> Any:
-        codes, code = self._encoded(state, x)
-        state = self.receive_label(state) if asked else state
-        forecast = self.decide(state, code)[1]
-        y, asked, present = self._label(state, y), jnp.asarray(asked), jnp.asarray(True)
+    def _taught(
+        self, state: Any, x: Any, y: Any, asked: Any, present: Any = True, context: Any = None
+    ) -> Any:
+        """The state after an example; of an earlier one with the ``context`` that it came in.
+
+        The label of an earlier one was read then.
+        """
+        then = state if context is None else self.with_context(state, context)
+        codes, code = self._encoded(then, x)
+        forecast = self.decide(then, code)[1]
+        y = self._label(state, y) if context is None else y
+        asked, present = jnp.asarray(asked), jnp.asarray(present)
+        state = self.receive_label(state, asked)
         return self.close_block(self.teach(state, code, forecast, y, asked, present), codes)
 
     def update(self, state: Any, x: Array, y: Array) -> Any:

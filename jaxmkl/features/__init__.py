@@ -2,4 +2,5 @@
 
 from jaxmkl.features.dictionary import SampledDictionary as SampledDictionary
 from jaxmkl.features.fourier import FourierFeatures as FourierFeatures
+from jaxmkl.features.linear import LinearFeatures as LinearFeatures
 from jaxmkl.features.map import FeatureMap as FeatureMap

@@ -113,8 +113,7 @@ class SampledDictionary(FeatureMap):
     )
     sequential = True
 
-    @property
-    def num_coordinates(self) -> int:
+    def num_coordinates(self, num_inputs: int) -> int:
         return self.size
 
     def check(self, kernels: Kernel) -> None:

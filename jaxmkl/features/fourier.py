@@ -48,8 +48,7 @@ class FourierFeatures(FeatureMap):
     orthogonal: bool = pytree.flag(False)
     scale: str = pytree.choice("sum", "mean", default="sum")
 
-    @property
-    def num_coordinates(self) -> int:
+    def num_coordinates(self, num_inputs: int) -> int:
         return 2 * self.num_features
 
     @property

@@ -18,9 +18,8 @@ class FeatureMap:
 
     sequential = False  #: whether coordinates come one example after the other
 
-    @property
-    def num_coordinates(self) -> int:
-        """M."""
+    def num_coordinates(self, num_inputs: int) -> int:
+        """M, for D inputs."""
         pytree.abstract(self, "num_coordinates")
 
     def check(self, kernels: Kernel) -> None:

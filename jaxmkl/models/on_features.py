@@ -68,7 +68,8 @@ class FeatureModels(Bank):
       kernels: a kernel that stacks P of them, or a dictionary.
       rules: one update rule or several, of first or second order.
       features: the feature map; :class:`~jaxmkl.features.FourierFeatures` want shift-invariant
-        kernels, a :class:`~jaxmkl.features.SampledDictionary` wants one kernel, of any kind.
+        kernels, a :class:`~jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
+        :class:`~jaxmkl.features.LinearFeatures` the linear one.
 
     Raises:
       ValueError: for kernels that have no such features.
@@ -112,7 +113,7 @@ class FeatureModels(Bank):
     def init(
         self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
     ) -> FeatureModelsState:
-        P, M = self.kernels.num_kernels, self.features.num_coordinates
+        P, M = self.kernels.num_kernels, self.features.num_coordinates(num_inputs)
         K = 1 if num_outputs is None else num_outputs
         features = self.features.init(key, self.kernels, num_inputs, dtype)
         rules = (

@@ -14,6 +14,7 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], Any]
 
@@ -24,7 +25,16 @@ def without_info(output: Output) -> Output:
 
 
 def _scan(
-    learner: Any, state: Any, X: Any, y: Any, order: Any, length: Any, block_size: int, record: Any
+    learner: Any,
+    state: Any,
+    X: Any,
+    y: Any,
+    order: Any,
+    length: Any,
+    *,
+    block_size: int,
+    record: Any,
+    delay: int = 0,
 ) -> tuple[Any, Any]:
     """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
 
@@ -32,6 +42,12 @@ def _scan(
     block's leading rows are absent. With a ``length`` of None all rows are meant, and derivatives
     can be taken; else blocks behind it cost nothing.
     """
+    if delay:
+        # rounds behind the last add nothing to how late labels are
+        late = delayed(learner, min(delay, X.shape[0]))
+        options: Any = {"block_size": block_size, "record": record}
+        state, recorded = _scan(late, late.around(state), X, y, order, length, **options)
+        return late.flushed(state).inner, recorded
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     num_blocks = max(2, -(-(T + B - 1) // B))
@@ -73,17 +89,18 @@ def _scan_some(body: Callable, state: Any, length: int, number: Any) -> tuple[An
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
-_run = jax.jit(_scan, static_argnames=("block_size", "record"))
+_STATIC = "block_size", "record", "delay"
+_run = jax.jit(_scan, static_argnames=_STATIC)
 
 
-@partial(jax.jit, static_argnames=("permute", "block_size", "record"))
+@partial(jax.jit, static_argnames=("permute", *_STATIC))
 def _run_many(
-    learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, block_size: int, record: Record
+    learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, **options: Any
 ) -> tuple[Any, Any]:
     def one(key: jax.Array, order: jax.Array | None) -> tuple[Any, Any]:
         start = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
         state = learner.enlarged(start, X.shape[0])
-        return _scan(learner, state, X, y, order, None, block_size, record)
+        return _scan(learner, state, X, y, order, None, **options)
 
     return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
 
@@ -138,7 +155,7 @@ def _cut(leaf: jax.Array, length: int) -> jax.Array:
 
 
 def _play(
-    driver: str, learner: Learner, state: Any, X: Any, y: Any, room: int, size: int, record: Record
+    driver: str, learner: Learner, state: Any, X: Any, y: Any, room: int, **options: Any
 ) -> tuple[Any, Any]:
     """A run outside of any trace, of X and y filled up to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
@@ -150,18 +167,23 @@ def _play(
             wanted = max(used + length, 2 * capacity if used else 0)
             state = learner.enlarged(state, _padded_length(wanted))
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
-    state, recorded = _run(learner, state, X, y, None, length, block_size=size, record=record)
+    state, recorded = _run(learner, state, X, y, None, length, **options)
     checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded
 
 
-def _block_size(learner: Learner, block_size: int | None) -> int:
+def _options(
+    driver: str, learner: Learner, block_size: int | None, record: Record, delay: int = 0
+) -> dict[str, Any]:
+    """What of a driver's arguments :func:`_scan` compiles in."""
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
-    return learner.fit_block_size(int(size))
+    size = learner.fit_block_size(int(size))
+    delay = pytree.as_count(driver, "delay", delay, minimum=0)
+    return {"block_size": size, "record": record, "delay": delay}
 
 
 def run(
@@ -172,6 +194,7 @@ def run(
     *,
     block_size: int | None = None,
     record: Record = without_info,
+    delay: int = 0,
 ) -> tuple[Any, Any]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
@@ -191,6 +214,9 @@ def run(
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
       record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Another
         function object is another compilation.
+      delay: N, rounds after which a label is known, an integer of at least 0: see
+        :func:`jaxmkl.wrappers.delayed`. What is due after the last round is learned then,
+        so the state is the learner's own.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
@@ -199,7 +225,7 @@ def run(
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, or labels that are not the learner's classes.
+        NaN or infinite values, labels that are not the learner's classes, or a negative delay.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges.
@@ -214,11 +240,11 @@ def run(
     checks.check_arguments("run", learner, state)
     dtype = learner.dtype(state)
     X, y = checks.check_examples(learner, X, y, learner.num_inputs(state), dtype)
-    size = _block_size(learner, block_size)
+    options = _options("run", learner, block_size, record, delay)
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
-        return _run(learner, state, X, y, None, None, block_size=size, record=record)
-    return _play("run", learner, state, X, y, _room_for(X), size, record)
+        return _run(learner, state, X, y, None, None, **options)
+    return _play("run", learner, state, X, y, _room_for(X), **options)
 
 
 def run_many(
@@ -230,6 +256,7 @@ def run_many(
     permute: bool = True,
     block_size: int | None = None,
     record: Record = without_info,
+    delay: int = 0,
 ) -> tuple[Any, Any]:
     """Run a learner over a stream once for each key, all at once.
 
@@ -240,7 +267,7 @@ def run_many(
       learner: any learner.
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
         have the runs shared out among these; S has to be a multiple of their number.
-      X, y, block_size, record: as in :func:`run`.
+      X, y, block_size, record, delay: as in :func:`run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
 
     Returns:
@@ -264,8 +291,8 @@ def run_many(
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
-    size = _block_size(learner, block_size)
-    play = partial(_run_many, permute=permute, block_size=size, record=record)
+    options = _options("run_many", learner, block_size, record, delay)
+    play = partial(_run_many, permute=permute, **options)
     if checks.is_traced(learner, keys, X, y):
         return play(learner, keys, X.astype(dtype), y.astype(dtype))
     X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
@@ -301,7 +328,9 @@ def stream(
     stops when it likes. Cutting a stream otherwise changes nothing; a chunk no longer than all
     before needs no compilation. Rows of sparse chunks are padded alike, to a power of two of
     entries. Empty chunks are passed over. Labels in words keep the meaning that the first chunk
-    gave them; it has to hold all classes.
+    gave them; it has to hold all classes. Where labels come late, play
+    :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint too, keeps what is due from one
+    chunk to the next.
 
     Args:
       learner, state, block_size, record: as in :func:`run`.
@@ -322,7 +351,7 @@ def stream(
     110 (20,)
     """
     checks.check_arguments("stream", learner, state)
-    size = _block_size(learner, block_size)
+    options = _options("stream", learner, block_size, record)
     room = fullest = 0
     classes: tuple | None = None
     for number, chunk in enumerate(chunks):
@@ -344,5 +373,5 @@ def stream(
         if isinstance(X, SparseRows):
             fullest = max(fullest, 1, X.values.shape[1])
             X = X.padded(len(X), 2 ** (fullest - 1).bit_length())
-        state, recorded = _play("stream", learner, state, X, y, room, size, record)
+        state, recorded = _play("stream", learner, state, X, y, room, **options)
         yield state, recorded

@@ -73,9 +73,10 @@ class LabelBudget(Wrapper):
         """Charge what is asked for now and answered later."""
         return _charged(super().await_label(state, query), query.astype(jnp.int32))
 
-    def receive_label(self, state: LabelBudgetState) -> LabelBudgetState:
+    def receive_label(self, state: LabelBudgetState, asked: Array) -> LabelBudgetState:
         """Give back what was charged for this label, which :meth:`teach` charges now."""
-        return _charged(super().receive_label(state), -(state.outstanding > 0).astype(jnp.int32))
+        given_back = (asked & (state.outstanding > 0)).astype(jnp.int32)
+        return _charged(super().receive_label(state, asked), -given_back)
 
     def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
         """As :meth:`jaxmkl.MultiTask.round`, and as it says where labels are short.

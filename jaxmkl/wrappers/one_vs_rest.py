@@ -9,7 +9,7 @@ from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
-from jaxmkl._learner import Learner, Prediction
+from jaxmkl._learner import Learner, Prediction, State
 from jaxmkl.wrappers.wrapper import Wrapper
 
 
@@ -25,6 +25,8 @@ class OneVsRestState:
 
     num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
+
+    replace = State.replace
 
     @classmethod
     def of(cls, inner: Any) -> "OneVsRestState":
@@ -96,8 +98,9 @@ class OneVsRest(Wrapper):
         each = jax.vmap(self.learner.await_label, in_axes=(0, None))
         return OneVsRestState.of(each(state.inner, query))
 
-    def receive_label(self, state: OneVsRestState) -> OneVsRestState:
-        return OneVsRestState.of(jax.vmap(self.learner.receive_label)(state.inner))
+    def receive_label(self, state: OneVsRestState, asked: Array) -> OneVsRestState:
+        each = jax.vmap(self.learner.receive_label, in_axes=(0, None))
+        return OneVsRestState.of(each(state.inner, asked))
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The sum of the learners' losses."""

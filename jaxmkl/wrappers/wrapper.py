@@ -2,13 +2,14 @@
 
 from functools import wraps
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Learner, State
+from jaxmkl._blocks import take
+from jaxmkl._learner import Learner, Prediction, State
 
 
 @pytree.dataclass
@@ -79,6 +80,36 @@ class Wrapper(Learner):
     enlarged = _changing("enlarged")
     await_label = _changing("await_label")
     receive_label = _changing("receive_label")
+    context = _asking("context")
+    with_context = _changing("with_context")
+
+
+class Row(NamedTuple):
+    """One example, not encoded yet."""
+
+    x: Array  #: (D,)
+    given: Array  #: by which its random numbers go, before any scaling (D,)
+
+
+class OneByOne(Wrapper):
+    """Base of wrappers whose learner inside encodes each example in its turn.
+
+    An example's code is the example, so that the size of blocks does not change a bit.
+    """
+
+    preferred_block_size = 32
+    fit_block_size = Learner.fit_block_size
+
+    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Row:
+        return Row(X, X if given is None else given)
+
+    def close_block(self, state: Any, codes: Row) -> Any:
+        return state
+
+    def decide_inside(self, state: Any, x: Array, given: Array) -> tuple[Any, Prediction, Any]:
+        """What the learner inside says of an example: codes of a block, prediction, forecast."""
+        codes = self.learner.encode_block(state.inner, x[None], given[None])
+        return codes, *self.learner.decide(state.inner, take(codes, 0))
 
 
 def require_numbers(owner: Any) -> None:

@@ -19,6 +19,10 @@ def on_dictionary(rule):
     return models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features.SampledDictionary(8))
 
 
+def on_inputs(rule):
+    return models.FeatureModels(jaxmkl.Linear(), rule, features.LinearFeatures())
+
+
 def with_supports(store):
     return lambda rule: models.SupportModels(MIXED, rule, store)
 
@@ -33,6 +37,7 @@ MODELS = {
     "self-tuned budget": with_supports(supports.BudgetSupport(5, supports.SelfTuned())),
     "best replaced": with_supports(supports.BudgetSupport(5, supports.Replace())),
     "projected": with_supports(supports.BudgetSupport(5, supports.Project(0.1))),
+    "linear features": on_inputs,
 }
 # The loss of each rule follows the target where there is a choice.
 RULES = {
@@ -43,6 +48,7 @@ RULES = {
     "sparse passive aggressive": lambda loss: updates.SparsePassiveAggressive(0.5, 1.0, 1.5),
     "least squares": lambda loss: updates.RLS(0.1, (1.0, 0.98), period=8),
 }
+ON_FEATURES = {"Fourier features", "sampled dictionary", "linear features"}
 FOR_CLASSES = {"perceptron", "passive aggressive", "sparse passive aggressive"}
 AGGREGATES = {
     "uniform": lambda task: aggregate.Uniform(),
@@ -73,7 +79,7 @@ PARTS = (MODELS, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
 def possible(chosen):
     """Whether some parts, by place, make sense together; missing ones are None."""
     bank, rule, combined, _, _, target = chosen
-    if rule == "least squares" and bank not in (None, "Fourier features", "sampled dictionary"):
+    if rule == "least squares" and bank not in (None, *ON_FEATURES):
         return False
     return target != "regression" or (rule not in FOR_CLASSES and combined != "Hedge by vote")
 

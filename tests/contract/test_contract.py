@@ -14,7 +14,7 @@ from trees import assert_equal
 
 import jaxmkl
 from contract import crossings
-from jaxmkl import kernels, query, wrappers
+from jaxmkl import features, kernels, models, query, updates, wrappers
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -57,6 +57,13 @@ def sketch_of_a_sum():
     space = kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
     optimizer = kernels.Optax("adabelief", 0.1)
     return jaxmkl.oks_sil(space, budget=6, loss="squared", optimizer=optimizer)
+
+
+def beside_linear():
+    """Linear models beside those of kernels."""
+    rules = updates.NormalizedOGD(0.3), updates.RLS(0.1, period=8)
+    linear = models.FeatureModels(jaxmkl.Linear(), rules, features.LinearFeatures())
+    return jaxmkl.MKL((*on_features("raker").models, linear), jaxmkl.aggregate.Hedge(1.0))
 
 
 def many_tasks():
@@ -119,6 +126,9 @@ VARIANTS = {
     "intervals around scaled targets": lambda: wrappers.intervals(
         wrappers.scaled_targets(on_features("raker", num_outputs=2))
     ),
+    "three classes that come late": lambda: wrappers.delayed(
+        on_features("expert_mkl", task="classification", num_classes=3), 2
+    ),
     "one against the rest": lambda: wrappers.one_vs_rest(
         with_supports("spa", beta=1.5, query=query.Margin(0.3)), 3
     ),
@@ -128,6 +138,14 @@ VARIANTS = {
     "label_budget of scaled omkl": scaled_and_growing,
     "active spa": lambda: with_supports("spa", beta=1.5, query=query.Margin(0.3)),
     "oks_sil: a weighted sum, adabelief": sketch_of_a_sum,
+    "late labels": lambda: wrappers.delayed(
+        jaxmkl.label_budget(on_features("amkl", tolerance=0.01), 12), 3
+    ),
+    "late labels, lagged": lambda: wrappers.delayed(
+        wrappers.lagged(on_features("expert_mkl", step_sizes=(0.2,), forgetting=(0.999,)), 2, 1), 4
+    ),
+    "lagged classes": lambda: wrappers.lagged(with_supports("spa", beta=1.5), 2, 2),
+    "linear features beside others": beside_linear,
 }
 OTHERS = {name: make for name, make in jaxmkl.LEARNERS.items() if name not in KNOWN}
 LEARNERS = KNOWN | VARIANTS | OTHERS

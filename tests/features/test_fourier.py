@@ -222,7 +222,7 @@ def test_squared_norms_are_those_of_the_features(scale, x64):
     norms = jax.vmap(bank.features.squared_norms)(z)
     np.testing.assert_allclose(norms, (np.asarray(z) ** 2).sum(axis=-1), rtol=1e-12)
     np.testing.assert_allclose(norms, bank.features.squared_norm, rtol=1e-12)
-    assert bank.features.num_coordinates == z.shape[-1]
+    assert bank.features.num_coordinates(NUM_INPUTS) == z.shape[-1]
 
 
 def test_blocks_are_encoded_as_they_are_called(x64):

@@ -1,0 +1,114 @@
+"""The last labels and errors as inputs, for streams whose labels hang together in time."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import take
+from jaxmkl._checks import input_bound
+from jaxmkl._learner import Learner, Prediction
+from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
+
+
+@pytree.dataclass
+class LaggedState(WrapperState):
+    """State of :class:`Lagged`; the latest comes first."""
+
+    labels: Array  #: (L,), zeros before there are any
+    errors: Array  #: (M,), zeros before there are any
+
+    @property
+    def num_inputs(self) -> int:  # type: ignore[override]
+        """D, without labels and errors."""
+        return self.inner.num_inputs - self.labels.shape[-1] - self.errors.shape[-1]
+
+
+@pytree.dataclass
+class Lagged(OneByOne):
+    """A learner with the last labels and errors among its inputs; made by :func:`lagged`."""
+
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
+    labels: int = pytree.count(3, minimum=0)
+    errors: int = pytree.count(0, minimum=0)
+
+    def __post_init__(self) -> None:
+        several = self.learner.num_outputs
+        pytree.require(several is None, self, "learner", several, "one of a single output")
+
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> LaggedState:
+        num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
+        inner = self.learner.init(key, num_inputs + self.labels + self.errors, dtype)
+        last = (jnp.zeros((n,), self.learner.dtype(inner)) for n in (self.labels, self.errors))
+        return LaggedState(inner, *last)
+
+    def context(self, state: LaggedState) -> Any:
+        return state.labels, state.errors, super().context(state)
+
+    def with_context(self, state: LaggedState, context: Any) -> LaggedState:
+        labels, errors, inside = context
+        return super().with_context(state, inside).replace(labels=labels, errors=errors)
+
+    def decide(self, state: LaggedState, code: Row) -> tuple[Prediction, Any]:
+        x = jnp.concatenate([code.x, state.labels, state.errors])
+        codes, prediction, forecast = self.decide_inside(state, x, code.given)
+        return prediction, (codes, forecast, prediction.value)
+
+    def teach(
+        self, state: Any, code: Row, forecast: Any, y: Array, asked: Array, present: Array
+    ) -> LaggedState:
+        """The learner learns, and the label, or else the prediction, becomes the latest one."""
+        codes, inside, value = forecast
+        inner = self.learner.teach(state.inner, take(codes, 0), inside, y, asked, present)
+        inner, said = self.learner.close_block(inner, codes), self._read(value)
+        # what is no usable input must not become one
+        bound = input_bound(y.dtype)
+        label = jnp.where(asked & (jnp.abs(y) <= bound), y, said)
+        known = present & jnp.isfinite(said) & (jnp.abs(label) <= bound)
+        error = jnp.clip(label - said, -bound, bound)
+
+        def after(latest: Array, last: Array) -> Array:
+            moved = jnp.concatenate([latest[None], last])[: last.shape[0]]
+            return jnp.where(known, moved, last)
+
+        labels, errors = after(label, state.labels), after(error, state.errors)
+        return state.replace(inner=inner, labels=labels, errors=errors)
+
+
+def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:
+    """Append the last labels, and the last errors of the prediction, to the inputs.
+
+        inputs of round t:  x_t,  y_{t-1}, ..., y_{t-L},  e_{t-1}, ..., e_{t-M},     e = y - f
+
+    An autoregression with errors as in ARMAX, by any learner. All are 0 before there are any. In
+    place of a label that was not asked for, or is not finite, stands the prediction (its error
+    is 0). Of classes, labels are -1 and +1 and f is the class predicted. A refused example changes
+    none of them.
+
+    Labels have the scale of the target: for kernels bring them to that of the inputs, as
+    ``lagged(scaled(learner, RunningMoments()))`` does. With labels that come late,
+    ``delayed(lagged(learner), N)`` has in round t those up to t - N - 1, and learns an example
+    with those it was predicted with.
+
+    Args:
+      learner: any learner; it is started with D + L + M inputs.
+      labels: L, an integer of at least 0 (static).
+      errors: M, the same.
+
+    Raises:
+      ValueError: for what is no learner, one of several outputs, or another number.
+
+    References:
+      Box and Jenkins (1970), Time series analysis: forecasting and control (ARMAX).
+
+    >>> import jax, jaxmkl
+    >>> y = jnp.sin(jnp.arange(1000.0))
+    >>> X = jnp.ones((1000, 1))  # which tells nothing
+    >>> for learner in (jaxmkl.raker(), lagged(jaxmkl.raker(), labels=2)):
+    ...     state = learner.init(jax.random.key(0), num_inputs=1)
+    ...     print(bool(jaxmkl.run(learner, state, X, y)[1].loss[-100:].mean() < 0.05))
+    False
+    True
+    """
+    return Lagged(learner, labels, errors)

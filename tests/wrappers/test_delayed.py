@@ -1,0 +1,362 @@
+"""Labels that come late: against loops in NumPy, and the same however a stream is cut."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_close, assert_equal, everything
+
+import jaxmkl
+from jaxmkl import features, models, query, updates, wrappers
+from jaxmkl.wrappers import delayed, lagged
+
+SMALL_PROGRAMS = True
+NUM_EXAMPLES, NUM_INPUTS = 40, 2
+RATES, TOLERANCE, MOST = (0.05, 0.3), 0.01, 2
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+
+
+@functools.cache
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS)).astype(np.float32)
+    return X, (X @ [0.7, -0.4] + 0.1 * rng.normal(size=NUM_EXAMPLES)).astype(np.float32)
+
+
+ASKING = query.Disagreement(TOLERANCE, MOST)
+
+
+def linear(query=ASKING):
+    """Two gradient steps on (x, 1): what a loop in NumPy needs no random numbers for."""
+    bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(RATES), features.LinearFeatures())
+    return jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform(), query=query)
+
+
+class TwoSteps:
+    """The same in NumPy."""
+
+    def __init__(self, num_inputs, most):
+        self.theta, self.skips, self.most = np.zeros((2, num_inputs + 1)), 0, most
+
+    def say(self, x):
+        """Prediction, and whether the label is wanted."""
+        f = self.theta @ (np.append(x, 1.0) / np.sqrt(len(x) + 1))
+        score = max(np.mean((f - one) ** 2) for one in f)
+        return f.mean(), score > TOLERANCE or self.skips >= self.most
+
+    def learn(self, x, y, asked):
+        self.skips = 0 if asked else self.skips + 1
+        if asked:
+            z = np.append(x, 1.0) / np.sqrt(len(x) + 1)
+            errors = self.theta @ z - y
+            self.theta = self.theta - 2 * np.outer(np.multiply(RATES, errors), z)
+
+
+def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
+    """Predictions and questions of each round, and θ after all labels came, but the bad ones."""
+    X, y = data()
+    inner = TwoSteps(NUM_INPUTS + labels + errors, most)
+    last_y, last_e = [0.0] * labels, [0.0] * errors
+    waiting, said = [], []
+
+    def learn_oldest():
+        nonlocal last_y, last_e
+        x, label, asked = waiting.pop(0)
+        f = inner.say(x)[0]
+        inner.learn(x, label, asked)
+        value = label if asked else f
+        last_y, last_e = [value, *last_y][:labels], [value - f, *last_e][:errors]
+
+    for t, (x, label) in enumerate(zip(X.astype(float), y.astype(float), strict=True)):
+        row = np.concatenate([x, last_y, last_e])
+        said.append(inner.say(row))
+        waiting.append((row, label, said[-1][1] and t not in bad))
+        if len(waiting) > delay:
+            learn_oldest()
+    while waiting:
+        learn_oldest()
+    predictions, queried = zip(*said, strict=True)
+    return np.array(predictions), np.array(queried), inner.theta
+
+
+def begin(learner, dtype=None):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
+
+
+# --- against NumPy -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delay", "most"), [(0, MOST), (1, MOST), (7, MOST), (100, 0)])
+def test_oracle(delay, most, x64):
+    """A delay beyond the stream's length too: then all is learned at its end."""
+    X, y = data()
+    learner = linear(query.Disagreement(TOLERANCE, most))
+    predictions, queried, theta = oracle(delay, most=most)
+    state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=delay)
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(outputs.queried, queried)
+    np.testing.assert_allclose(state.models[0].rules[0].weights[:, 0], theta, rtol=0, atol=1e-12)
+    assert int(state.round) == NUM_EXAMPLES
+    assert (0 < queried.sum() < NUM_EXAMPLES) == (most > 0)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_oracle_of_lagged_labels(delay, x64):
+    """Each example is learned with the labels that it was predicted with."""
+    X, y = data()
+    learner = lagged(linear(), 2, 3)
+    predictions, queried, theta = oracle(delay, 2, 3)
+    state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=delay)
+    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(outputs.queried, queried)
+    weights = state.inner.models[0].rules[0].weights[:, 0]
+    np.testing.assert_allclose(weights, theta, rtol=0, atol=1e-12)
+    assert 0 < queried.sum() < NUM_EXAMPLES
+
+
+# --- any learner ---------------------------------------------------------------------------------
+
+
+def small(name, **arguments):
+    learner = getattr(jaxmkl, name)
+    return learner(KERNELS, num_features=4, **arguments)
+
+
+INSIDE = {
+    "asks at a rate": lambda: small("raker", query=query.Rate(0.5)),
+    "selects": lambda: small("amkl_aks", tolerance=0.01, max_skips=2),
+    "least squares": lambda: small("expert_mkl", step_sizes=(0.2,), forgetting=(0.99,)),
+    "supports": lambda: jaxmkl.omkl(KERNELS, step_size=0.05),
+    "a budget of supports": lambda: jaxmkl.omkl_b(KERNELS, step_size=0.05, budget=7),
+    "budget of labels": lambda: jaxmkl.label_budget(small("raker"), 15),
+    "scaled": lambda: jaxmkl.scaled(small("raker"), wrappers.RunningMoments()),
+    "lagged": lambda: lagged(small("raker"), 2, 1),
+}
+# one of them is played with the quick tests
+PLAYED = [pytest.param(n, marks=[] if n == "asks at a rate" else pytest.mark.slow) for n in INSIDE]
+
+
+def numbers(state):
+    """All leaves but those of rows of the waiting room, which are not looked at."""
+    return state.inner, state.due
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_no_delay_is_the_learner_itself(name, x64):
+    inner = INSIDE[name]()
+    X, y = (array.astype(np.float64) for array in data())
+    expected_state, expected = jaxmkl.run(inner, begin(inner), X, y, block_size=1)
+    learner = delayed(inner, 0)
+    state, outputs = jaxmkl.run(learner, begin(learner), X, y)
+    assert_close(outputs, expected, 1e-10)
+    assert int(state.due) == 0
+    ahead = [jaxmkl.run(inner, s, X, y)[1].prediction for s in (state.inner, expected_state)]
+    np.testing.assert_allclose(*ahead, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_blocks_padding_and_cuts_change_no_bit(name):
+    """Nor does it matter whether a driver or the wrapper plays."""
+    learner, (X, y) = delayed(INSIDE[name](), 5), data()
+    start = learner.enlarged(begin(learner), 64)
+    end, whole = jaxmkl.run(learner, start, X, y, block_size=8, record=everything)
+    assert [int(n) for n in (end.round, end.inner.round, end.due)] == [40, 35, 5]
+    for size in (1, 64):
+        again = jaxmkl.run(learner, start, X, y, block_size=size, record=everything)
+        assert_equal(again, (end, whole))
+    chunks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise([0, 2, 16, 21, 37, 40])]
+    streamed = list(jaxmkl.stream(learner, start, chunks, block_size=8, record=everything))
+    assert_equal(streamed[-1][0], end)
+    parts = [outputs for _, outputs in streamed]
+    assert_equal(jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), whole)
+    flushed = learner.flushed(end)
+    assert [int(n) for n in (flushed.round, flushed.inner.round, flushed.due)] == [40, 40, 0]
+    assert_equal(numbers(learner.flushed(flushed)), numbers(flushed))
+    state, outputs = jaxmkl.run(
+        learner.learner, start.inner, X, y, block_size=8, record=everything, delay=5
+    )
+    assert_equal(outputs, whole)
+    assert_close(state, flushed.inner)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INSIDE)
+def test_rounds_of_padding_change_no_bit(name):
+    """Neither while nothing is due, nor where a period of the learner inside has just ended."""
+    learner, (X, y) = delayed(INSIDE[name](), 2), data()
+
+    @jax.jit
+    def absent(state):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, X[:1]))
+        return learner.advance(state, code, y[0], present=False)[0]
+
+    state = learner.enlarged(begin(learner), 64)
+    for a, b in itertools.pairwise([0, 1, 10, 18, 34]):
+        assert_equal(absent(state), state)
+        state = jaxmkl.run(learner, state, X[a:b], y[a:b])[0]
+    assert_equal(absent(state), state)
+
+
+def test_the_first_labels_are_not_known():
+    """A label changes no prediction of the N rounds after its own, and then the next."""
+    learner, (X, y) = linear(query.All()), data()
+    one, other = (
+        jaxmkl.run(learner, begin(learner), X, labels, delay=6)[1].prediction
+        for labels in (y, np.where(np.arange(NUM_EXAMPLES) == 10, y + 1, y))
+    )
+    assert np.flatnonzero(one != other)[0] == 17
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_budget_is_spent_when_labels_are_asked_for(outside):
+    X, y = data()
+    inner = linear(query.All())
+    if outside:
+        learner = jaxmkl.label_budget(delayed(inner, 10), 9)
+    else:
+        learner = delayed(jaxmkl.label_budget(inner, 9), 10)
+    state, outputs = jaxmkl.run(learner, begin(learner), X, y)
+    np.testing.assert_array_equal(outputs.queried, np.arange(NUM_EXAMPLES) < 9)
+    budget = state if outside else state.inner
+    counts = budget.remaining, budget.outstanding, budget.overdrawn
+    assert [int(count) for count in counts] == [0, 0, 0]
+
+
+@pytest.mark.slow
+def test_labels_of_a_budget_are_outstanding_while_they_are_due():
+    X, y = data()
+    learner = delayed(jaxmkl.label_budget(linear(query.All()), 9), 10)
+    state, _ = jaxmkl.run(learner, begin(learner), X[:7], y[:7])
+    assert (int(state.inner.remaining), int(state.inner.outstanding)) == (2, 7)
+    # one asked for by a person, whose answer is to come before it waits once more
+    prediction, asking = learner.ask(state, X[7])
+    assert prediction.query
+    assert (int(asking.inner.remaining), int(asking.awaited)) == (1, 1)
+    after = learner.update(asking, X[7], y[7])
+    assert_equal(after, learner.update(state, X[7], y[7]))
+    assert (int(after.inner.remaining), int(after.inner.outstanding)) == (1, 8)
+    inner = learner.flushed(after).inner
+    assert (int(inner.remaining), int(inner.outstanding)) == (1, 0)
+
+
+@pytest.mark.slow
+def test_a_rate_is_kept_whatever_the_delay():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, NUM_INPUTS)).astype(np.float32)
+    learner = linear(query.Rate(0.2))
+    outputs = jaxmkl.run(learner, begin(learner), X, X[:, 0], delay=300)[1]
+    asked = np.cumsum(outputs.queried)
+    due = 0.2 * np.arange(1, 1001)
+    # those not asked for are counted when they are learned
+    assert (asked <= due + 2 + due / 40 + 1).all()
+    assert asked[-1] > 100
+
+
+def test_bad_examples_are_refused_at_once_and_counted_once():
+    X, y = (array.copy() for array in data())
+    X[[4, 20]], y[9] = np.nan, np.nan
+    learner = delayed(linear(query.All()), 3)
+    state, outputs = jax.lax.scan(learner.step, begin(learner), (X, y))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.prediction)), [4, 20])
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), [4, 9, 20])
+    np.testing.assert_array_equal(np.flatnonzero(~outputs.queried), [4, 20])
+    inner = learner.flushed(state).inner
+    assert (int(inner.invalid), int(inner.nonfinite)) == (3, 0)
+    predictions, _, theta = oracle(3, most=0, bad=(4, 9, 20))
+    good = np.isfinite(outputs.prediction)
+    np.testing.assert_allclose(outputs.prediction[good], predictions[good], atol=1e-5)
+    np.testing.assert_allclose(inner.models[0].rules[0].weights[:, 0], theta, atol=1e-5)
+
+
+def test_two_examples_at_one_state_draw_for_themselves():
+    """Before the first label came, and of a round that is the learner's own."""
+    X, _ = data()
+    learner = delayed(linear(query.Random(0.5)), 100)
+    outputs = jaxmkl.run(learner, begin(learner), X, X[:, 0])[1]
+    assert 8 <= int(outputs.queried.sum()) <= 32
+
+
+# --- drivers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_run_many_and_traced_runs(x64):
+    X, y = (array.astype(np.float64) for array in data())
+    learner, keys = linear(query.Rate(0.5)), jax.random.split(jax.random.key(3), 2)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, delay=4)
+    assert states.round.tolist() == [NUM_EXAMPLES] * 2
+    orders = jaxmkl.permutations(keys, NUM_EXAMPLES)
+    traced = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y, delay=4))
+    for row, order in enumerate(orders):
+        start = learner.init(jax.random.fold_in(keys[row], 0), NUM_INPUTS, np.float64)
+        for run in (traced, functools.partial(jaxmkl.run, learner, delay=4)):
+            state, alone = run(start, X[order], y[order])
+            np.testing.assert_allclose(alone.prediction, outputs.prediction[row], atol=1e-12)
+            np.testing.assert_array_equal(alone.queried, outputs.queried[row])
+            weights = [s.models[0].rules[0].weights for s in (state, states)]
+            np.testing.assert_allclose(weights[0], weights[1][row], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_supports_find_room_in_a_run():
+    """Those of the examples that are due at its end too."""
+    X, y = data()
+    store = models.supports.DenseSupport(8, tile=8, period=4)
+    learner = jaxmkl.MKL(models.SupportModels(jaxmkl.Gaussian(1.0), updates.OGD(0.1), store))
+    state = jaxmkl.run(learner, begin(learner), X, y, delay=6)[0]
+    assert (int(learner.num_supports(state)), int(learner.info(state).overflow)) == (40, 0)
+    late = delayed(learner, 6)
+    chunks = [(X[:30], y[:30]), (X[30:], y[30:])]
+    for state, _ in jaxmkl.stream(late, begin(late), chunks):
+        room = late.capacity(state) - int(late.num_supports(state))
+        assert room >= 0
+    assert int(late.info(late.flushed(state)).overflow) == 0
+
+
+@pytest.mark.slow
+def test_slope_through_late_labels(x64):
+    X, y = (array.astype(np.float64) for array in data())
+
+    @jax.jit
+    def total(rate):
+        bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(rate), features.LinearFeatures())
+        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
+        state, outputs = jaxmkl.run(learner, begin(learner, X.dtype), X, y, delay=5)
+        return outputs.loss.mean() + learner.predict(state, X[0]).value
+
+    slope = jax.grad(total)(0.1)
+    np.testing.assert_allclose(slope, (total(0.1 + 1e-6) - total(0.1 - 1e-6)) / 2e-6, rtol=1e-6)
+    assert slope != 0
+
+
+@pytest.mark.parametrize("delay", [-1, 1.0, "two", None, True])
+def test_another_delay_is_refused(delay):
+    X, y = data()
+    learner, wanted = linear(), "delay must be an integer of at least 0; got"
+    with pytest.raises(ValueError, match=f"run: {wanted}"):
+        jaxmkl.run(learner, begin(learner), X, y, delay=delay)
+    with pytest.raises(ValueError, match=f"run_many: {wanted}"):
+        jaxmkl.run_many(learner, jax.random.split(jax.random.key(0), 2), X, y, delay=delay)
+    with pytest.raises(ValueError, match=f"Delayed: {wanted}"):
+        delayed(learner, delay)
+    with pytest.raises(ValueError, match="Delayed: learner must be a learner"):
+        delayed(jaxmkl.raker, 3)
+
+
+def test_a_checkpoint_keeps_what_is_due(tmp_path):
+    X, y = data()
+    learner = delayed(lagged(linear(query.All()), 2), 5)
+    end, whole = jaxmkl.run(learner, begin(learner), X, y)
+    state = jaxmkl.run(learner, begin(learner), X[:13], y[:13])[0]
+    jaxmkl.save(tmp_path / "late.npz", learner, state)
+    loaded, state = jaxmkl.load(tmp_path / "late.npz")
+    resumed, second = jaxmkl.run(loaded, state, X[13:], y[13:])
+    assert_equal(resumed, end)
+    assert_equal(second.prediction, whole.prediction[13:])
+    assert jnp.any(state.waiting.context[0] != 0)

@@ -1,0 +1,150 @@
+"""The last labels and errors as inputs: against a loop in NumPy, and what they are good for."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from trees import assert_equal, everything
+
+import jaxmkl
+from jaxmkl import query, wrappers
+from jaxmkl.wrappers import lagged
+
+SMALL_PROGRAMS = True
+NUM_EXAMPLES, NUM_INPUTS = 40, 2
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+
+
+@functools.cache
+def data(task="regression"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS))
+    y = X @ [0.7, -0.4] + 0.5 * rng.normal(size=NUM_EXAMPLES)
+    return X, np.where(y > 0, 1.0, -1.0) if task == "classification" else y
+
+
+def begin(learner, dtype=None):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
+
+
+BY_CHANCE = query.Random(0.6)
+
+
+def small(task="regression", asking=BY_CHANCE):
+    loss = "squared" if task == "regression" else "hinge"
+    return jaxmkl.raker(KERNELS, num_features=4, loss=loss, query=asking)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_oracle(task, x64):
+    """The learner inside, fed by hand with what was seen before; of classes their signs."""
+    X, y = data(task)
+    inner, L, M = small(task), 3, 2
+    learner = lagged(inner, L, M)
+    start = begin(learner, np.float64)
+    end, outputs = jaxmkl.run(learner, start, X, y, block_size=8)
+    labels, errors, state = [0.0] * L, [0.0] * M, start.inner
+    predict, update, skip = (jax.jit(f) for f in (inner.predict, inner.update, inner.skip))
+    for t in range(NUM_EXAMPLES):
+        x = np.concatenate([X[t], labels, errors])
+        f = float(predict(state, x).value)
+        np.testing.assert_allclose(outputs.prediction[t], f, rtol=1e-9, atol=1e-9)
+        # chance goes by the inputs that were given
+        asked = bool(outputs.queried[t])
+        state = update(state, x, y[t]) if asked else skip(state, x)
+        said = f if task == "regression" else (1.0 if f > 0 else -1.0)
+        value = y[t] if asked else said
+        labels, errors = [value, *labels][:L], [value - said, *errors][:M]
+    np.testing.assert_allclose(end.labels, labels, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(end.errors, errors, rtol=1e-9, atol=1e-9)
+    assert 5 < int(outputs.queried.sum()) < NUM_EXAMPLES - 5
+
+
+@pytest.mark.slow
+def test_blocks_and_cuts_change_no_bit():
+    X, y = data()
+    learner = lagged(small(), 2, 1)
+    end, whole = jaxmkl.run(learner, begin(learner), X, y, record=everything)
+    for size in (1, 7):
+        again = jaxmkl.run(learner, begin(learner), X, y, block_size=size, record=everything)
+        assert_equal(again, (end, whole))
+    chunks = [(X[:13], y[:13]), (X[13:], y[13:])]
+    streamed = list(jaxmkl.stream(learner, begin(learner), chunks, record=everything))
+    assert_equal(streamed[-1][0], end)
+
+
+def test_nothing_appended_is_the_learner_itself():
+    X, y = data()
+    inner = small()
+    learner = lagged(inner, 0, 0)
+    expected = jaxmkl.run(inner, begin(inner), X, y, block_size=1)[1]
+    outputs = jaxmkl.run(learner, begin(learner), X, y, block_size=1)[1]
+    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-5, atol=1e-6)
+    assert_equal(outputs.queried, expected.queried)
+
+
+def test_bad_examples_leave_the_last_labels_alone():
+    """Huge labels and inputs too, which would make the next inputs unusable."""
+    X, y = (array.copy() for array in data())
+    learner = lagged(small(asking=query.All()), 2, 2)
+    step = jax.jit(learner.step)
+    state = begin(learner)
+    for t in range(4):
+        state, _ = step(state, (X[t], y[t]))
+    before = state.labels, state.errors
+    for bad in (np.nan, np.inf, -1e30):
+        refused, output = step(state, (np.array([bad, 0.0]), y[4]))
+        assert np.isnan(output.prediction)
+        assert_equal((refused.labels, refused.errors), before)
+        assert int(refused.invalid) == 1
+        # in the place of a bad label stands the prediction
+        after, output = step(state, (X[4], bad))
+        assert_equal(after.labels[0], output.prediction)
+        assert (float(after.errors[0]), float(after.errors[1])) == (0.0, float(state.errors[0]))
+        assert np.isfinite(learner.predict(after, X[5]).value)
+
+
+def test_checks_see_the_inputs_given():
+    X, y = data()
+    learner = lagged(small(), 3, 1)
+    state = begin(learner)
+    assert learner.num_inputs(state) == NUM_INPUTS
+    assert learner.learner.num_inputs(state.inner) == NUM_INPUTS + 4
+    with pytest.raises(ValueError, match="X must have 2 columns"):
+        jaxmkl.run(learner, state, np.ones((5, 6)), np.ones(5))
+    with pytest.raises(ValueError, match=r"x must be of shape \(2,\)"):
+        learner.predict(state, np.ones(6))
+    with pytest.raises(ValueError, match="Lagged: num_inputs must be"):
+        learner.init(jax.random.key(0), 0)
+    runs = jaxmkl.run_many(learner, jax.random.split(jax.random.key(0), 2), X, y)[0]
+    assert learner.num_inputs(runs) == NUM_INPUTS
+    tasks = lagged(jaxmkl.multitask(2), 2)
+    bad = np.array([[0.0, 1.0], [2.0, 1.0]])
+    with pytest.raises(ValueError, match="column 0 of X must be a task"):
+        jaxmkl.run(tasks, begin(tasks), bad, np.array([1, -1]))
+
+
+@pytest.mark.slow
+def test_an_autoregression_is_found():
+    """y_t = 0.3 y_{t-1} - 0.9 y_{t-2} + noise, of which the inputs tell nothing."""
+    rng = np.random.default_rng(3)
+    y = np.zeros(1500)
+    for t in range(2, len(y)):
+        y[t] = 0.3 * y[t - 1] - 0.9 * y[t - 2] + 0.1 * rng.normal()
+    X = rng.normal(size=(len(y), 1))
+    plain = jaxmkl.expert_mkl(KERNELS, num_features=10)
+    errors = []
+    for learner in (plain, lagged(jaxmkl.scaled(plain, wrappers.RunningMoments()), 2)):
+        state = learner.init(jax.random.key(0), 1)
+        errors.append(jaxmkl.run(learner, state, X, y)[1].loss[-500:].mean())
+    assert errors[1] < 0.015 < 0.02 < errors[0]
+
+
+@pytest.mark.parametrize("argument", ["labels", "errors"])
+@pytest.mark.parametrize("number", [-1, 1.5, None])
+def test_other_numbers_are_refused(argument, number):
+    with pytest.raises(ValueError, match=f"Lagged: {argument} must be an integer of at least 0"):
+        lagged(small(), **{argument: number})
+    with pytest.raises(ValueError, match="Lagged: learner must be a learner"):
+        lagged(jaxmkl.raker)
