@@ -14,6 +14,8 @@ from jaxmkl.wrappers.lagged import Lagged as Lagged
 from jaxmkl.wrappers.lagged import lagged as lagged
 from jaxmkl.wrappers.one_vs_rest import OneVsRest as OneVsRest
 from jaxmkl.wrappers.one_vs_rest import one_vs_rest as one_vs_rest
+from jaxmkl.wrappers.probabilities import Probabilities as Probabilities
+from jaxmkl.wrappers.probabilities import probabilities as probabilities
 from jaxmkl.wrappers.scaled import RunningMoments as RunningMoments
 from jaxmkl.wrappers.scaled import RunningRanks as RunningRanks
 from jaxmkl.wrappers.scaled import Scaled as Scaled

@@ -129,6 +129,12 @@ VARIANTS = {
     "three classes that come late": lambda: wrappers.delayed(
         on_features("expert_mkl", task="classification", num_classes=3), 2
     ),
+    "probabilities of raker": lambda: wrappers.probabilities(
+        on_features("raker", loss="logistic")
+    ),
+    "probabilities of classes": lambda: wrappers.probabilities(
+        on_features("raker", loss="hinge", num_classes=3)
+    ),
     "one against the rest": lambda: wrappers.one_vs_rest(
         with_supports("spa", beta=1.5, query=query.Margin(0.3)), 3
     ),
