@@ -282,6 +282,11 @@ class RateState(NamedTuple):
     asked: jax.Array  #: labels asked for, int32
     passed: jax.Array  #: labels not asked for, int32
     waiting: jax.Array  #: labels asked for that have not come yet, int32
+    lead: jax.Array  #: the head start in rounds, once it is known whether there are classes
+
+
+# Rounds whose share of labels a classifier gets at once, and those in which it pays them back.
+HEAD_START, PAID_BACK = 400.0, 1000.0
 
 
 @pytree.dataclass
@@ -297,8 +302,13 @@ class Rate(Query):
         s <- s + (asked - rate) / sqrt(1 + t/100)
 
     So for numbers half of the labels come by chance and half in proportion to the disagreement,
-    as models that agree may all be wrong. The labels asked for stay within 2 + rate · t / 40 of
-    rate · t: beyond that the next one is asked for, or is not, whatever its score. Where answers
+    as models that agree may all be wrong. The labels asked for stay within 2 + due/40 of
+
+        due = rate · t                                  numbers
+        due = rate · (t + 400 (1 - t/1000)_+)           classes
+
+    beyond that the next one is asked for, or is not, whatever its score, and s stays. So a
+    classifier learns the first examples, and pays them back within 1,000 rounds. Where answers
     come late, ask by :meth:`~jaxmkl.Learner.ask`, which counts at once.
 
     Args:
@@ -321,7 +331,7 @@ class Rate(Query):
     epsilon: Any = pytree.positive(0.001)
 
     def init(self, dtype: Any = jnp.float32) -> RateState:
-        dtypes = RateState(dtype, dtype, jnp.int32, jnp.int32, jnp.int32)
+        dtypes = RateState(dtype, dtype, jnp.int32, jnp.int32, jnp.int32, dtype)
         return RateState(*(jnp.zeros((), each) for each in dtypes))
 
     def score(self, state: RateState, forecast: Forecast) -> jax.Array:
@@ -338,16 +348,25 @@ class Rate(Query):
         rate = jnp.asarray(self.rate, noise.dtype)
         chance = jnp.log(noise) + state.threshold.astype(noise.dtype) - jnp.log(rate)
         wanted = jnp.log(score.astype(noise.dtype)) > chance
-        due = rate * (self._rounds(state, noise.dtype) + 1.0)
-        wanting, slack = due - state.asked, 2.0 + due / 40.0
+        wanting, slack = self._wanting(state, noise.dtype)
         return (wanted & (wanting > -slack)) | (wanting >= slack) | (rate >= 1.0)
 
     def _rounds(self, state: RateState, dtype: Any) -> jax.Array:
         return (state.asked + state.passed).astype(dtype)
 
+    def _wanting(self, state: RateState, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        """Labels due with the next round that were not asked for, and the corridor about 0."""
+        rounds, lead = self._rounds(state, dtype) + 1.0, state.lead.astype(dtype)
+        ahead = lead * jnp.maximum(1.0 - rounds / PAID_BACK, 0.0)
+        due = jnp.asarray(self.rate, dtype) * (rounds + ahead)
+        return due - state.asked, 2.0 + due / 40.0
+
     def _counted(self, state: RateState, asked: jax.Array) -> RateState:
         number, dtype = asked.astype(jnp.int32), state.threshold.dtype
-        excess, rounds = number - jnp.asarray(self.rate, dtype), self._rounds(state, dtype)
+        rounds, (wanting, slack) = self._rounds(state, dtype), self._wanting(state, dtype)
+        rate = jnp.where(rounds < PAID_BACK, 1.0 - state.lead / PAID_BACK, 1.0) * self.rate
+        # a label that the corridor forces, or forbids, says nothing of the scores
+        excess = jnp.where(jnp.abs(wanting) < slack, number - rate.astype(dtype), 0.0)
         return state._replace(
             threshold=state.threshold + excess / jnp.sqrt(1.0 + rounds / 100.0),
             asked=state.asked + number,
@@ -360,7 +379,11 @@ class Rate(Query):
         late = asked & (state.waiting > 0)
         after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), counted)
         spread = jnp.sqrt(_spread(forecast)).astype(state.spread.dtype)
-        return after._replace(spread=state.spread + jnp.where(jnp.isfinite(spread), spread, 0.0))
+        lead = 0.0 if forecast.margin is None else HEAD_START
+        return after._replace(
+            spread=state.spread + jnp.where(jnp.isfinite(spread), spread, 0.0),
+            lead=jnp.full_like(state.lead, lead),
+        )
 
     def await_label(self, state: RateState, asked: jax.Array) -> RateState:
         after = self._counted(state, asked)._replace(waiting=state.waiting + 1)
