@@ -39,7 +39,7 @@ class ScaledTargets(Wrapper):
     def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
         """The prediction in the target's own units."""
         prediction, forecast = super().decide(state, code)
-        _, mean, variance = state.moments
+        mean, variance = state.moments.of_all
         value = mean[0] + jnp.sqrt(variance[0]) * prediction.value
         return prediction._replace(value=value), (value, forecast)
 
@@ -50,9 +50,11 @@ class ScaledTargets(Wrapper):
         (value, inside), given = forecast, y
         known = asked & present & jnp.isfinite(y) & jnp.isfinite(value)
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
-        change, z = MOMENTS.observe(state.moments, y[None])
+        change, _ = MOMENTS.observe(state.moments, y[None])
+        # the moments clip a wild label; the learner gets it whole, as a new level may be no error
+        z = change.of_all.scaled(y[None])[0]
         # what is refused is refused by the learner inside
-        z = jnp.where(jnp.isfinite(given), z[0], given)
+        z = jnp.where(jnp.isfinite(given), z, given)
         taught = super().teach(state, code, inside, z, asked, present)
         return taught.replace(
             moments=MOMENTS.accept(state.moments, change, known),

@@ -66,6 +66,25 @@ def test_every_half_is_covered(coverage, growing):
     np.testing.assert_allclose(upper - lower, 2 * state.radius, rtol=1e-5)
 
 
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", ["twitter", "tom", "air", "energy", "naval"])
+@pytest.mark.parametrize("name", ["raker", "expert_mkl"])
+def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
+    """As the experiments load them: nothing scaled, naval by its one largest entry."""
+    data = jaxmkl.data.read(data_dir / f"{dataset}.npz")
+    X = jaxmkl.data.scale(data.X, "largest") if dataset == "naval" else data.X
+    X, y = X.astype(np.float32), data.y.astype(np.float32)
+    few = {"num_features": 20, "step_sizes": (0.5,), "forgetting": (1.0,)}
+    learner = intervals(getattr(jaxmkl, name)(**few if name == "expert_mkl" else {}), 0.9)
+    state = learner.init(jax.random.key(0), X.shape[1])
+    _, (f, r, _) = jaxmkl.run(learner, state, X, y, record=ends)
+    half, low, high = len(y) // 2, f - r, f + r
+    for part in (slice(half), slice(half, None)):
+        assert 0.89 <= jaxmkl.metrics.coverage(low[part], high[part], y[part]) <= 0.91
+    assert jaxmkl.metrics.width(low, high) < 3.3 * np.std(y)
+
+
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
