@@ -127,8 +127,9 @@ def amkl(
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target; the
         paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
-      relative: whether the tolerance is in units of the running variance of the labels instead:
-        a share of it, whatever the units.
+      relative: whether the tolerance is a share of the running variance of the labels instead,
+        whatever their units; .01 asks for about as many as the default does on the paper's
+        streams (all of them on naval).
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
         feature_scale, select: as for :func:`raker`.
 

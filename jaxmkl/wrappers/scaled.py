@@ -35,6 +35,10 @@ class Scaler:
         pytree.abstract(self, "accept")
 
 
+#: Values after which :class:`RunningMoments` knows enough to judge others by.
+JUDGED_FROM = 16
+
+
 class RunningMomentsState(NamedTuple):
     """State of :class:`RunningMoments`."""
 
@@ -42,8 +46,15 @@ class RunningMomentsState(NamedTuple):
     of_all: Moments  #: m and v
     of_last: Moments  #: of those since n was a power of two; zeros without a ``clip``
 
-    mean = property(lambda self: self.of_all.mean, doc="Means m of the inputs (D,).")
-    variance = property(lambda self: self.of_all.variance, doc="Variances v (D,).")
+    @property
+    def mean(self) -> Array:
+        """Means m (D,)."""
+        return self.of_all.mean
+
+    @property
+    def variance(self) -> Array:
+        """Variances v (D,)."""
+        return self.of_all.variance
 
 
 @pytree.dataclass
@@ -67,8 +78,9 @@ class RunningMoments(Scaler):
         if n = 2^k and v > clip² v':    m, v <- m', v' of the last n/2
 
     Args:
-      clip: above 1; columns in which fewer than one value in clip² is not 0 have these clipped
-        too. None: every value is believed.
+      clip: above 1. Where fewer than one value of a column in clip² is not 0, these are clipped
+        too. Smaller ones tame heavy tails, and follow a growing scale later. None: every value
+        is believed.
 
     Raises:
       ValueError: for another clip.
@@ -111,10 +123,6 @@ class RunningMoments(Scaler):
 
     def accept(self, state: Any, change: RunningMomentsState, seen: Array) -> Any:
         return optax.tree.where(seen, change, state)
-
-
-#: Values after which :class:`RunningMoments` knows enough to judge others by.
-JUDGED_FROM = 16
 
 
 class RunningRanksState(NamedTuple):

@@ -31,16 +31,20 @@ def test_oracle(x64):
     X, y = jnp.asarray(X), jnp.asarray(y)
     scan = jax.jit(lambda state: jax.lax.scan(learner.step, state, (X, y)))
     state, outputs = scan(state)
-    radius, labels = np.nan, 0
+    radius, quantile, excess, labels = np.nan, np.nan, 0.0, 0
     for t, f in enumerate(np.asarray(outputs.prediction)):
         np.testing.assert_allclose(outputs.info.radius[t], radius, rtol=1e-9)
         if not outputs.queried[t] or not np.isfinite(y[t]):
             continue
         distance = abs(y[t] - f)
-        step = max(0.1, 1 / (1 + labels))
-        radius = radius * np.exp(step * ((distance > radius) - 0.2)) if labels else distance
+        step = max(0.1, 1 / np.sqrt(1 + labels))
+        excess += (distance > radius) - 0.2 if labels else 0
+        quantile = quantile * np.exp(step * ((distance > quantile) - 0.2)) if labels else distance
+        radius = quantile * np.exp(0.02 * excess)
         labels += 1
-    np.testing.assert_allclose(state.radius, radius, rtol=1e-9)
+    for name, value in (("radius", radius), ("quantile", quantile), ("excess", excess)):
+        np.testing.assert_allclose(getattr(state, name), value, rtol=1e-9)
+    assert abs(excess) > 0.5
     assert int(state.labels) == labels < 199
     # predictions are those of the learner inside
     bare = inner.init(jax.random.key(0), 2, jnp.float64)
