@@ -395,9 +395,11 @@ class Algorithm(Learner):
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
-    def _queried(self, query: Any, forecast: Forecast, learns: Array, counted: Array) -> Any:
-        """The query's state after an example."""
-        return optax.tree.where(counted, self.query.update(query, forecast, learns), query)
+    def _queried(
+        self, query: Any, forecast: Forecast, learns: Array, counted: Array, y: Array
+    ) -> Any:
+        """The query's state after an example; ``y`` is 0 where it is not learned."""
+        return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
 
     def _told(self, forecast: Forecast) -> Forecast:
         """The forecast with its margin, of a classifier."""
@@ -436,7 +438,7 @@ class Algorithm(Learner):
             round=state.round + present.astype(jnp.int32),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=self._queried(state.query, forecast, learns, counted),
+            query=self._queried(state.query, forecast, learns, counted, round.y),
         )
 
     def close_block(self, state: Any, codes: Code) -> Any:

@@ -28,6 +28,7 @@ __all__ = [
     "running_label_rate",
     "running_mistake_rate",
     "running_mse",
+    "width",
 ]
 
 ROWS_AT_ONCE = 512
@@ -215,6 +216,24 @@ def coverage(lower: Any, upper: Any, y: Any) -> Any:
     return xp.sum(inside, axis=-1) / xp.sum(known, axis=-1)
 
 
+def width(lower: Any, upper: Any) -> Any:
+    """Mean width (...) of intervals; of two that cover as much, the narrower are better.
+
+    Args:
+      lower, upper: ends (..., T), as for :func:`coverage`; rounds in which one is NaN are left
+        out.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    >>> float(width([0.0, 1.0, np.nan], [1.0, 4.0, 2.0]))
+    2.0
+    """
+    xp, low, high = _paired("width", lower, upper, ("lower", "upper"))
+    known = ~xp.isnan(high - low)
+    return xp.sum(xp.where(known, high - low, 0), axis=-1) / xp.sum(known, axis=-1)
+
+
 def hindsight_losses(
     learner: Any, state: Any, X: Any, y: Any, regularization: float = 0.0
 ) -> np.ndarray:
@@ -311,10 +330,10 @@ def _arrays(*values: Any) -> tuple:
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
 
 
-def _paired(caller: str, prediction: Any, y: Any) -> tuple:
+def _paired(caller: str, prediction: Any, y: Any, names: tuple = ("prediction", "y")) -> tuple:
     xp, prediction, y = _arrays(prediction, y)
     shape, good = prediction.shape, y.shape in (prediction.shape, prediction.shape[-1:])
-    text = f"{caller}: y must have the shape of prediction (..., T) or (T,)"
+    text = f"{caller}: {names[1]} must have the shape of {names[0]} (..., T) or (T,)"
     refuse_unless(shape and good, f"{text}; got {y.shape} for {shape}")
     return xp, prediction, xp.broadcast_to(y, shape)
 

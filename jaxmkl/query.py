@@ -22,6 +22,7 @@ import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
+from jaxmkl._moments import Moments
 
 __all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Rate", "Uncertainty"]
 
@@ -76,8 +77,14 @@ class Query:
         """Whether to ask, a boolean, from the score and the random numbers."""
         pytree.abstract(self, "ask")
 
-    def update(self, state: Any, forecast: Forecast, asked: jax.Array) -> Any:
-        """The query's state after a round in which a label was asked for or not."""
+    def update(self, state: Any, forecast: Forecast, asked: jax.Array, y: Any = 0.0) -> Any:
+        """The query's state after a round in which a label was asked for or not.
+
+        Args:
+          state, forecast: as before the round, and of its example.
+          asked: whether there is a label to learn from.
+          y: that label; 0 where there is none.
+        """
         return state
 
     def await_label(self, state: Any, asked: jax.Array) -> Any:
@@ -101,9 +108,11 @@ class All(Query):
 
 
 class DisagreementState(NamedTuple):
-    """Labels not asked for in a row, int32."""
+    """State of :class:`Disagreement`."""
 
-    skips: jax.Array
+    skips: jax.Array  #: labels not asked for in a row, int32
+    #: how many labels were learned, int32, and their moments; where the tolerance is relative
+    learned: Any = ()
 
 
 @pytree.dataclass
@@ -123,9 +132,12 @@ class Disagreement(Query):
       tolerance: η_c, a number of at least 0 in squared units of the prediction.
       max_skips: M, the largest number of labels skipped in a row; at least 1/(M + 1) of the labels
         is asked for.
+      relative: whether the tolerance is in units of the running variance of the labels learned so
+        far (static): .01 then is a disagreement of a tenth of their standard deviation, whatever
+        the target's units. The first two labels are asked for.
 
     Raises:
-      ValueError: when an argument is negative or not a number.
+      ValueError: when a number is negative or none.
 
     References:
       Hong and Chae, "confidence condition" (33), Algorithm 2 (the sentence of the text that states
@@ -141,13 +153,15 @@ class Disagreement(Query):
 
     tolerance: Any = pytree.nonnegative(0.0005, finite=False)
     max_skips: Any = pytree.nonnegative(1.0, finite=False)
+    relative: bool = pytree.flag(False)
 
     def noise(self, key: jax.Array) -> tuple:
         """None is needed."""
         return ()
 
     def init(self, dtype: Any = jnp.float32) -> DisagreementState:
-        return DisagreementState(jnp.zeros((), jnp.int32))
+        none = jnp.zeros((), jnp.int32)
+        return DisagreementState(none, (none, Moments.none((), dtype)) if self.relative else ())
 
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
         """The largest weighted squared distance from one model."""
@@ -159,14 +173,27 @@ class Disagreement(Query):
         return jnp.sum(p * distance) + total * jnp.max(distance)
 
     def ask(self, state: DisagreementState, score: jax.Array, noise: Any) -> jax.Array:
-        agree = score <= jnp.asarray(self.tolerance, score.dtype)
+        tolerance = jnp.asarray(self.tolerance, score.dtype)
+        if self.relative:
+            number, labels = state.learned
+            unit = labels.variance.astype(score.dtype)
+            tolerance = jnp.where(number >= 2, tolerance * unit, jnp.nan)
+        agree = score <= tolerance  # never, where one is NaN
         may_skip = state.skips.astype(score.dtype) < jnp.asarray(self.max_skips, score.dtype)
         return ~(agree & may_skip)
 
     def update(
-        self, state: DisagreementState, forecast: Forecast, asked: jax.Array
+        self, state: DisagreementState, forecast: Forecast, asked: jax.Array, y: Any = 0.0
     ) -> DisagreementState:
-        return DisagreementState(jnp.where(asked, 0, state.skips + 1))
+        learned = state.learned
+        if self.relative:
+            one = jnp.ndim(y) == 0
+            pytree.require(one, self, "relative", True, "False where there are several outputs")
+            number, labels = learned
+            y = jnp.asarray(y).astype(labels.mean.dtype)
+            after = number + 1, labels.after(y, number + 1)
+            learned = optax.tree.where(asked, after, learned)
+        return DisagreementState(jnp.where(asked, 0, state.skips + 1), learned)
 
 
 def _drawn(h: Any, above: jax.Array, uniform: jax.Array) -> jax.Array:
@@ -373,7 +400,9 @@ class Rate(Query):
             passed=state.passed + 1 - number,
         )
 
-    def update(self, state: RateState, forecast: Forecast, asked: jax.Array) -> RateState:
+    def update(
+        self, state: RateState, forecast: Forecast, asked: jax.Array, y: Any = 0.0
+    ) -> RateState:
         counted = self._counted(state, asked)
         # a label that was waited for was counted when it was asked for
         late = asked & (state.waiting > 0)

@@ -43,7 +43,7 @@ def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, c
     }
     assert {r["seeds"] for r in rows} == {3}
     assert {r["parameters"]["num_features"] for r in rows} == {4}
-    assert all(r["parameters"]["scaler"] == "RunningMoments()" for r in rows)
+    assert all(r["parameters"]["scaler"] == "RunningMoments(clip=10.0)" for r in rows)
     assert all(r["seconds_per_run"] > 0 for r in rows)
     assert value(rows, "raker", "label_rate") == 1
     assert 1 / 3 <= value(rows, "amkl", "label_rate") < 0.9

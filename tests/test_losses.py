@@ -12,11 +12,15 @@ from jaxmkl.losses import LOSSES
 predictions = st.floats(-50, 50, allow_subnormal=False)
 targets = {
     "squared": st.floats(-50, 50, allow_subnormal=False),
+    "huber": st.floats(-50, 50, allow_subnormal=False),
     "logistic": st.sampled_from([-1.0, 1.0]),
     "hinge": st.sampled_from([-1.0, 1.0]),
 }
 IN_NUMPY = {
     "squared": lambda f, y: np.square(np.subtract(f, y)),
+    "huber": lambda f, y: np.where(
+        np.abs(np.subtract(f, y)) <= 1, np.subtract(f, y) ** 2, 2 * np.abs(np.subtract(f, y)) - 1
+    ),
     "logistic": lambda f, y: np.logaddexp(0, -np.multiply(y, f)),
     "hinge": lambda f, y: np.clip(1 - np.multiply(y, f), 0, None),
 }
@@ -26,6 +30,7 @@ def test_tasks():
     tasks = {name: loss.task for name, loss in LOSSES.items()}
     assert tasks == {
         "squared": "regression",
+        "huber": "regression",
         "logistic": "classification",
         "hinge": "classification",
     }
@@ -52,6 +57,18 @@ def test_hinge_moves_a_model_only_below_the_kink(y):
     f = jnp.asarray(np.array([-3, 0, below, one, above, 7], np.float32)) * y
     np.testing.assert_array_equal(slope(f, jnp.full(6, y)), [-y, -y, -y, 0, 0, 0])
     np.testing.assert_array_equal(LOSSES["hinge"].value(f[3:], jnp.full(3, y)), 0)
+
+
+def test_huber_is_squared_near_and_linear_far():
+    """Of labels as far as numbers go too."""
+    r = jnp.asarray([-1e30, -3, -1, -0.5, 0, 0.5, 1, 3, 1e30], jnp.float32)
+    loss = LOSSES["huber"]
+    value, slope = loss.value(7.0 + r, 7.0), loss.slope(7.0 + r, 7.0)
+    np.testing.assert_allclose(value, [2e30, 5, 1, 0.25, 0, 0.25, 1, 5, 2e30], rtol=1e-6)
+    np.testing.assert_allclose(slope, [-2, -2, -2, -1, 0, 1, 2, 2, 2])
+    derivative = jax.vmap(jax.grad(loss.value), in_axes=(0, None))(r, 0.0)
+    np.testing.assert_array_equal(derivative, slope)
+    assert np.isnan(loss.value(jnp.nan, 0.0))
 
 
 @pytest.mark.parametrize("y", [-1.0, 1.0])

@@ -175,6 +175,26 @@ def test_label_rate_refuses(queried, message):
         metrics.label_rate(queried)
 
 
+# --- intervals --------------------------------------------------------------------------------
+
+
+@either
+def test_width_by_hand(library):
+    """Of two seeds; what is not known is left out, an end at infinity is not."""
+    lower = library.asarray([[0.0, np.nan, 1.0, 2.0], [0.0, 0.0, -1.0, 5.0]])
+    upper = library.asarray([[1.0, 2.0, 1.0, 4.0], [0.5, np.nan, 0.0, np.inf]])
+    result = metrics.width(lower, upper)
+    np.testing.assert_allclose(result, [1.0, np.inf])
+    assert isinstance(result, jax.Array) == (library is jnp)
+    np.testing.assert_allclose(metrics.width(lower[0], upper[0]), 1.0)
+
+
+def test_width_refuses():
+    text = r"width: upper must have the shape of lower \(\.\.\., T\) or \(T,\); got \(2,\)"
+    with pytest.raises(ValueError, match=text):
+        metrics.width(np.zeros((2, 3)), np.ones(2))
+
+
 # --- regret -----------------------------------------------------------------------------------
 
 

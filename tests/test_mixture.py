@@ -53,12 +53,12 @@ def play(rule, values, y, speaking, judged, loss, size=1, dtype=jnp.float64):
 
 
 @pytest.mark.parametrize(
-    ("loss", "bound"), [("squared", None), ("squared", 1.0), ("logistic", 1.0)]
+    ("loss", "bound"), [("squared", None), ("squared", 1.0), ("huber", None), ("logistic", 1.0)]
 )
 @pytest.mark.parametrize("stacked", [False, True])
 def test_oracle(stacked, loss, bound, x64):
     values, y, speaking, judged = said()
-    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     rule = Mixture(MEMORIES, bound)
     numpy_rule = oracle.Mixture(E, MEMORIES, functools.partial(slope, loss), bound)
     below = numpy_rule

@@ -71,6 +71,40 @@ def test_after_some_skips_in_a_row_a_label_is_asked_for(max_skips):
     assert rounds == expected
 
 
+def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
+    """Of those that were learned; before two of them every label is asked for."""
+    query, labels = Disagreement(0.1, np.inf, relative=True), [3.0, 5.0, -40.0, 5.0]
+    state, learned = query.init(jnp.float64), []
+    assert asked(query, 0.0, state=state)
+    for y, ask in zip(labels, [True, True, False, True], strict=True):
+        state = query.update(state, forecast(0.0), jnp.asarray(ask), jnp.asarray(y))
+        learned += [y] if ask else []
+        bound = 0.1 * np.var(learned)
+        assert asked(query, bound * (1 - 1e-9), state=state) == (len(learned) < 2)
+        assert asked(query, bound * (1 + 1e-9), state=state)
+    assert int(state.skips) == 0
+    # without it the state is as small as it was
+    assert len(jax.tree.leaves(Disagreement().init())) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["amkl", "amkl_aks"])
+def test_relative_tolerances_ask_for_the_same_labels_in_any_units(name, pool, x64):
+    """Where the loss has units, the rate of Hedge takes them too."""
+    y = np.sin(2 * pool[:, 0])
+
+    def played(scale):
+        rate = {"hedge_rate": 1.0 / scale**2}
+        parts = {"num_features": 4, "tolerance": 0.02, "relative": True}
+        learner = getattr(jaxmkl, name)(KERNELS, **parts, **rate)
+        state = start(learner, jax.random.key(0), jnp.float64)
+        return np.asarray(run(learner, state, pool, scale * y)[1].queried)
+
+    expected = played(1.0)
+    assert 0.5 < expected.mean() < 0.95
+    np.testing.assert_array_equal(played(1024.0), expected)
+
+
 def test_models_that_say_nothing_sensible_are_no_agreement():
     query = Disagreement(np.inf, np.inf)
     for f in ([np.nan, 1.0], [np.inf, 1.0]):
@@ -136,6 +170,7 @@ def test_what_is_certain_is_so_in_short_dtypes(query, dtype):
         (Disagreement, {"tolerance": np.nan}, "tolerance"),
         (Disagreement, {"tolerance": [0.1, 0.2]}, "tolerance"),
         (Disagreement, {"max_skips": -1}, "max_skips"),
+        (Disagreement, {"relative": 0.1}, "relative"),
         (Margin, {"h": -0.1}, "h"),
         (Margin, {"h": "often"}, "h"),
         (Uncertainty, {"h": np.nan}, "h"),

@@ -45,7 +45,7 @@ class MovingKernel(Algorithm):
       budget: B, how many basis functions there are at most (static).
       step_size: η of their weights.
       optimizer: how the kernel moves.
-      loss: "hinge", "logistic" or "squared" (static).
+      loss: "hinge", "logistic", "squared" or "huber" (static).
       query: when a label is asked for.
 
     Raises:

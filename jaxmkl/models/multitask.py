@@ -308,7 +308,7 @@ class MultiTask(Algorithm):
             if most is not None:
                 asked = asked & (count < most)
             learns, counted, diverging = self._judged(forecast, y, usable, asked)
-            query = self._queried(query, forecast, learns, counted)
+            query = self._queried(query, forecast, learns, counted, jnp.where(learns, y, 0.0))
             after = query, count + asked.astype(jnp.int32)
             return after, (asked, learns, counted, diverging)
 

@@ -67,7 +67,8 @@ def raker(
       step_size: η_l; by default 0.3/|z|² (0.006 for 50 features of scale "sum").
       regularization: λ of the penalty λ/2 |θ|².
       hedge_rate: η_g, for losses of the order of 1 and below.
-      loss: "squared" for regression; "logistic" or "hinge" for classification.
+      loss: "squared" for regression, or "huber" where labels have outliers; "logistic" or "hinge"
+        for classification.
       orthogonal: draw frequencies in orthogonal blocks.
       feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
       num_outputs: K, for several targets; predictions then are vectors (K,).
@@ -124,6 +125,7 @@ def amkl(
     *,
     tolerance: Any = 0.0002,
     max_skips: Any = 1.0,
+    relative: bool = False,
     **parameters: Any,
 ) -> MKL:
     """AMKL: :func:`raker` that asks for a label only where its kernels disagree.
@@ -132,16 +134,19 @@ def amkl(
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target; the
         paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
+      relative: whether the tolerance is a share of the running variance of the labels instead,
+        whatever their units; .01 asks for about as many as the default does on the paper's
+        streams (all of them on naval).
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
         feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
 
-    >>> amkl(tolerance=0.001, max_skips=3).query
-    Disagreement(tolerance=0.001, max_skips=3.0)
+    >>> amkl(tolerance=0.01, max_skips=3, relative=True).query
+    Disagreement(tolerance=0.01, max_skips=3.0, relative=True)
     """
-    return raker(kernels, query=Disagreement(tolerance, max_skips), **parameters)
+    return raker(kernels, query=Disagreement(tolerance, max_skips, relative), **parameters)
 
 
 @with_parameters_of(omkl_aks, but=("query",))
@@ -150,12 +155,13 @@ def amkl_aks(
     *,
     tolerance: Any = 0.0002,
     max_skips: Any = 1.0,
+    relative: bool = False,
     **parameters: Any,
 ) -> MKL:
     """AMKL-AKS: :func:`omkl_aks` that asks for a label only where its kernels disagree.
 
     Args:
-      tolerance, max_skips: as for :func:`amkl`.
+      tolerance, max_skips, relative: as for :func:`amkl`.
       selection_threshold: as for :func:`omkl_aks`.
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
         feature_scale, num_outputs, num_classes: as for :func:`raker`.
@@ -163,10 +169,10 @@ def amkl_aks(
     References:
       Hong and Chae, Algorithm 2.
 
-    >>> amkl_aks().query, amkl_aks().select
-    (Disagreement(tolerance=0.0002, max_skips=1.0), AdaptiveKernelSelection(threshold=0.8))
+    >>> amkl_aks(selection_threshold=0.9).select
+    AdaptiveKernelSelection(threshold=0.9)
     """
-    return omkl_aks(kernels, query=Disagreement(tolerance, max_skips), **parameters)
+    return omkl_aks(kernels, query=Disagreement(tolerance, max_skips, relative), **parameters)
 
 
 def expert_mkl(

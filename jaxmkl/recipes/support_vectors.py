@@ -187,7 +187,7 @@ def kernel_ogd(
 
     Args:
       step_size, regularization: η and λ.
-      loss: L, "squared", "logistic" or "hinge".
+      loss: L, "squared", "huber", "logistic" or "hinge".
       kernel, capacity, query: as for :func:`perceptron`.
 
     References:

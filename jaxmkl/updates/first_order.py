@@ -148,7 +148,7 @@ class OGD(Update):
       step_sizes: η, a number or, on features, several (R,): models for each.
       regularization: λ, with η λ < 1. (The papers on random features write λ |θ|²: their λ is
         half of this one.)
-      loss: "squared", "logistic" or "hinge" (static).
+      loss: "squared", "huber", "logistic" or "hinge" (static).
 
     >>> OGD([0.1, 0.5]).num_rates
     2

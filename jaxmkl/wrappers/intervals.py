@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import optax
 from jax import Array
 
 from jaxmkl import _pytree as pytree
@@ -14,8 +15,10 @@ from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_num
 class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
-    #: r, half the width of the next interval, a number or (K,); NaN before the first label
-    radius: Array
+    #: q, the running quantile of |y - f|, a number or (K,) as the others; NaN before the first label
+    quantile: Array
+    excess: Array  #: D, intervals that missed their label so far, beyond those that may
+    radius: Array  #: r, half the width of the next interval; NaN before the first label
     labels: Array  #: labels seen, int32
 
 
@@ -39,9 +42,10 @@ class Intervals(Wrapper):
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
-        shape = () if self.num_outputs is None else (self.num_outputs,)
-        unknown = jnp.full(shape, jnp.nan, self.learner.dtype(inner))
-        return IntervalsState(inner, unknown, jnp.zeros((), jnp.int32))
+        K, none = self.num_outputs, jnp.zeros((), jnp.int32)
+        shape, dtype = () if K is None else (K,), self.learner.dtype(inner)
+        unknown = jnp.full(shape, jnp.nan, dtype)
+        return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
     def decide(self, state: IntervalsState, code: Any) -> tuple[Prediction, Any]:
         prediction, forecast = super().decide(state, code)
@@ -55,15 +59,22 @@ class Intervals(Wrapper):
         distance = jnp.abs(y - value)
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
-        step = jnp.maximum(jnp.asarray(self.step_size, dtype), 1.0 / (1.0 + state.labels))
-        # a radius of 0 would stay there
+        rate = jnp.asarray(self.step_size, dtype)
+        step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels))
+        # a quantile of 0 would stay there
         least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y), jnp.finfo(dtype).tiny)
-        radius = jnp.maximum(followed(state.radius, distance, self.coverage, step), least)
+        quantile = jnp.maximum(followed(state.quantile, distance, self.coverage, step), least)
+        # before the first label there is no interval that could miss it
+        allowed = 1.0 - jnp.asarray(self.coverage, dtype)
+        missed = (distance > state.radius).astype(dtype) - allowed
+        excess = state.excess + jnp.where(state.labels > 0, missed, 0.0)
+        excess = jnp.clip(excess, -5.0 / rate, 5.0 / rate)
+        radius = quantile * jnp.exp(rate * excess / 5.0)
+        after = {"quantile": quantile, "excess": excess, "radius": radius}
+        after["labels"] = state.labels + 1
+        before = {name: getattr(state, name) for name in after}
         taught = super().teach(state, code, inside, y, asked, present)
-        return taught.replace(
-            radius=jnp.where(known, radius, state.radius),
-            labels=state.labels + known.astype(jnp.int32),
-        )
+        return taught.replace(**optax.tree.where(known, after, before))
 
     def info(self, state: IntervalsState) -> IntervalsInfo:
         return IntervalsInfo(state.radius, super().info(state))
@@ -77,26 +88,31 @@ class Intervals(Wrapper):
 def intervals(learner: Learner, coverage: Any = 0.9, step_size: Any = 0.05) -> Intervals:
     """Give the predictions of a learner lower and upper ends f - r and f + r.
 
-    The share of labels between them tends to ``coverage``, whatever the stream does:
+    The share of labels between them tends to ``coverage``, whatever the stream does: a running
+    quantile q of |y - f| follows its scale, and the misses so far beyond those allowed, D, are
+    made good by wider ends.
 
-        r <- r exp(η_t (miss - (1 - coverage))),      miss = 1 if |y - f| > r, else 0
+        q <- q exp(η_t ([|y - f| > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
+        D <- D + [|y - f| > r] - (1 - coverage),               |D| <= 5/η
+        r = q exp(η D / 5)
 
-    so over any T labels it is off by at most |log r_T - log r_0| / (η T). The first label makes
-    r = |y - f|; η_t = max(η, 1/t). The radius of a round is ``outputs.info.radius``, which a run
-    keeps with a ``record`` that asks for it; :meth:`Intervals.interval` has both ends for one x.
+    While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
+    at most, and far less where q is near, however much the scale changes meanwhile. The first
+    label makes q = |y - f|. The radius of a round is ``outputs.info.radius``, which a run keeps
+    with a ``record`` that asks for it; :meth:`Intervals.interval` has both ends for one x.
 
     Args:
       learner: any learner of numbers.
       coverage: the share of labels that are to lie between the ends, in (0, 1].
-      step_size: η: larger ones keep the share more tightly, with ends that move more.
+      step_size: η: larger ones follow the scale faster, with ends that move more.
 
     Raises:
       ValueError: for a classifier, or a number outside its range.
 
     References:
       Gibbs and Candès (2021), Adaptive conformal inference under distribution shift; Angelopoulos,
-      Candès and Tibshirani (2023), Conformal PID control for time series prediction. The step
-      on the logarithm, which has no units, is ours.
+      Candès and Tibshirani (2023), Conformal PID control for time series prediction. Steps on
+      the logarithm, which have no units, are ours.
 
     >>> import jax, jaxmkl
     >>> learner = intervals(jaxmkl.raker(), coverage=0.8)

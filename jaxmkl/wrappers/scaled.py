@@ -15,6 +15,7 @@ from jax import Array
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._moments import Moments
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 
@@ -34,21 +35,55 @@ class Scaler:
         pytree.abstract(self, "accept")
 
 
-class RunningMomentsState(NamedTuple):
-    """Count, means (D,) and variances (D,) of the inputs seen."""
+#: Values after which :class:`RunningMoments` knows enough to judge others by.
+JUDGED_FROM = 16
 
-    num_seen: Array
-    mean: Array
-    variance: Array
+
+class RunningMomentsState(NamedTuple):
+    """State of :class:`RunningMoments`."""
+
+    num_seen: Array  #: inputs seen, n, int32
+    of_all: Moments  #: m and v
+    of_last: Moments  #: of those since n was a power of two; zeros without a ``clip``
+
+    @property
+    def mean(self) -> Array:
+        """Means m (D,)."""
+        return self.of_all.mean
+
+    @property
+    def variance(self) -> Array:
+        """Variances v (D,)."""
+        return self.of_all.variance
 
 
 @pytree.dataclass
 class RunningMoments(Scaler):
     """Mean 0 and variance 1 by running moments (Welford, 1962), the present example included.
 
-        n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n,  z = (x - m)/sqrt(v)
+        x <- x within m ± clip sqrt(v)                                                  (1)
+        n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n
+        z = (x - m)/sqrt(v)
 
     A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
+
+    By (1) a value is judged by what is known before it is believed: one far beyond all others
+    counts as one at ``clip`` deviations. One value of 1e15 then changes next to nothing, and a
+    column whose scale has grown a hundredfold is followed within n/10 values, as each that is
+    clipped makes v grow by (clip² - 1)/n of itself. Nothing is judged among the first 16 values,
+    nor in a column that has been constant. What was believed for want of knowledge is judged
+    later: whenever n is a power of two (16 or more), columns whose last n/2 values have a
+    deviation more than ``clip`` times smaller than all of them forget the older ones:
+
+        if n = 2^k and v > clip² v':    m, v <- m', v' of the last n/2
+
+    Args:
+      clip: above 1. Where fewer than one value of a column in clip² is not 0, these are clipped
+        too. Smaller ones tame heavy tails, and follow a growing scale later. None: every value
+        is believed.
+
+    Raises:
+      ValueError: for another clip.
 
     >>> scaler, key = RunningMoments(), jax.random.key(0)
     >>> state, z = scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
@@ -56,16 +91,35 @@ class RunningMoments(Scaler):
     Array([1.], dtype=float32)
     """
 
+    clip: Any = pytree.number(
+        10.0, minimum=1.0, exclusive=True, optional=True, wanted="a finite number above 1"
+    )
+
     def init(self, key: Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
-        return RunningMomentsState(jnp.zeros((), jnp.int32), *jnp.zeros((2, num_inputs), dtype))
+        of_all, of_last = (Moments.none((num_inputs,), dtype) for _ in range(2))
+        return RunningMomentsState(jnp.zeros((), jnp.int32), of_all, of_last)
 
     def observe(self, state: Any, x: Array) -> tuple[RunningMomentsState, Array]:
-        n, difference = (state.num_seen + 1).astype(x.dtype), x - state.mean
-        mean = state.mean + difference / n
-        variance = state.variance + (difference * (x - mean) - state.variance) / n
-        varied = variance > 0
-        scaled = jnp.where(varied, (x - mean) * jax.lax.rsqrt(jnp.where(varied, variance, 1)), 0)
-        return RunningMomentsState(state.num_seen + 1, mean, variance), scaled
+        number, of_all, of_last = state
+        if self.clip is None:
+            of_all = of_all.after(x, number + 1)
+            return RunningMomentsState(number + 1, of_all, of_last), of_all.scaled(x)
+        clip, varied = jnp.asarray(self.clip, x.dtype), of_all.variance > 0
+        judged = varied & (number >= JUDGED_FROM)
+        bound = clip * jnp.sqrt(jnp.where(judged, of_all.variance, 1))
+        near = jnp.clip(x, of_all.mean - bound, of_all.mean + bound)
+        x = jnp.where(judged, near, x)
+        of_all = of_all.after(x, number + 1)
+        # the largest power of two that is at most the number before, and how many came after it
+        power = 1 << (31 - jax.lax.clz(jnp.maximum(number, 1)))
+        last = jnp.maximum(number + 1 - power, 1)
+        of_last = optax.tree.where(last == 1, optax.tree.zeros_like(of_last), of_last)
+        of_last = of_last.after(x, last)
+        # written so that a variance that has become infinite, or no number, is forgotten too
+        spoiled = ~(of_all.variance / clip**2 <= of_last.variance) & (of_last.variance > 0)
+        forgets = spoiled & (last == power) & (number + 1 >= JUDGED_FROM)
+        of_all = optax.tree.where(forgets, of_last, of_all)
+        return RunningMomentsState(number + 1, of_all, of_last), of_all.scaled(x)
 
     def accept(self, state: Any, change: RunningMomentsState, seen: Array) -> Any:
         return optax.tree.where(seen, change, state)

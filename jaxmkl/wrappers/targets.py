@@ -10,7 +10,8 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
 
-MOMENTS = RunningMoments()
+# one label may be absurd; bursts of some ten deviations are no error, and believed
+MOMENTS = RunningMoments(100.0)
 
 
 @pytree.dataclass
@@ -18,7 +19,7 @@ class ScaledTargetsState(WrapperState):
     """State of :class:`ScaledTargets`."""
 
     moments: RunningMomentsState  #: of the labels: their number, m and v, (1,) or (K,)
-    #: running size u of the residuals, a number or (K,), in the target's units; 0 before the first
+    #: u, the running 90 % quantile of |y - f|, a number or (K,), in units of y; 0 before the first
     residual: Array
 
 
@@ -42,7 +43,8 @@ class ScaledTargets(Wrapper):
     def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
         """The prediction in the target's own units."""
         prediction, forecast = super().decide(state, code)
-        mean, variance = (a.reshape(prediction.value.shape) for a in state.moments[1:])
+        shape = prediction.value.shape
+        mean, variance = (a.reshape(shape) for a in state.moments.of_all)
         value = mean + jnp.sqrt(variance) * prediction.value
         return prediction._replace(value=value), (value, forecast)
 
@@ -69,8 +71,7 @@ class ScaledTargets(Wrapper):
         step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.moments.num_seen)).astype(value.dtype)
         known = state.residual > 0
         clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
-        # twice the median of |y - f|
-        return clipped, followed(state.residual, 2.0 * distance, 0.5, step)
+        return clipped, followed(state.residual, distance, 0.9, step)
 
 
 def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
@@ -84,11 +85,19 @@ def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
     Nothing looks ahead; y -> a y + b changes the units of predictions and nothing else. Step
     sizes, tolerances and penalties in units of the target then mean the same on any data.
 
+    A label counts as at most 100 deviations off (the moments' ``clip``), so one absurd label costs
+    little and is forgotten. Where there are more, have a ``clip`` of your own: 5 with
+    :func:`jaxmkl.expert_mkl`, 10 with ``raker(loss="huber")``. With 1 % of labels off by 1e6
+    deviations, errors on three of the papers' streams and a made one then are 1.1 to 1.4 times
+    those on clean labels without a clip. On clean labels it costs nothing, or up to .45 of the
+    error where the target comes in bursts. Huber's loss alone is enough for outliers of some ten
+    deviations; recursive least squares, as in ``expert_mkl``, take no notice of it.
+
     Args:
       learner: any learner of numbers.
       clip: labels further from the prediction than ``clip`` times u count as if they were at that
-        distance, u being twice the median of |y - prediction| so far; for labels with outliers
-        (5 is good). None for labels as they are.
+        distance, u being the running 90 % quantile of |y - prediction|. None for labels as they
+        are.
 
     Raises:
       ValueError: for a classifier, or a clip that is not positive.

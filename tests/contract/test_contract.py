@@ -103,6 +103,9 @@ VARIANTS = {
         "raker", orthogonal=True, feature_scale="mean", loss="hinge"
     ),
     "amkl_aks: logistic": lambda: on_features("amkl_aks", loss="logistic", tolerance=0.05),
+    "amkl_aks: Huber's loss, a relative tolerance": lambda: on_features(
+        "amkl_aks", loss="huber", tolerance=0.05, max_skips=2, relative=True
+    ),
     "expert_mkl: classes, selecting, active": lambda: on_features(
         "expert_mkl",
         task="classification",
@@ -139,6 +142,9 @@ VARIANTS = {
         with_supports("spa", beta=1.5, query=query.Margin(0.3)), 3
     ),
     "intervals around raker": lambda: wrappers.intervals(on_features("raker")),
+    "scaled by moments, all believed": lambda: jaxmkl.scaled(
+        on_features("raker"), wrappers.RunningMoments(None)
+    ),
     "scaled targets": lambda: wrappers.scaled_targets(on_features("raker"), 5.0),
     "label_budget of scaled by moments": budgeted_and_scaled,
     "label_budget of scaled omkl": scaled_and_growing,

@@ -22,6 +22,8 @@ Array = np.ndarray
 def loss(name: str, f: float, y: float) -> float:
     if name == "squared":
         return (f - y) ** 2
+    if name == "huber":
+        return (f - y) ** 2 if abs(f - y) <= 1.0 else 2.0 * abs(f - y) - 1.0
     if name == "logistic":
         return float(np.logaddexp(0.0, -y * f))
     if name == "hinge":
@@ -33,6 +35,8 @@ def slope(name: str, f: float, y: float) -> float:
     """The derivative of the loss by f; at the kink of the hinge that of its flat side."""
     if name == "squared":
         return 2.0 * (f - y)
+    if name == "huber":
+        return 2.0 * (f - y) if abs(f - y) <= 1.0 else 2.0 * float(np.sign(f - y))
     if name == "logistic":
         return -y / (1.0 + np.exp(y * f))
     if name == "hinge":
@@ -126,7 +130,8 @@ class FeatureMKL:
 
     ``rules`` makes the expert of a kernel from the number of its parameters, one entry for each
     rule and rate. ``threshold`` (delta of (23)) switches adaptive kernel selection on and
-    ``tolerance`` (eta_c of (33)) the confidence condition; None leaves them out.
+    ``tolerance`` (eta_c of (33)) the confidence condition; None leaves them out. ``relative``
+    has the tolerance in units of the variance of the labels learned, which takes two of them.
     """
 
     bandwidths: Sequence[float]
@@ -140,6 +145,7 @@ class FeatureMKL:
     noise: Callable[[int], tuple[Array, Array]] | None = None  # of round t: Gumbel, uniform (E,)
     tolerance: float | None = None
     max_skips: int = 0
+    relative: bool = False
     experts: list = field(default_factory=list)
 
     def features(self, kernel: int, x: Array) -> Array:
@@ -157,6 +163,7 @@ class FeatureMKL:
         selected = np.ones(E, dtype=bool)
         skips = 0
         history: list[tuple] = []
+        learned: list[float] = []
 
         for t in range(len(y)):
             x, label = np.asarray(X[t], np.float64), float(y[t])
@@ -176,12 +183,16 @@ class FeatureMKL:
             ask = True
             if self.tolerance is not None:
                 doubt = max(sum(p[i] * (f[i] - f[j]) ** 2 for i in chosen) for j in range(E))
-                ask = not (doubt <= self.tolerance and skips < self.max_skips)
+                unit = np.var(learned) if self.relative and learned else 1.0
+                known = len(learned) >= 2 or not self.relative
+                agree = known and doubt <= self.tolerance * unit
+                ask = not (agree and skips < self.max_skips)
             history.append((prediction, ask, p, selected))
             if not ask:
                 skips += 1
                 continue
             skips = 0
+            learned.append(label)
 
             # (17), (22): local and global step, both with the values before the update
             for i in range(E):

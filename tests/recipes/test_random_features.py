@@ -147,6 +147,31 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
     )
 
 
+@pytest.mark.parametrize("loss", ["squared", slow("huber")])
+def test_relative_tolerances_agree_with_the_oracle(loss, x64):
+    """In units of the target far from 1; of Huber's loss, whose threshold is 1, in few."""
+    X, y = wave(120)
+    scale, offset = (100.0, 30.0) if loss == "squared" else (2.0, 0.0)
+    y = offset + scale * y
+    bandwidths = np.array([0.5, 1.0, 2.0, 5.0])
+    active = {"tolerance": 0.3, "max_skips": 2}
+    given = {"step_size": 0.05, "hedge_rate": 0.5 / scale**2, "loss": loss}
+    learner = jaxmkl.amkl(
+        jaxmkl.Gaussian(bandwidths), num_features=8, relative=True, **given, **active
+    )
+    rules = {"rules": [ogd(0.05, 0.02, loss)], "hedge_rate": 0.5 / scale**2, "loss": loss}
+    start = learner.init(jax.random.key(5), 3, dtype=jnp.float64)
+    expected = run_oracle(learner, rules | active | {"relative": True}, bandwidths, start, X, y)
+    assert expected.queried[:2].all()
+    assert 0.35 < expected.queried.mean() < 0.95
+    state, outputs = jaxmkl.run(learner, start, X, y, record=everything)
+    check_outputs(outputs, expected)
+    check_state(learner, state, expected)
+    number, labels = state.query.learned
+    assert int(number) == expected.queried.sum()
+    np.testing.assert_allclose(labels.variance, np.var(y[expected.queried]), rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_clipped_experts_agree_with_the_oracle(x64):
     """As a classifier expert_mkl clips its experts: where they are combined, judged and compared,

@@ -14,8 +14,6 @@ from jaxmkl._checks import input_bound
 
 SMALL_PROGRAMS = True
 
-SMALL_PROGRAMS = True
-
 NUM_EXAMPLES, NUM_INPUTS = 12, 2
 
 # Few values, so that ties and constant beginnings are common.
@@ -24,7 +22,11 @@ columns = hnp.arrays(
     (NUM_EXAMPLES, NUM_INPUTS),
     elements=st.one_of(st.sampled_from([0.0, 1.0, -2.5, 64.0]), st.floats(-100, 100, width=16)),
 )
-SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=5)}
+SCALERS = {
+    "moments": wrappers.RunningMoments(),
+    "moments, all believed": wrappers.RunningMoments(None),
+    "ranks": wrappers.RunningRanks(capacity=5),
+}
 
 
 @jax.jit
@@ -158,10 +160,139 @@ def test_moments_survive_the_largest_inputs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 1)).astype(np.float32)
     X[10::10, 0] = input_bound(np.float32) * np.array([1, -1, 0.5, 1, -1])
-    _, Z = run(wrappers.RunningMoments(), X, jax.random.key(0))
+    _, Z = run(wrappers.RunningMoments(None), X, jax.random.key(0))
     expected = standardized_by_prefix(X.astype(np.float64))
     assert (np.abs(expected[10::10]) > 0.5).all()
     np.testing.assert_allclose(Z, expected, atol=1e-5)
+
+
+# --- moments that one value does not spoil -------------------------------------------------------
+
+
+def judged_by_prefix(X, clip):
+    """A column at a time: the values that count, each with its weight."""
+    Z = np.zeros_like(X)
+    for column, said in enumerate(X.T):
+        values, weights = np.zeros(0), np.zeros(0)
+
+        def moments(values, weights):
+            if not np.ptp(values):
+                return values[0], 0.0
+            mean = np.average(values, weights=weights)
+            return mean, np.sqrt(np.average((values - mean) ** 2, weights=weights))
+
+        for t, x in enumerate(said):
+            mean, deviation = moments(values, weights) if t else (0.0, 0.0)
+            if t >= 16 and deviation > 0:
+                x = np.clip(x, mean - clip * deviation, mean + clip * deviation)
+            values, weights, n = np.append(values, x), np.append(weights, 1.0), t + 1
+            if n in (16, 32, 64, 128, 256, 512, 1024):
+                last = values[-n // 2 :]
+                if moments(values, weights)[1] > clip * last.std() > 0:
+                    values, weights = last, np.full(n // 2, 2.0)
+            mean, deviation = moments(values, weights)
+            Z[t, column] = (x - mean) / deviation if deviation > 0 else 0.0
+    return Z
+
+
+def sparse(rng, shape, share):
+    return np.where(rng.random(shape) < share, rng.lognormal(size=shape), 0.0)
+
+
+STREAMS = {
+    "dense": lambda rng: rng.normal(size=(300, 3)),
+    "sparse": lambda rng: sparse(rng, (300, 3), 0.05),
+    "wild at once": lambda rng: np.where(
+        np.arange(300)[:, None] == 0, 1e9, rng.normal(size=(300, 3))
+    ),
+    "wild early": lambda rng: np.where(
+        np.arange(300)[:, None] == 7, 1e9, rng.normal(size=(300, 3))
+    ),
+    "wild late": lambda rng: np.where(
+        np.arange(300)[:, None] == 90, 1e9, rng.normal(size=(300, 3))
+    ),
+    "growing": lambda rng: rng.normal(size=(300, 3)) * 10.0 ** (np.arange(300)[:, None] // 100),
+    "shrinking": lambda rng: rng.normal(size=(300, 3)) / 10.0 ** (np.arange(300)[:, None] // 40),
+    "heavy tails": lambda rng: rng.standard_t(1, size=(300, 3)),
+}
+
+
+@pytest.mark.parametrize("clip", [3.0, 10.0])
+@pytest.mark.parametrize("name", STREAMS)
+def test_judging_moments_against_numpy(name, clip):
+    X = STREAMS[name](np.random.default_rng(0))
+    expected = judged_by_prefix(X, clip)
+    apart = np.abs(expected - standardized_by_prefix(X)).max() > 0.1
+    assert apart == (clip == 3 or name != "dense")
+    found = scaled_by(wrappers.RunningMoments(clip), X)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_not_wild_is_believed_bit_for_bit():
+    """Drifting by two hundredths of a deviation a row, too."""
+    X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    X = X + 0.02 * np.arange(500, dtype=np.float32)[:, None]
+    believing, judging = (
+        run(wrappers.RunningMoments(clip), X, jax.random.key(0)) for clip in (None, 10.0)
+    )
+    np.testing.assert_array_equal(judging[1], believing[1])
+    assert_same(judging[0].of_all, believing[0].of_all)
+
+
+WILD = 1e15
+
+
+@pytest.mark.parametrize("row", [0, 1, 5, 15, 16, 40, 200])
+def test_one_wild_row_is_healed(row):
+    """Late it changes next to nothing; among the first it is forgotten."""
+    X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
+    clean = np.asarray(run(wrappers.RunningMoments(), X, jax.random.key(0))[1])
+    X[row] = WILD
+    spoiled = np.asarray(run(wrappers.RunningMoments(None), X, jax.random.key(0))[1])
+    judged = np.asarray(run(wrappers.RunningMoments(), X, jax.random.key(0))[1])
+    assert np.abs(spoiled[300:]).max() < 0.1
+    assert judged[300:].std() > 0.7
+    if row >= 200:
+        assert np.abs(judged[row]).max() < 10
+        np.testing.assert_allclose(judged[row + 1 :], clean[row + 1 :], atol=1.0)
+        assert judged[row + 1 :].std() > 0.8
+
+
+def test_sparse_columns_are_learned_and_healed():
+    """What comes first in a column of zeros is believed; if it was wild, not for ever."""
+    rng = np.random.default_rng(0)
+    X = sparse(rng, (2000, 2), 0.03).astype(np.float32)
+    X[:100] = 0
+    clean = np.asarray(run(wrappers.RunningMoments(), X, jax.random.key(0))[1])
+    first = int(np.flatnonzero(X[:, 0])[0])
+    assert clean[first, 0] == pytest.approx(np.sqrt(first), rel=1e-3)
+    X[100] = WILD
+    healed = np.asarray(run(wrappers.RunningMoments(), X, jax.random.key(0))[1])
+    assert np.abs(healed[101:128]).max() < 0.2
+    np.testing.assert_allclose(healed[512:].std(axis=0), clean[512:].std(axis=0), rtol=0.5)
+
+
+@pytest.mark.parametrize("grown", [100.0, 1e4, 0.01])
+def test_a_scale_that_changes_is_followed(grown):
+    """Within a tenth or two of the past if it grows, when n is a power of two if it shrinks."""
+    X = np.random.default_rng(0).normal(size=(2500, 2)).astype(np.float32)
+    X[1000:] *= grown
+    judged, believed = (
+        np.asarray(run(wrappers.RunningMoments(clip), X, jax.random.key(0))[1])
+        for clip in (10.0, None)
+    )
+    assert np.abs(judged).max() <= 10.1
+    later = slice(1200, None) if grown > 1 else slice(2048, None)
+    assert (judged[later].std(axis=0) > 0.5).all()
+    assert (judged[later].std(axis=0) < 3.0).all()
+    if grown < 1:
+        assert (believed[later].std(axis=0) < 0.05).all()
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.0, -3.0, np.nan, np.inf, "far", [3.0, 4.0]])
+def test_a_clip_is_checked(clip):
+    with pytest.raises(ValueError, match="RunningMoments: clip must be a finite number above 1"):
+        wrappers.RunningMoments(clip)
 
 
 # --- ranks ---------------------------------------------------------------------------------------

@@ -73,6 +73,35 @@ def test_outliers_cost_little_where_labels_are_clipped():
     assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
 
 
+def test_hubers_loss_and_a_clip():
+    """Behind scaled targets its threshold is one deviation, whatever the labels' units."""
+    X, y = stream(2000)
+    y = 1e3 * y
+    rng = np.random.default_rng(1)
+    wild, sign = rng.random(2000) < 0.01, rng.choice([-1, 1], 2000)
+    errors = {}
+    for loss in ("squared", "huber"):
+        learner = scaled_targets(
+            jaxmkl.raker(KERNELS, num_features=10, loss=loss), None if loss == "squared" else 10.0
+        )
+        for size in (0.0, 1e9):
+            labels = np.where(wild, size * sign, y) if size else y
+            errors[loss, size] = np.mean((predictions(learner, X, labels) - y)[100:] ** 2)
+    assert errors["huber", 1e9] < 1.5 * errors["squared", 0.0]
+    assert errors["huber", 0.0] < 1.1 * errors["squared", 0.0]
+    assert errors["squared", 1e9] > 1e3 * errors["squared", 0.0]
+
+
+@pytest.mark.parametrize("at", [0, 5, 700])
+def test_one_absurd_label_is_forgotten(at):
+    X, y = stream(2000)
+    learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=10))
+    absurd = y.copy()
+    absurd[at] = 1e12
+    clean, after = (predictions(learner, X, labels)[1000:] - y[1000:] for labels in (y, absurd))
+    assert np.mean(after**2) < 3 * np.mean(clean**2)
+
+
 @pytest.mark.slow
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
