@@ -1,6 +1,7 @@
 """A classifier of this library whose labels are asked for by scikit-activeml's strategies."""
 
 import time
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -74,7 +75,10 @@ def _play(
             chosen = np.append(np.flatnonzero(queried[:t]), t)
             seen = {"X": X[chosen], "y": known[chosen]}
         one = x[None].astype(np.float64)
-        asked, utilities = strategy.query(one, clf=classifier, return_utilities=True, **seen)
+        with warnings.catch_warnings():
+            # the kernel estimate says that one example has no variance
+            warnings.filterwarnings("ignore", message="The variance of the provided data is 0")
+            asked, utilities = strategy.query(one, clf=classifier, return_utilities=True, **seen)
         strategy.update(one, asked, budget_manager_param_dict={"utilities": utilities})
         queried[t] = len(asked) > 0
         known[t] = y[t] if queried[t] else np.nan
