@@ -8,6 +8,12 @@ of variance near 1. The slow turn of the amplitudes is the gradual drift; every 
 the directions w_j, offsets and phases are exchanged at once for others: the abrupt drift. The
 stationary stream keeps the first ones and does not turn.
 
+In the stream of abrupt changes two functions of five standard normal inputs change places. They
+are random Fourier series, nearly Gaussian processes whose kernel is a Gaussian of bandwidth 1 (the
+rough one) and 4 (the smooth one):
+
+    y_t = sum_j sqrt(2/J) cos(w_j' x_t / bandwidth + b_j) + noise,      w_j standard normal.
+
 Another stream has two classes and ten inputs, uniform on [-1, 1], of which the first two matter:
 
     y_t = sign(sin(4 x_t1) x_t2)
@@ -27,6 +33,9 @@ CONCEPTS = 8  # they recur after that many changes
 WAVES = 6
 PERIOD = 5_000
 TURN = 20_000
+BANDWIDTHS = (1.0, 4.0)  # of the functions that change places
+ABRUPT_DIMENSIONS = 5
+ABRUPT_WAVES = 100
 PADDING = 4096  # numbers of examples are made up to a multiple, so that few are compiled for
 
 
@@ -113,3 +122,37 @@ def _uniform(key: jax.Array, index: jax.Array) -> jax.Array:
         return jax.random.uniform(jax.random.fold_in(key, t), (DIMENSIONS,), minval=-1.0)
 
     return jax.vmap(example)(index)
+
+
+@jax.jit
+def _abrupt(key: jax.Array, index: jax.Array, period: jax.Array) -> tuple:
+    dtype, D, keys = jnp.float32, ABRUPT_DIMENSIONS, jax.random.split(key, 3)
+    shape = (len(BANDWIDTHS), ABRUPT_WAVES, D)
+    directions = jax.random.normal(keys[0], (math.prod(shape),), dtype).reshape(shape)
+    directions = directions / np.array(BANDWIDTHS, np.float32)[:, None, None]
+    offsets = jax.random.uniform(keys[1], (math.prod(shape[:2]),), dtype, maxval=2 * np.pi)
+
+    def example(t: jax.Array) -> tuple:
+        draws = jax.random.normal(jax.random.fold_in(keys[2], t), (D + 1,), dtype)
+        which = (t // period) % len(BANDWIDTHS)
+        waves = jnp.cos(directions[which] @ draws[:D] + offsets.reshape(shape[:2])[which])
+        y = np.float32(math.sqrt(2 / ABRUPT_WAVES)) * jnp.sum(waves) + NOISE * draws[D]
+        return draws[:D], y
+
+    return jax.vmap(example)(index)
+
+
+def abrupt(
+    key: jax.Array | int, start: int, stop: int, *, period: int = PERIOD
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples ``start`` to ``stop - 1`` of two functions, a rough and a smooth one.
+
+    They change places every ``period`` examples; the rough one is the first. The other arguments
+    are those of :func:`examples`. X (stop - start, 5) and y (stop - start,), float32.
+
+    >>> X, y = abrupt(0, 0, 100, period=50)
+    >>> X.shape, y.shape
+    ((100, 5), (100,))
+    """
+    X, y = _abrupt(*_key_and_indices(key, start, stop), np.int32(period))
+    return np.asarray(X)[: stop - start], np.asarray(y)[: stop - start]

@@ -9,7 +9,8 @@ from experiment_rows import SMALL, pictures, rows_of, value
 import jaxmkl
 from experiments import evaluate
 from experiments.__main__ import main
-from experiments.papers import amkl
+from experiments.papers import amkl, amkl_labels, amkl_mixture
+from experiments.refitted import MODELS
 
 SMALL_PROGRAMS = True
 
@@ -39,7 +40,7 @@ def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(amkl, "LABEL_RATES", (0.2,))
+    monkeypatch.setattr(amkl_labels, "LABEL_RATES", (0.2,))
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom,german", "--seeds", "2"]
     arguments += ["--parts", "labels", "--algorithms", "expert_mkl"]
@@ -59,7 +60,7 @@ def test_what_stands_on_the_models(data_folder, tmp_path):
     arguments += ["--parts", "mixture", "--algorithms", "expert_mkl"]
     assert main([*arguments, *SMALL, "--json", str(out)]) == 0
     rows = rows_of(out)
-    names = {*amkl.AGGREGATES, "expert_mkl"}
+    names = {*amkl_mixture.VARIANTS, *MODELS}
     assert {(r["dataset"], r["algorithm"]) for r in rows} == {
         (dataset, name) for dataset in ("tom", "german") for name in names
     }
@@ -174,6 +175,8 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
         "classification",
         "mixture",
         "labels",
+        "drift",
+        "river",
         "tradeoff",
         "curves",
         "regret",

@@ -5,8 +5,10 @@ The parts:
     tables           Tables II and III, the rows that need no support vectors, and expert_mkl
     support          Table II, the rows with support vectors
     classification   expert_mkl on four sets of the other papers
-    mixture          expert_mkl on Hedge, on mixtures and on the stack
-    labels           expert_mkl with 2 to 50 % of the labels
+    mixture          expert_mkl on Hedge, on mixtures, on the stack; batch models beside it
+    labels           expert_mkl with 2 to 50 % of the labels, and scikit-activeml's strategies
+    drift            the same as mixture where two functions change places abruptly
+    river            expert_mkl on the data sets that come with river
     tradeoff         Figure 2: tolerance and longest pause against error and labels
     curves           Figure 3: the error over time
     regret           Theorems 1 to 3: regret against the length of a stationary stream
@@ -14,7 +16,6 @@ The parts:
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,14 +24,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.aggregate import Aggregate, Hedge, Mixture
 from jaxmkl.kernels import Kernel
-from jaxmkl.query import Disagreement, Query, Random, Rate
+from jaxmkl.query import Disagreement
 
 from .. import generate
 from ..evaluate import (
     FAMILY,
-    Candidate,
     Played,
     Stream,
     accepts,
@@ -43,12 +42,15 @@ from ..evaluate import (
     timed,
 )
 from ..inside import kernels_of, with_step_size
-from ..report import Panel, Printed, Row, row, rows
+from ..report import Panel, Row, row, rows
+from .amkl_labels import labels
+from .amkl_mixture import ABRUPT, drift, mixture
+from .amkl_river import DATASETS as RIVER
+from .amkl_river import river
+from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, played, stream_of
 from .paper import Job, Paper
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
 
-REGRESSION = ("twitter", "tom", "air", "energy", "naval")
-CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
 STATIONARY = "stationary"
 
 # The paper's four, and their factories.
@@ -70,49 +72,7 @@ ALGORITHMS = {**TABLES, **SUPPORT}
 # The tolerance of the tuned row: chosen on the data, for no more labels than the paper's row.
 TUNED_TOLERANCE = dict(zip(REGRESSION, (0.002, 0.005, 0.005, 0.002, 0.0005), strict=True))
 
-# Rows whose features are scaled as they come.
-ONLINE_RANKS = ("expert_mkl (online ranks)",)
-
-MSE = {"mse": (1e-3, "x 1e-3")}
 NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a slow sweep of y"
-
-
-def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
-    """Read a data set: regression as the paper plays it, features of classification scaled."""
-    data = job.read(dataset)
-    how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
-    X = data.X if how == "none" else jaxmkl.data.scale(data.X, how)
-    return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
-
-
-def played(
-    job: Job,
-    part: str,
-    datasets: Sequence[str],
-    names: Sequence[str],
-    arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
-    printed: Printed | None = None,
-) -> list[Row]:
-    """Return the rows of learners on data sets; those that no part before has run are run.
-
-    Regression is played in file order, classification in an order for each seed. A learner's name
-    is that of its factory, with words in brackets behind; of those in ONLINE_RANKS features are
-    scaled online by running ranks instead of by the whole set. ``arguments`` tells the factory's
-    arguments for a data set and a name.
-    """
-
-    def read(dataset: str, name: str) -> Stream:
-        return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
-
-    def built(stream: Stream, name: str) -> Candidate:
-        scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
-        settings, chosen = job.options.settings, arguments(stream.name, name)
-        return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
-
-    pairs = [(dataset, name) for dataset in datasets for name in names]
-    permute = not {*datasets} & {*REGRESSION}
-    found = job.runs(part, pairs, read, built, permute=permute)
-    return [r for d, made, runs in found for r in runs.rows("amkl", d, made, printed)]
 
 
 def table_rows(job: Job, part: str) -> list[Row]:
@@ -227,60 +187,6 @@ def classification(job: Job) -> None:
             "adaptive random forest: river's, features standardised, one order; not run here",
         ),
     )
-
-
-def of_both_tasks(
-    job: Job, part: str, names: Sequence[str], arguments: Callable[[str, str], Mapping[str, Any]]
-) -> list[Row]:
-    """Return the rows of variants of expert_mkl on the sets of regression and of classes."""
-    found: list[Row] = []
-    for of_task in (REGRESSION, CLASSIFICATION):
-        datasets, chosen = job.among(part, of_task, ("expert_mkl",))
-        if datasets and chosen:
-            found += played(job, part, datasets, names, arguments)
-    return found
-
-
-# What expert_mkl stands on, from Hedge to its default.
-AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
-    "expert_mkl (Hedge)": lambda bound: Hedge(1.0 if bound is None else 0.1, bound=bound),
-    "expert_mkl (mixture, one memory)": lambda bound: Mixture((1.0,), bound),
-    "expert_mkl (mixture)": lambda bound: Mixture(bound=bound),
-}
-
-
-def mixture(job: Job) -> None:
-    """expert_mkl by what stands on its models: Hedge, mixtures, the stack."""
-
-    def combined(dataset: str, name: str) -> dict[str, Any]:
-        bound = 1.0 if dataset in CLASSIFICATION else None
-        return {"aggregate": AGGREGATES[name](bound)} if name in AGGREGATES else {}
-
-    found = of_both_tasks(job, "mixture", (*AGGREGATES, "expert_mkl"), combined)
-    notes = [
-        "expert_mkl: its default, a stack on the mixture; the models are the same in all rows"
-    ]
-    title = "What stands on the models of expert_mkl"
-    job.report.table(title, found, units=MSE, hidden=("label_rate",), notes=notes)
-
-
-LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
-
-
-def labels(job: Job) -> None:
-    """expert_mkl at several shares of labels: those worth most, by chance, every k-th."""
-    queries: dict[str, Query] = {}
-    for share in LABEL_RATES:
-        queries[f"expert_mkl (rate {share:g})"] = Rate(share)
-        queries[f"expert_mkl (chance {share:g})"] = Random(share)
-        queries[f"expert_mkl (every {1 / share:g}th)"] = Disagreement(math.inf, 1 / share - 1)
-
-    def asked_by(dataset: str, name: str) -> dict[str, Any]:
-        return {"query": queries[name]} if name in queries else {}
-
-    found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), asked_by)
-    notes = ["rate: jaxmkl.query.Rate; every kth: whatever the models say"]
-    job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
 
 
 TOLERANCES = (0.0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
@@ -417,11 +323,22 @@ def exponent(lengths: np.ndarray, regrets: np.ndarray) -> np.ndarray:
 PAPER = Paper(
     name="amkl",
     title="Active learning with multiple kernels (Hong and Chae)",
-    datasets=(*REGRESSION, *CLASSIFICATION, STATIONARY),
+    datasets=(*REGRESSION, *CLASSIFICATION, STATIONARY, ABRUPT, *RIVER),
     algorithms=ALGORITHMS,
-    parts=(tables, support, classification, mixture, labels, tradeoff, curves, regret),
+    parts=(
+        tables,
+        support,
+        classification,
+        mixture,
+        labels,
+        drift,
+        river,
+        tradeoff,
+        curves,
+        regret,
+    ),
     default_parts=("tables", "classification"),
     task="regression",
-    generated=(STATIONARY,),
-    parts_without_files=("regret",),
+    generated=(STATIONARY, ABRUPT, *RIVER),
+    parts_without_files=("drift", "river", "regret"),
 )

@@ -1,0 +1,118 @@
+"""A classifier of this library whose labels are asked for by scikit-activeml's strategies."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from .evaluate import Runs, Stream, keys_of
+
+# Their budget managers are the library's defaults. StreamProbabilisticAL wants to know how many
+# labels there are near an example: by its own kernel estimate, with a Gaussian.
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "VariableUncertainty": {},
+    "Split": {},
+    "StreamProbabilisticAL": {"metric": "rbf"},
+}
+CLASSES = (-1, 1)
+
+
+def installed() -> bool:
+    """Return whether scikit-activeml is there."""
+    try:
+        import skactiveml.stream  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _classifier() -> Any:
+    """Return what a strategy takes for a classifier: it says the one probability it was told."""
+    from skactiveml.base import SkactivemlClassifier
+
+    class Told(SkactivemlClassifier):
+        positive = 0.5  # the probability of the class +1
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            """Nothing is fitted here: the learner learns by itself."""
+            return self
+
+        def predict_proba(self, X: Any) -> np.ndarray:
+            """Return the probabilities of the classes -1 and +1 for each row."""
+            return np.tile([1.0 - self.positive, self.positive], (len(X), 1))
+
+    return Told(classes=list(CLASSES))
+
+
+@jax.jit
+def _predict(learner: Any, state: Any, x: Any) -> jax.Array:
+    return learner.predict(state, x).value
+
+
+@partial(jax.jit, static_argnames="asked")
+def _after(learner: Any, state: Any, x: Any, y: Any, asked: bool) -> Any:
+    return learner.update(state, x, y) if asked else learner.skip(state, x)
+
+
+def _play(
+    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, strategy: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return predictions (T,) in [-1, 1] and which labels were asked for (T,)."""
+    classifier, by_kernel = _classifier(), hasattr(strategy, "metric")
+    prediction, queried = np.zeros(len(y)), np.zeros(len(y), bool)
+    known = np.full(len(y), np.nan)
+    for t, x in enumerate(X):
+        prediction[t] = np.clip(_predict(learner, state, x), -1.0, 1.0)
+        classifier.positive = (1.0 + prediction[t]) / 2.0
+        seen: dict[str, Any] = {}
+        if by_kernel:  # the examples with labels, and this one without
+            chosen = np.append(np.flatnonzero(queried[:t]), t)
+            seen = {"X": X[chosen], "y": known[chosen]}
+        one = x[None].astype(np.float64)
+        with warnings.catch_warnings():
+            # the kernel estimate says that one example has no variance
+            warnings.filterwarnings("ignore", message="The variance of the provided data is 0")
+            asked, utilities = strategy.query(one, clf=classifier, return_utilities=True, **seen)
+        strategy.update(one, asked, budget_manager_param_dict={"utilities": utilities})
+        queried[t] = len(asked) > 0
+        known[t] = y[t] if queried[t] else np.nan
+        state = _after(learner, state, x, y[t], bool(queried[t]))
+    return prediction, queried
+
+
+def asked_by(how: str, share: float, learner: Any, stream: Stream, seeds: int) -> Runs:
+    """Play a learner of two classes over a stream, its labels asked for by one of STRATEGIES.
+
+    Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed: the
+    keys, the orders, what is predicted and learned; but one example after the other.
+
+    Args:
+        how: the strategy's name.
+        share: its budget, the share of labels.
+        learner: one that asks for every label by itself.
+        stream: the examples; labels -1 and +1.
+        seeds: S, how many orders.
+    """
+    import skactiveml.stream
+
+    keys, began = keys_of(seeds), time.perf_counter()
+    orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+    played: Sequence[tuple] = [
+        _play(
+            learner,
+            learner.init(jax.random.fold_in(key, 0), stream.X.shape[1], stream.X.dtype),
+            stream.X[order],
+            stream.y[order],
+            getattr(skactiveml.stream, how)(budget=share, random_state=seed, **STRATEGIES[how]),
+        )
+        for seed, (key, order) in enumerate(zip(keys, orders, strict=True))
+    ]
+    prediction, queried = map(np.stack, zip(*played, strict=True))
+    seconds = (time.perf_counter() - began) / seeds
+    return Runs(stream, orders, prediction, queried, None, None, seconds)

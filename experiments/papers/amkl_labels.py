@@ -1,0 +1,79 @@
+"""expert_mkl with some of the labels, also as the strategies of scikit-activeml ask for them."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.query import Disagreement, Query, Random, Rate
+
+from ..asked import STRATEGIES, asked_by, installed
+from ..evaluate import Stream, candidate, evaluate
+from ..report import Row
+from .amkl_runs import CLASSIFICATION, MSE, of_both_tasks, stream_of
+from .paper import Job
+
+LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
+
+# Strategies of others are asked one example after the other: fewer orders, fewer examples.
+PEER_RATES = (0.05, 0.1, 0.2, 0.5)
+PEER_SEEDS = 2
+PEER_ROUNDS = 2000
+
+
+def labels(job: Job) -> None:
+    """expert_mkl at several shares of labels: those worth most, by chance, every k-th."""
+    queries: dict[str, Query] = {}
+    for share in LABEL_RATES:
+        queries[f"expert_mkl (rate {share:g})"] = Rate(share)
+        queries[f"expert_mkl (chance {share:g})"] = Random(share)
+        queries[f"expert_mkl (every {1 / share:g}th)"] = Disagreement(math.inf, 1 / share - 1)
+
+    def query_of(dataset: str, name: str) -> dict[str, Any]:
+        return {"query": queries[name]} if name in queries else {}
+
+    found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
+    notes = ["rate: jaxmkl.query.Rate; every kth: whatever the models say"]
+    job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
+    datasets = [name for name in dict.fromkeys(r.dataset for r in found) if name in CLASSIFICATION]
+    if datasets and installed():
+        strategies(job, datasets)
+    elif datasets:
+        job.report.say("labels: scikit-activeml is not installed, its strategies are left out")
+
+
+def some(stream: Stream) -> Stream:
+    """Return a stream of PEER_ROUNDS examples of a longer one, drawn once for all."""
+    chosen = np.random.default_rng(0).permutation(len(stream.y))[:PEER_ROUNDS]
+    name = f"{stream.name}, {len(chosen)} examples"
+    return dataclasses.replace(stream, name=name, X=stream.X[chosen], y=stream.y[chosen])
+
+
+def strategies(job: Job, datasets: Sequence[str]) -> None:
+    """The same learner as scikit-activeml's strategies ask for its labels, on shorter streams."""
+    asking: dict[str, Any] = {
+        f"expert_mkl ({how} {share:g})": (how, share)
+        for share in PEER_RATES
+        for how in ("rate", "chance", *STRATEGIES)
+    }
+    make = functools.partial(candidate, factory="expert_mkl", task="classification")
+    ours, seeds = {"rate": Rate, "chance": Random}, min(job.seeds, PEER_SEEDS)
+    found: list[Row] = []
+    with job.report.progress("strategies", len(datasets) * len(asking)) as step:
+        for dataset in datasets:
+            stream = some(stream_of(job, dataset))
+            for name, (how, share) in asking.items():
+                step(f"{stream.name} {name}")
+                query = {"query": ours[how](share)} if how in ours else {}
+                made = make(name, settings=job.options.settings, **query)
+                if how in ours:
+                    runs = evaluate(made.learner, stream, seeds, permute=True)
+                else:
+                    runs = asked_by(how, share, made.learner, stream, seeds)
+                found += runs.rows("amkl", stream.name, made)
+    title = "The same learner, its labels asked for by rate, by chance, by scikit-activeml"
+    notes = [f"{PEER_ROUNDS} examples at most, as a strategy is asked one after the other"]
+    job.report.table(title, found, notes=notes)

@@ -1,0 +1,123 @@
+"""What stands on the models of expert_mkl: on the sets of the papers, and after abrupt changes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import jaxmkl
+
+from .. import generate
+from ..evaluate import Played, Runs, Stream, candidate, evaluate, keys_of
+from ..refitted import EVERY, MODELS, refitted
+from ..report import Row
+from .amkl_runs import AGGREGATES, CLASSIFICATION, MSE, combined, of_both_tasks, stream_of
+from .paper import Job
+
+VARIANTS = (*AGGREGATES, "expert_mkl")
+
+BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as nothing is random
+
+
+def mixture(job: Job) -> None:
+    """expert_mkl by what stands on its models, and batch models refitted beside it."""
+    task = dict.fromkeys(CLASSIFICATION, "classification")
+
+    def arguments(dataset: str, name: str) -> dict:
+        return combined(task.get(dataset, "regression"), name)
+
+    played = of_both_tasks(job, "mixture", VARIANTS, arguments)
+    datasets = list(dict.fromkeys(row.dataset for row in played))
+    batch(job, datasets)
+    found: list[Row] = []
+    for dataset in datasets:
+        for name in (*VARIANTS, *MODELS):
+            made, runs = job.results[dataset, name]
+            found += runs.rows("amkl", dataset, made) + later(runs).rows("amkl", dataset, made)
+    notes = [
+        "expert_mkl: its default, a stack on the mixture; the models are the same in all rows",
+        f"refitted: scikit-learn's defaults, fitted every {EVERY} rounds on all examples so far",
+        f"later: after the first {EVERY} rounds, in which those predict the mean, or the larger "
+        "class, so far",
+    ]
+    title = "What stands on the models of expert_mkl"
+    units = {**MSE, "later_mse": MSE["mse"]}
+    job.report.table(title, found, units=units, hidden=("label_rate",), notes=notes)
+
+
+def later(runs: Runs) -> Played:
+    """Return the error after the first EVERY rounds; nothing of a stream that is not longer."""
+    error, rounds = runs.error, runs.error.shape[1]
+    measured = {}
+    if rounds > EVERY:
+        total = error[:, -1] * rounds - error[:, EVERY - 1] * EVERY
+        measured = {f"later_{runs.metric}": total / (rounds - EVERY)}
+    return Played(measured, runs.seconds_per_run)
+
+
+def batch(job: Job, datasets: Sequence[str]) -> None:
+    """Run the batch models, in the orders that the learners have."""
+    with job.report.progress("refitted", len(datasets) * len(MODELS)) as step:
+        for dataset in datasets:
+            stream = stream_of(job, dataset)
+            orders = np.arange(len(stream.y))[None]
+            if dataset in CLASSIFICATION:
+                keys = keys_of(job.seeds)[:BATCH_SEEDS]
+                orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+            for name in MODELS:
+                step(f"{dataset} {name}")
+                job.results[dataset, name] = refitted(name, stream, orders)
+
+
+ABRUPT = "abrupt"
+DRAWS = 5
+SEGMENTS = 4
+PERIOD = generate.PERIOD
+
+
+def drift(job: Job) -> None:
+    """expert_mkl where two functions, a rough and a smooth one, change places abruptly."""
+    _, names = job.among("drift", (ABRUPT,), ("expert_mkl",))
+    if not names:
+        return
+    draws = job.seeds if job.options.seeds else DRAWS
+    settings = job.options.settings
+    errors: dict[str, np.ndarray] = {}
+    found: list[Row] = []
+    with job.report.progress("drift", len(VARIANTS)) as step:
+        for name in VARIANTS:
+            step(f"{name}, {draws} streams")
+            chosen = combined("regression", name)
+            made = candidate(name, "expert_mkl", "regression", settings, **chosen)
+            runs = []
+            for draw in range(draws):
+                X, y = generate.abrupt(draw, 0, SEGMENTS * PERIOD, period=PERIOD)
+                stream = Stream(ABRUPT, X, y, "regression")
+                runs.append(evaluate(made.learner, stream, 1, permute=False))
+            squares = [np.square(run.prediction[0] - run.stream.y) for run in runs]
+            errors[name] = np.reshape(squares, (draws, SEGMENTS, PERIOD)).mean(axis=2)
+            seconds = float(np.mean([run.seconds_per_run for run in runs]))
+            measured = of_segments(errors[name], errors[VARIANTS[0]])
+            found += Played(measured, seconds).rows("amkl", ABRUPT, made)
+    notes = [
+        f"{draws} streams, each of functions and inputs of its own; {SEGMENTS} segments of "
+        f"{PERIOD} rounds: the rough function, the smooth one, the same two again",
+        "the variance of y is near 1 where it is rough, near 0.25 where it is smooth; that of its "
+        f"noise is {generate.NOISE**2:g}",
+        "of hedge: the error over that of Hedge on the same stream; after: segments 2 and on",
+    ]
+    job.report.table("Abrupt changes", found, notes=notes)
+
+
+def of_segments(errors: np.ndarray, of_hedge: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the metrics (S,) of errors by segments (S, N), beside those of Hedge.
+
+    >>> measured = of_segments(np.array([[4.0, 1.0, 3.0]]), np.array([[4.0, 4.0, 4.0]]))
+    >>> {name: values.tolist() for name, values in measured.items() if "of_hedge" in name}
+    {'segment_2_of_hedge': [0.25], 'after_of_hedge': [0.5]}
+    """
+    return {
+        "mse": errors.mean(axis=1),
+        **{f"segment_{i + 1}": values for i, values in enumerate(errors.T)},
+        "segment_2_of_hedge": errors[:, 1] / of_hedge[:, 1],
+        "after_of_hedge": errors[:, 1:].mean(axis=1) / of_hedge[:, 1:].mean(axis=1),
+    }

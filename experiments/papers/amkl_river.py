@@ -1,0 +1,103 @@
+"""expert_mkl on the data sets that the package river carries: in file order, nothing tuned."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jaxmkl
+
+from ..evaluate import Candidate, Played, Runs, Stream, candidate
+from ..report import Row
+from .amkl_runs import ONLINE_RANKS, combined
+from .paper import Job
+from .printed import RIVER_BEST
+
+DATASETS = tuple(RIVER_BEST)
+
+VARIANTS = ("expert_mkl", *ONLINE_RANKS, "expert_mkl (mixture)", "expert_mkl (Hedge)")
+
+
+def bundled(name: str) -> Callable[[], Any] | None:
+    """Return river's data set of that name, or None where river is not installed."""
+    try:
+        from river import datasets
+    except ImportError:
+        return None
+    return getattr(datasets, name)
+
+
+def stream_of(name: str, examples: Any) -> Stream:
+    """Return the stream of pairs of a dict of numbers and a label, as river has them.
+
+    Two classes become -1 and +1, several ones 0, 1, ... in the order of their names. The first
+    example is subtracted from all: scalers do not see it, but single precision would lose a large
+    common offset.
+
+    >>> stream_of("a", [({"x": 1}, True), ({"x": 3, "z": 2}, False)]).X.tolist()
+    [[0.0, 0.0], [2.0, 2.0]]
+    """
+    inputs, y = zip(*examples, strict=True)
+    columns = dict.fromkeys(column for x in inputs for column in x)
+    X = np.array([[x.get(column, 0.0) for column in columns] for x in inputs], np.float64)
+    labels = np.array(y)
+    task = "regression" if labels.dtype.kind in "if" else "classification"
+    if task == "classification":
+        classes, labels = np.unique(labels, return_inverse=True)
+        labels = 2 * labels - 1 if len(classes) == 2 else labels
+    return Stream(name, X - X[0], labels, task).astype(np.float32)
+
+
+def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
+    """Return a variant of expert_mkl that scales inputs, and targets that are numbers, online."""
+    scalers = jaxmkl.wrappers
+    scaler = scalers.RunningRanks() if name in ONLINE_RANKS else scalers.RunningMoments()
+    arguments = combined(stream.task, name)
+    if stream.task == "classification" and np.any(stream.y > 1):
+        arguments["num_classes"] = int(stream.y.max()) + 1
+    made = candidate(name, "expert_mkl", stream.task, job.options.settings, scaler, **arguments)
+    if stream.task == "classification":
+        return made
+    return dataclasses.replace(made, learner=scalers.scaled_targets(made.learner))
+
+
+def measured(runs: Runs) -> dict[str, np.ndarray]:
+    """Return the metric (S,) that river's tables have: accuracy, or the mean absolute error."""
+    prediction, y = runs.prediction, runs.stream.y[runs.order]
+    if runs.stream.task == "regression":
+        return {"mae": np.abs(prediction - y).mean(axis=1)}
+    said = prediction.argmax(axis=-1) if prediction.ndim == 3 else np.sign(prediction)
+    return {"accuracy": (said == y).mean(axis=1)}
+
+
+def of_river(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
+    """Return the best figure that river prints of its own models."""
+    return RIVER_BEST[dataset]
+
+
+def river(job: Job) -> None:
+    """expert_mkl on river's bundled data sets, beside the best of river's models there."""
+    datasets, names = job.among("river", DATASETS, ("expert_mkl",))
+    if not names:
+        return
+    if bundled(datasets[0]) is None:
+        job.report.say("river: the package river is not installed, its data sets are left out")
+        return
+    streams = {name: stream_of(name, bundled(name)()) for name in datasets}  # type: ignore[misc]
+    found = job.runs(
+        "river",
+        [(dataset, name) for dataset in datasets for name in VARIANTS],
+        lambda dataset, name: streams[dataset],
+        lambda stream, name: learner_of(job, stream, name),
+        permute=False,
+    )
+    rows: list[Row] = []
+    for dataset, made, runs in found:
+        played = Played(measured(runs), runs.seconds_per_run)
+        rows += played.rows("amkl", dataset, made, of_river)
+    notes = [
+        "file order; inputs scaled by running moments (or ranks), targets by running moments",
+        "printed: the best of river's 15 to 20 models in its own benchmark",
+    ]
+    job.report.table("expert_mkl on river's data sets", rows, notes=notes)

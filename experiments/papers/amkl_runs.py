@@ -1,0 +1,90 @@
+"""Runs of active learning with multiple kernels: data sets, and learners on them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import jaxmkl
+from jaxmkl.aggregate import Aggregate, Hedge, Mixture
+
+from ..evaluate import Candidate, Stream, candidate
+from ..report import Printed, Row
+from .paper import Job
+
+REGRESSION = ("twitter", "tom", "air", "energy", "naval")
+CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
+
+# Rows whose features are scaled as they come.
+ONLINE_RANKS = ("expert_mkl (online ranks)",)
+
+MSE = {"mse": (1e-3, "x 1e-3")}
+
+# What expert_mkl stands on, from Hedge to its default.
+AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
+    "expert_mkl (Hedge)": lambda bound: Hedge(1.0 if bound is None else 0.1, bound=bound),
+    "expert_mkl (mixture, one memory)": lambda bound: Mixture((1.0,), bound),
+    "expert_mkl (mixture)": lambda bound: Mixture(bound=bound),
+}
+
+
+def combined(task: str, name: str) -> dict[str, Any]:
+    """Return the arguments of a variant of expert_mkl: what it stands on.
+
+    >>> combined("regression", "expert_mkl (mixture, one memory)")["aggregate"].memories
+    (1.0,)
+    >>> combined("regression", "expert_mkl")
+    {}
+    """
+    bound = 1.0 if task == "classification" else None
+    return {"aggregate": AGGREGATES[name](bound)} if name in AGGREGATES else {}
+
+
+def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
+    """Read a data set: regression as the paper plays it, features of classification scaled."""
+    data = job.read(dataset)
+    how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
+    X = data.X if how == "none" else jaxmkl.data.scale(data.X, how)
+    return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
+
+
+def played(
+    job: Job,
+    part: str,
+    datasets: Sequence[str],
+    names: Sequence[str],
+    arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
+    printed: Printed | None = None,
+) -> list[Row]:
+    """Return the rows of learners on data sets; those that no part before has run are run.
+
+    Regression is played in file order, classification in an order for each seed. A learner's name
+    is that of its factory, with words in brackets behind; of those in ONLINE_RANKS features are
+    scaled online by running ranks instead of by the whole set. ``arguments`` tells the factory's
+    arguments for a data set and a name.
+    """
+
+    def read(dataset: str, name: str) -> Stream:
+        return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
+
+    def built(stream: Stream, name: str) -> Candidate:
+        scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
+        settings, chosen = job.options.settings, arguments(stream.name, name)
+        return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
+
+    pairs = [(dataset, name) for dataset in datasets for name in names]
+    permute = not {*datasets} & {*REGRESSION}
+    found = job.runs(part, pairs, read, built, permute=permute)
+    return [r for d, made, runs in found for r in runs.rows("amkl", d, made, printed)]
+
+
+def of_both_tasks(
+    job: Job, part: str, names: Sequence[str], arguments: Callable[[str, str], Mapping[str, Any]]
+) -> list[Row]:
+    """Return the rows of variants of expert_mkl on the sets of regression and of classes."""
+    found: list[Row] = []
+    for of_task in (REGRESSION, CLASSIFICATION):
+        datasets, chosen = job.among(part, of_task, ("expert_mkl",))
+        if datasets and chosen:
+            found += played(job, part, datasets, names, arguments)
+    return found

@@ -1,0 +1,74 @@
+"""Batch models of scikit-learn, fitted anew every so often on all examples so far."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from .evaluate import Candidate, Runs, Stream
+
+EVERY = 500
+
+# The library's defaults, for numbers and for classes.
+MODELS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "gradient boosting, refitted": {
+        "regression": GradientBoostingRegressor,
+        "classification": GradientBoostingClassifier,
+    },
+    "boosting by histograms, refitted": {
+        "regression": HistGradientBoostingRegressor,
+        "classification": HistGradientBoostingClassifier,
+    },
+    "extra trees, refitted": {
+        "regression": ExtraTreesRegressor,
+        "classification": ExtraTreesClassifier,
+    },
+}
+
+
+def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int) -> np.ndarray:
+    """Return what a batch model predicts of each example (T,) after a fit on those before.
+
+    It is fitted on the first ``every``, on the first twice as many, and so on, and then predicts
+    the next. Before the first fit it is the mean of the labels so far, or the larger class.
+
+    >>> from sklearn.dummy import DummyRegressor
+    >>> y = np.array([2.0, 4.0, 0.0, 6.0, 0.0])
+    >>> predictions(DummyRegressor(), np.zeros((5, 1)), y, "regression", 2).tolist()
+    [0.0, 2.0, 3.0, 3.0, 3.0]
+    """
+    total = np.concatenate([[0.0], np.cumsum(y[: every - 1], dtype=np.float64)])[: len(y)]
+    classes = task == "classification"
+    first = (
+        np.where(total >= 0, 1.0, -1.0) if classes else total / np.maximum(1, range(len(total)))
+    )
+    found = [first]
+    for start in range(every, len(y), every):
+        fitted = model.fit(X[:start], y[:start])
+        found.append(fitted.predict(X[start : start + every]))
+    return np.concatenate(found)
+
+
+def refitted(name: str, stream: Stream, orders: np.ndarray) -> tuple[Candidate, Runs]:
+    """Play one of MODELS on a stream in each of the orders (S, T), every time from random state 0.
+
+    The runs stand beside those of learners; all labels are taken.
+    """
+    began = time.perf_counter()
+    model = MODELS[name][stream.task](random_state=0)
+    prediction = np.stack(
+        [predictions(model, stream.X[o], stream.y[o], stream.task, EVERY) for o in orders]
+    )
+    seconds = (time.perf_counter() - began) / len(orders)
+    queried = np.ones(prediction.shape, bool)
+    runs = Runs(stream, orders, prediction, queried, None, None, seconds)
+    return Candidate(name, None, {**model.get_params(), "refitted_every": EVERY}), runs
