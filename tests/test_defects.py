@@ -61,7 +61,7 @@ def by_update_and_run(learner, state, X, y):
 def classifiers():
     """All recipes that classify; those that read labels as another one does are marked slow."""
     alike = "omkl_aks amkl amkl_aks omkc_u omkc_dd omkc_sd rbp forgetron bogd projectron "
-    alike += "kernel_ogd omkl omkl_b"
+    alike += "kernel_ogd omkl omkl_b spa perceptron oks proj_ka"
     for name, factory in jaxmkl.LEARNERS.items():
         chooses = "loss" in inspect.signature(factory).parameters
         if factory().task == "classification" or chooses:
@@ -205,6 +205,7 @@ def test_a_dtype_that_is_off_is_refused():
         small().init(jax.random.key(0), 2, np.float64)
 
 
+@pytest.mark.slow
 def test_examples_at_one_state_draw_for_themselves():
     """Ten points of a pool: neither all are asked for nor none."""
     learner = small(query=query.Random(0.5))

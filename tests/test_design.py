@@ -212,6 +212,7 @@ def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, sha
     assert history(below)[-1] < wanted
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("method", ["gmkal", "lmkal"])
 def test_several_kernels_choose_nothing_where_none_of_them_would(
@@ -375,6 +376,7 @@ def test_lmkal_is_at_most_gmkal(name: str, request: pytest.FixtureRequest) -> No
         np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     penalty = penalty_of(grams)
     run = jax.jit(partial(iterate_lmkal, max_iterations=300))
@@ -448,6 +450,7 @@ def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, me
         assert_near(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), function(*case))
 
 
+@pytest.mark.slow
 def test_mapped_over_penalties_alone(gram: np.ndarray) -> None:
     shares = np.array([0.05, 0.2])
     mapped = jax.vmap(lambda share: design.cted(gram, share, tolerance=1e-9))(shares)

@@ -79,6 +79,7 @@ def test_everything_the_main_job_offers_is_there():
         assert set(np.unique(tour.STREAMS[name]().y)) == {-1, 1}
 
 
+@pytest.mark.slow
 def test_own_classes_of_two_words(plants, tmp_path, capsys):
     out, plots = tmp_path / "own.json", tmp_path / "plots"
     arguments = ["run", str(plants), "--learner", "expert_mkl", "--seeds", "2", *SMALL]

@@ -83,6 +83,7 @@ def test_blocks_of_any_size_are_alike(size, x64):
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [Mixture(), Stack(Mixture(), RULES)])
 def test_in_single_precision(rule, x64):
     double = play(rule, *said(), "squared")[0]

@@ -69,6 +69,7 @@ def test_a_rebuilt_value_is_not_checked():
     assert shapes.offsets.shape == (2,)
 
 
+@pytest.mark.slow
 def test_gradient_by_a_learner_may_be_negative():
     """A learner's derivative is a learner, although no learner has such step sizes."""
     learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=3)

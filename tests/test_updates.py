@@ -305,6 +305,7 @@ def test_nothing_learned_leaves_every_bit(x64):
         np.testing.assert_array_equal(leaf, start)
 
 
+@pytest.mark.slow
 def test_amid_a_block_rounds_that_are_over_are_not_looked_at(x64):
     """Bit for bit, with anything in their place."""
     rule = RLS(0.1, 0.95, period=8)

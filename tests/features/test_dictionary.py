@@ -154,6 +154,7 @@ def test_blocks_change_nothing(block_size, x64):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_amid_a_block_examples_of_the_past_are_not_looked_at():
     """Bit for bit, with anything in their place."""
     dictionary = SampledDictionary(25)

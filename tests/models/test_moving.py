@@ -110,6 +110,7 @@ def test_far_examples_are_finite_and_say_nothing(name, kind):
         assert int(state.since.max()) == len(X) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sketch", "own kernels"])
 def test_a_query_spares_labels_and_only_seen_ones_count(name):
     """Other labels where none was asked for change nothing, bit for bit."""

@@ -240,6 +240,7 @@ def test_tasks_alone_do_not_hear_of_each_other():
         assert np.array_equal(one[task == 0], other[task == 0]) == same
 
 
+@pytest.mark.slow
 def test_what_all_tasks_share_and_what_they_do_not():
     """Tasks that agree are learned faster together; tasks that contradict, apart."""
     rng = np.random.default_rng(0)
@@ -328,6 +329,7 @@ def long_run(noise, num_rounds):
 LONG = [pytest.param(noise, 100_000, marks=pytest.mark.slow) for noise in (1.0, 0.01)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "num_rounds"), [(0.01, 10_000), *LONG])
 def test_covariances_stay_positive_in_single_precision(noise, num_rounds):
     learner, state = long_run(noise, num_rounds)
@@ -351,6 +353,7 @@ def test_memory_is_that_of_the_covariances():
         assert len(begin(make(29, components=components), np.float32).roots) == number
 
 
+@pytest.mark.slow
 def test_covariances_are_changed_where_they_are():
     """The compiled pass holds them once more, in its result, and copies them in no round."""
     learner = make(29, size=100, h=0.1)
@@ -402,6 +405,7 @@ def test_resumed_is_uninterrupted(tmp_path):
     assert_same(after, end)
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_the_dense_ones(x64):
     learner = make(2)
     task, X, y = examples(80, 2)

@@ -269,6 +269,7 @@ def test_a_refused_input_does_not_come_in():
     assert_same(after, state.replace(round=state.round + 1, invalid=state.invalid + 1))
 
 
+@pytest.mark.slow
 def test_an_example_without_a_usable_label_teaches_nothing():
     """Its input comes into the dictionary, which knows no labels."""
     state = amid_a_stream()

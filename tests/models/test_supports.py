@@ -70,6 +70,7 @@ def compare_with_gradients(ours, plain, arguments):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sums_over_rows_and_their_gradients(x64):
     weight, arguments = inputs_of_sums()
 

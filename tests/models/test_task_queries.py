@@ -20,6 +20,7 @@ def played(learner, num_examples=400):
     return run(learner, begin(learner, np.float32), X, y.astype(np.float32))
 
 
+@pytest.mark.slow
 def test_the_first_question_is_certain():
     """Of each seed, whether the first example comes into the dictionary or not."""
     learner = make(h=0.0)
@@ -46,6 +47,7 @@ def test_more_is_asked_for_with_a_larger_h(rule):
     np.testing.assert_array_equal(full, everything)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
 def test_chance_asks_at_its_rate(rate):
     share = float(played(make(query=Random(rate)), 2000)[1].queried.mean())

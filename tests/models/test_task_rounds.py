@@ -129,6 +129,7 @@ def test_the_oracle_in_rounds(mode, x64):
 # --- rounds and streams --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", modes({"active, restart, squared"}))
 def test_a_stream_is_rounds_with_one_task(mode, x64):
     """What stands in the rows of absent tasks is not looked at."""

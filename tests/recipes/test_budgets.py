@@ -15,7 +15,11 @@ SMALL_PROGRAMS = True
 
 
 # every round of the Forgetrons is compared with the other learners'
-@pytest.mark.parametrize("name", [n for n in BUDGETS | BUDGET_CROSSINGS if n != "forgetron"])
+OTHERS = [name for name in BUDGETS if name != "forgetron"]
+OTHERS += [pytest.param(name, marks=pytest.mark.slow) for name in BUDGET_CROSSINGS]
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_agrees_with_the_oracle(name, x64):
     state = check_run(name, learner_of(name))
     assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"

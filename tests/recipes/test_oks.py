@@ -99,6 +99,7 @@ def test_the_papers_kernels_and_rate():
     assert learner.aggregate.rate == pytest.approx(plain_oks.oks_rate(25, 1000))
 
 
+@pytest.mark.slow
 def test_single_precision():
     """The sign of values that no float32 holds decides the weights of narrow kernels."""
     X, y, _ = stream()

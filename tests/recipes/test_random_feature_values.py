@@ -144,6 +144,7 @@ def test_run_compiles_once_for_all_values(name, caplog):
     assert others == [[]] * len(others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["amkl_aks", slow("expert_mkl"), slow("raker")])
 def test_sweep_is_vmap_over_stacked_learners(name, x64):
     X, y = wave(20)

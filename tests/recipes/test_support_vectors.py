@@ -45,7 +45,8 @@ BY_STEPS = ("omkc_dd", "spa", "forgetron")
 
 
 # kernel_ogd: below, where its inputs are sparse
-OTHERS = [n for n in GROWING | GROWING_CROSSINGS if n not in (*BY_STEPS, "kernel_ogd")]
+OTHERS = [name for name in GROWING if name not in (*BY_STEPS, "kernel_ogd")]
+OTHERS += [pytest.param(n, marks=pytest.mark.slow) for n in GROWING_CROSSINGS if n not in BY_STEPS]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -64,6 +65,7 @@ def test_steps_and_the_values_of_kernels_agree_with_the_oracle(name, x64):
     check_end(learner, state, expected, X)
 
 
+@pytest.mark.slow
 def test_examples_that_are_not_finite_are_left_out_and_counted(x64):
     X, y, _ = (array.copy() for array in stream())
     X[50, 3], y[120] = np.nan, np.nan

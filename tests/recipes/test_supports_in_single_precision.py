@@ -130,6 +130,7 @@ def test_single_precision_on_raw_features(name, kind, bandwidths):
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spa", "rbp", "forgetron", "bpas"])
 def test_polynomials_that_overflow_do_no_harm(name):
     X, y = 1e8 * stream().X, stream().y

@@ -289,6 +289,7 @@ def test_numbers_do_not_compile_again():
     assert count.calls > once
 
 
+@pytest.mark.slow
 def test_a_learner_may_take_a_smaller_block():
     """Least squares in periods of 6: the largest divisor of at most 4 is 3."""
     features = FourierFeatures(3, scale="mean")

@@ -125,6 +125,7 @@ def test_run_many():
     assert_equal(runs[1], runs[2])
 
 
+@pytest.mark.slow
 def test_double_precision(x64):
     """Differences of 1e-9 in X, which single precision has not, reach the learner."""
     X = data()[0].astype(np.float64) * (1.0 + 1e-9)

@@ -85,6 +85,7 @@ def test_label_budget_is_the_learner_until_it_is_spent(name):
     assert np.isfinite(outputs.loss).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_budget_for_all_changes_nothing(name):
     bare, _, (X, y), (bare_end, expected) = bare_run(name)

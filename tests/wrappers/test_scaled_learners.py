@@ -83,6 +83,7 @@ def test_scaled_by_ranks_is_the_learner_on_scaled_inputs(block_size):
 SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=6)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALERS)
 def test_predictions_see_the_input_and_leave_no_trace(name):
     X, y = data()
