@@ -67,7 +67,7 @@ NONSENSE = {
         lambda: jaxmkl.MKL(bank(OGD()), loss="hinge", task="regression"),
         "MKL: loss must be of a loss for numbers.*got 'hinge'",
     ),
-    "an unknown loss": (lambda: jaxmkl.MKL(bank(OGD()), loss="huber"), "MKL: loss must be one of"),
+    "an unknown loss": (lambda: jaxmkl.MKL(bank(OGD()), loss="cubic"), "MKL: loss must be one of"),
     "an unknown task": (lambda: jaxmkl.MKL(bank(OGD()), task="rank"), "MKL: task must be one of"),
     "no bank": (lambda: jaxmkl.MKL(()), "MKL: models must be a bank"),
     "kernels in place of a bank": (lambda: jaxmkl.MKL(KERNELS), "MKL: models must be a bank"),
