@@ -385,8 +385,11 @@ def scores(kind, num_rounds):
 @pytest.mark.parametrize(
     "kind", ["steady", "sorted", "sorted the other way", "shifted", "constant", "shrinking"]
 )
+@pytest.mark.parametrize("classes", [False, True])
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
-def test_a_rate_is_kept_whatever_the_scores(kind, rate):
+def test_a_rate_is_kept_whatever_the_scores(kind, rate, classes):
+    said = forecast(0.0)._replace(margin=jnp.zeros(()) if classes else None)
+
     @jax.jit
     def play(rate, values, noise):
         query = Rate(rate)
@@ -394,7 +397,7 @@ def test_a_rate_is_kept_whatever_the_scores(kind, rate):
         def turn(state, example):
             value, u = example
             ask = query.ask(state, jnp.exp(value), u)
-            return query.update(state, forecast(0.0), ask), ask
+            return query.update(state, said, ask), ask
 
         return jax.lax.scan(turn, query.init(), (values, noise))[1]
 
@@ -402,7 +405,7 @@ def test_a_rate_is_kept_whatever_the_scores(kind, rate):
     ask = np.asarray(play(rate, jnp.asarray(scores(kind, 4000), jnp.float32), noise))
     share = np.cumsum(ask) / np.arange(1, 4001)
     assert np.abs(share[2000:] / rate - 1).max() < 0.1
-    if kind == "steady" and rate <= 0.2:
+    if kind == "steady" and rate <= 0.2 and not classes:
         # those worth most
         assert scores(kind, 4000)[ask].mean() > 0.5
 
@@ -424,6 +427,42 @@ def test_scores_of_a_rate(x64):
     # a variance of the learner's own takes the place of the disagreement
     own = query.score(state, forecast(0.2, f, p, variance=0.25))
     np.testing.assert_allclose(own, (1 + 0.5 / 0.25) / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [True, False])
+@pytest.mark.parametrize("rate", [0.05, 0.4])
+def test_a_rate_is_its_formulas(classes, rate, x64):
+    """Round by round, as the docstring has them."""
+    rng, T, epsilon = np.random.default_rng(0), 1500, 0.01
+    f, spread, u = rng.normal(size=T), rng.lognormal(size=T), rng.random(T)
+
+    @jax.jit
+    def turn(state, example):
+        value, variance, noise = example
+        said = Forecast.of_one(value, variance=variance)
+        said = said._replace(margin=jnp.abs(value)) if classes else said
+        query = Rate(rate, epsilon)
+        ask = query.ask(state, query.score(state, said), noise)
+        state = query.update(state, said, ask)
+        return state, (ask, state.threshold)
+
+    _, (asked, thresholds) = jax.lax.scan(turn, Rate().init(jnp.float64), (f, spread, u))
+    s = total = number = 0.0
+    for t in range(T):
+        lead = 400.0 if classes and t > 0 else 0.0  # after the first round it is known
+        mean = total / t if t else 0.0
+        score = (1.0 + (np.sqrt(spread[t]) / mean if mean else 1.0)) / 2.0
+        score = ((spread[t] + epsilon) / (f[t] ** 2 + epsilon)) ** 4 if classes else score
+        due = rate * (t + 1 + lead * max(0.0, 1.0 - (t + 1) / 1000.0))
+        wanting, slack = due - number, 2.0 + due / 40.0
+        ask = np.log(score / u[t]) > s - np.log(rate)
+        ask = (ask and wanting > -slack) or wanting >= slack
+        assert bool(asked[t]) == ask
+        if abs(wanting) < slack:
+            s += (ask - rate * (1.0 - (lead / 1000.0 if t < 1000 else 0.0))) / np.sqrt(1 + t / 100)
+        np.testing.assert_allclose(thresholds[t], s, rtol=1e-9, atol=1e-9)
+        number, total = number + ask, total + np.sqrt(spread[t])
+    assert abs(number - rate * T) <= 2.0 + rate * T / 40.0
 
 
 def test_the_rate_counts_labels_that_come_late():
