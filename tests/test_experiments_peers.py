@@ -182,9 +182,13 @@ def rivers(monkeypatch):
     draws = np.random.default_rng(1).normal(size=(80, 2))
     numbers = [({"time": 7e5 + i, "diet": float(z)}, 3 * z + 50) for i, (z, _) in enumerate(draws)]
     classes = [({"a": z[0], "b": z[1]}, bool(z[0] > 0)) for z in draws]
+    names = np.array(["grass", "path", "sky"])[np.digitize(draws[:, 0], [-0.5, 0.5])]
+    several = [(x, str(name)) for (x, _), name in zip(classes, names, strict=True)]
     package = types.ModuleType("river")
     package.datasets = types.SimpleNamespace(
-        ChickWeights=lambda: iter(numbers), Bananas=lambda: iter(classes)
+        ChickWeights=lambda: iter(numbers),
+        Bananas=lambda: iter(classes),
+        ImageSegments=lambda: iter(several),
     )
     monkeypatch.setitem(sys.modules, "river", package)
 
@@ -192,21 +196,24 @@ def rivers(monkeypatch):
 @pytest.mark.slow
 def test_data_of_river_are_scaled_online(rivers, tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    variants = ("expert_mkl (Hedge)", "expert_mkl (online ranks)")
+    variants = ("expert_mkl (Hedge)", amkl_river.LAST_LABELS)
     monkeypatch.setattr(amkl_river, "VARIANTS", variants)
     out = tmp_path / "amkl.json"
-    arguments = ["amkl", "--parts", "river", "--datasets", "Bananas,ChickWeights", "--seeds", "2"]
-    arguments += ["--set", "step_sizes=(0.5,)"]
+    arguments = ["amkl", "--parts", "river", "--seeds", "2"]
+    arguments += ["--datasets", "Bananas,ChickWeights,ImageSegments", "--set", "step_sizes=(0.5,)"]
     assert main([*arguments, *SMALL, "--json", str(out)]) == 0
     rows = {(r["dataset"], r["algorithm"]): r for r in rows_of(out)}
-    assert set(rows) == {(d, v) for d in ("ChickWeights", "Bananas") for v in variants}
+    of_both = {(d, v) for d in ("ChickWeights", "Bananas") for v in variants}
+    assert set(rows) == {*of_both, ("ImageSegments", variants[0])}
     numbers, classes = (rows[dataset, variants[0]] for dataset in ("ChickWeights", "Bananas"))
     assert (numbers["metric"], numbers["printed"]) == ("mae", 23.1)
     assert (classes["metric"], classes["printed"]) == ("accuracy", 0.889)
     assert 0 < numbers["mean"] < 2.4 + 50 / 80  # that of the mean, and the first of all
     assert 0.6 < classes["mean"] <= 1
     assert classes["parameters"]["scaler"] == "RunningMoments()"
-    assert "RunningRanks" in rows["Bananas", variants[1]]["parameters"]["scaler"]
+    segments = rows["ImageSegments", variants[0]]
+    assert segments["parameters"]["num_classes"] == 3
+    assert 0.45 < segments["mean"] <= 1
 
 
 def test_labels_of_several_classes_are_numbered():

@@ -16,7 +16,15 @@ from .printed import RIVER_BEST
 
 DATASETS = tuple(RIVER_BEST)
 
-VARIANTS = ("expert_mkl", *ONLINE_RANKS, "expert_mkl (mixture)", "expert_mkl (Hedge)")
+# With the last three labels among the inputs; not of several classes.
+LAST_LABELS = "expert_mkl (last labels)"
+VARIANTS = (
+    "expert_mkl",
+    *ONLINE_RANKS,
+    LAST_LABELS,
+    "expert_mkl (mixture)",
+    "expert_mkl (Hedge)",
+)
 
 
 def bundled(name: str) -> Callable[[], Any] | None:
@@ -49,17 +57,23 @@ def stream_of(name: str, examples: Any) -> Stream:
     return Stream(name, X - X[0], labels, task).astype(np.float32)
 
 
+def several(stream: Stream) -> bool:
+    """Return whether a stream has more than two classes."""
+    return stream.task == "classification" and bool(np.any(stream.y > 1))
+
+
 def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
     """Return a variant of expert_mkl that scales inputs, and targets that are numbers, online."""
-    scalers = jaxmkl.wrappers
-    scaler = scalers.RunningRanks() if name in ONLINE_RANKS else scalers.RunningMoments()
+    wrappers = jaxmkl.wrappers
+    scaler = wrappers.RunningRanks() if name in ONLINE_RANKS else wrappers.RunningMoments()
     arguments = combined(stream.task, name)
-    if stream.task == "classification" and np.any(stream.y > 1):
+    if several(stream):
         arguments["num_classes"] = int(stream.y.max()) + 1
     made = candidate(name, "expert_mkl", stream.task, job.options.settings, scaler, **arguments)
-    if stream.task == "classification":
-        return made
-    return dataclasses.replace(made, learner=scalers.scaled_targets(made.learner))
+    learner = wrappers.lagged(made.learner) if name == LAST_LABELS else made.learner
+    if stream.task == "regression":
+        learner = wrappers.scaled_targets(learner)
+    return dataclasses.replace(made, learner=learner)
 
 
 def measured(runs: Runs) -> dict[str, np.ndarray]:
@@ -85,9 +99,15 @@ def river(job: Job) -> None:
         job.report.say("river: the package river is not installed, its data sets are left out")
         return
     streams = {name: stream_of(name, bundled(name)()) for name in datasets}  # type: ignore[misc]
+    pairs = [
+        (dataset, name)
+        for dataset in datasets
+        for name in VARIANTS
+        if not (name == LAST_LABELS and several(streams[dataset]))
+    ]
     found = job.runs(
         "river",
-        [(dataset, name) for dataset in datasets for name in VARIANTS],
+        pairs,
         lambda dataset, name: streams[dataset],
         lambda stream, name: learner_of(job, stream, name),
         permute=False,
