@@ -175,14 +175,15 @@ class RLS(SecondOrder):
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
-        value = jnp.sum(state.weights[:, :, :, None, :] * Z[None], axis=-1)
+        # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
+        value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
-            value=jnp.moveaxis(value, -1, 0),
+            value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
     def predict(self, state: RLSState, code: RLSCode) -> tuple[jax.Array, jax.Array]:
@@ -258,14 +259,20 @@ class RLS(SecondOrder):
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
+        scale = jnp.where(full, state.scale, 1.0)
         H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
+        downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
+        covariance = scale[..., None, None] * (state.covariance - downdate)
         change = jnp.sum(state.coefficients[..., None] * H[None], axis=-2)
+        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
         return RLSState(
             weights=state.weights + change,
+            covariance=covariance,
             gains=jnp.where(full, 0.0, state.gains),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            **self.taken_in(state, H, full),
+            scale=jnp.where(full, 1.0, state.scale),
+            floor=jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor),
         )
 
 
