@@ -430,17 +430,10 @@ def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method",
-    [
-        "rrss",
-        "ted",
-        "gmkal",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("cted", "lmkal")),
-    ],
-)
+@pytest.mark.parametrize("method", ["rrss", "ted", "gmkal", "cted", "lmkal"])
 def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
-    exact = {} if method == "ted" else {"tolerance": 1e-9}
+    # weights are known to about the root of what the objective is
+    exact = {} if method == "ted" else {"tolerance": 1e-12}
     function = partial(getattr(design, method), **exact)
     one = grams if method in ("gmkal", "lmkal") else gram
     cases = [(one, 0.05), (one, 0.2), (one**2, 0.05)]

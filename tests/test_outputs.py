@@ -70,9 +70,20 @@ def learners(name, task, several):
     return small(task=task, **rates, **outputs)
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize(
-    "name", ["raker", "hedge", "stack", "rules of all kinds", "sampled dictionary"]
+    ("name", "task"),
+    [
+        ("raker", "classification"),
+        ("stack", "regression"),
+        pytest.param("raker", "regression", marks=pytest.mark.slow),
+        pytest.param("hedge", "regression", marks=pytest.mark.slow),
+        pytest.param("hedge", "classification", marks=pytest.mark.slow),
+        pytest.param("stack", "classification", marks=pytest.mark.slow),
+        pytest.param("rules of all kinds", "regression", marks=pytest.mark.slow),
+        pytest.param("rules of all kinds", "classification", marks=pytest.mark.slow),
+        pytest.param("sampled dictionary", "regression", marks=pytest.mark.slow),
+        pytest.param("sampled dictionary", "classification", marks=pytest.mark.slow),
+    ],
 )
 def test_outputs_are_learners_of_their_own(name, task, x64):
     X, y = targets() if task == "regression" else classes()
@@ -115,10 +126,10 @@ def test_one_vs_rest_is_a_learner_a_class(x64):
     several = wrappers.one_vs_rest(spa, K)
     key = jax.random.key(0)
     state = several.init(key, D, jnp.float64)
+    values = jax.jit(several.predict)(state, X[0]).value
     for k in range(K):
         own = spa.init(jax.random.fold_in(key, k), D, jnp.float64)
-        said = spa.predict(own, X[0])
-        assert said.value == several.predict(state, X[0]).value[k]
+        assert jax.jit(spa.predict)(own, X[0]).value == values[k]
     # all learn when one of them asks, so only with every label are they as if alone
     several = wrappers.one_vs_rest(jaxmkl.spa(KERNELS), K)
     end, outputs = jaxmkl.run(several, several.init(key, D, jnp.float64), X, y)
@@ -137,7 +148,7 @@ def test_the_margin_of_classes_is_half_the_distance_to_the_next():
     X, y = classes()
     state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), D), X, y)
     assert 0 < outputs.queried.mean() < 1
-    said = learner.predict(state, X[0])
+    said = jax.jit(learner.predict)(state, X[0])
     _, middle, highest = sorted(np.asarray(said.value).tolist())
     np.testing.assert_allclose(said.score, -(highest - middle) / 2, rtol=1e-5)
 
@@ -169,9 +180,10 @@ def test_labels_mean_the_same_everywhere():
     np.testing.assert_allclose(jitted, eager, atol=1e-5)
     np.testing.assert_allclose(scanned, eager, atol=1e-5)
     state = start
+    predict, update = jax.jit(learner.predict), jax.jit(learner.update)
     for x, label, wanted in zip(X[:5], y, eager, strict=False):
-        np.testing.assert_allclose(learner.predict(state, x).value, wanted, atol=1e-5)
-        state = learner.update(state, x, label)
+        np.testing.assert_allclose(predict(state, x).value, wanted, atol=1e-5)
+        state = update(state, x, label)
     chunks = [(X[:20], np.array(["ash", "elm", "oak"])[y[:20]]), (X[20:], ["oak"] * 30)]
     assert int(list(jaxmkl.stream(learner, start, chunks))[-1][0].invalid) == 0
     with pytest.raises(ValueError, match="chunk 1: y must hold the classes of the chunks before"):
@@ -182,7 +194,7 @@ def test_labels_mean_the_same_everywhere():
 def test_what_is_no_class_is_refused_and_counted(label):
     learner = small(task="classification", num_classes=K, hedge_rate=0.1)
     start = learner.init(jax.random.key(0), D)
-    state, output = learner.step(start, (np.ones(D, np.float32), label))
+    state, output = jax.jit(learner.step)(start, (np.ones(D, np.float32), label))
     assert (int(state.invalid), int(state.round)) == (1, 1)
     assert np.isnan(output.loss)
     for before, after in zip(

@@ -108,8 +108,8 @@ def test_labels_that_do_not_come_change_nothing():
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
     state = learner.init(jax.random.key(0), 2)
     state, _ = jaxmkl.run(learner, state, X, y)
-    after = learner.skip(state, X[0])
-    broken = learner.update(state, X[0], np.nan)
+    after = jax.jit(learner.skip)(state, X[0])
+    broken = jax.jit(learner.update)(state, X[0], np.nan)
     for name in ("num_seen", "mean", "variance"):
         of_moments = (getattr(s.moments, name) for s in (after, broken, state))
         assert len({float(np.squeeze(value)) for value in of_moments}) == 1
