@@ -1,14 +1,62 @@
 """Random Fourier features of shift-invariant kernels."""
 
+from collections.abc import Callable
+from functools import cache, reduce
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
+
+
+def _sinc(u: np.ndarray) -> np.ndarray:
+    """sin(2 π s) / s for u = s²."""
+    return 2.0 * np.pi * np.sinc(2.0 * np.sqrt(u))
+
+
+def _cosine(u: np.ndarray) -> np.ndarray:
+    """cos(2 π s) for u = s²."""
+    return np.cos(2.0 * np.pi * np.sqrt(u))
+
+
+@cache
+def _coefficients(function: Callable, degree: int) -> tuple[float, ...]:
+    """Of a polynomial in u = s² for |s| <= 1/4, the highest power first."""
+    near = Chebyshev.interpolate(function, degree, domain=[0.0, 1.0 / 16.0])
+    return tuple(near.convert(kind=Polynomial).coef[::-1].tolist())
+
+
+@jax.custom_jvp
+def sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """sin(2 π t) and cos(2 π t), elementwise, to the rounding of t.
+
+    Phases in turns are brought near 0 by one exact subtraction, whatever their size: with
+    q = round(2 t) and s = t - q/2 in [-1/4, 1/4] both are polynomials, times -1 if q is odd.
+    The standard functions leave the vector unit where phases are large.
+    """
+    q = jnp.round(2.0 * t)
+    s = t - 0.5 * q
+    sign = 1.0 - 4.0 * (0.5 * q - jnp.floor(0.5 * q))
+    # within 3e-10 and 2e-15
+    degree = 5 if t.dtype == jnp.float32 else 10
+    sinc, cosine = (
+        reduce(lambda total, c: total * (s * s) + c, _coefficients(of, degree))
+        for of in (_sinc, _cosine)
+    )
+    return sign * s * sinc, sign * cosine
+
+
+@sines_of_turns.defjvp
+def _derivative_of_sines(primals: tuple, tangents: tuple) -> tuple:
+    sine, cosine = sines_of_turns(*primals)
+    phase = 2.0 * np.pi * tangents[0]
+    return (sine, cosine), (cosine * phase, -sine * phase)
 
 
 @pytree.dataclass
@@ -73,10 +121,9 @@ class FourierFeatures(FeatureMap):
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
         P, F, D = frequencies.shape
-        scaled = frequencies * kernels.frequency_scale(X.dtype)[:, None, :]
-        phases = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
-        phases = phases.reshape(-1, P, F)
-        z = jnp.concatenate([jnp.sin(phases), jnp.cos(phases)], axis=-1)
+        scaled = frequencies * (kernels.frequency_scale(X.dtype)[:, None, :] / (2.0 * np.pi))
+        turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
+        z = jnp.concatenate(sines_of_turns(turns.reshape(-1, P, F)), axis=-1)
         return z if self.scale == "sum" else z / jnp.sqrt(jnp.asarray(F, X.dtype))
 
     def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of, take, uniform
+from jaxmkl._blocks import dots, rounds_of, take, uniform
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.bank import Bank, Lesson
@@ -153,7 +153,7 @@ class FeatureModels(Bank):
             if isinstance(rule, SecondOrder):
                 values, again = rule.predict(own, take(codes_of, 0) if offer else codes_of)
             else:
-                values, again = jnp.sum(own.weights * z[None, None], axis=-1), ()
+                values, again = dots(own.weights, z[None, None]), ()
             worked.append((codes_of, values, again))
         joined = [values.reshape(values.shape[0], -1) for _, values, _ in worked]
         values = jnp.concatenate(joined, axis=1)  # (K, E)

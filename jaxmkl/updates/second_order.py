@@ -170,8 +170,10 @@ class RLS(SecondOrder):
         start = slot // B * B
         slots = start + jnp.arange(B, dtype=jnp.int32)
         regularization = jnp.atleast_1d(jnp.asarray(self.regularization, Z.dtype))
-        # (1, P, B, M), to go with (R, P, ...); of several regularizations (R, P, B, M)
         Z = jnp.moveaxis(Z, 0, 1)[None] * jax.lax.rsqrt(regularization)[:, None, None, None]
+        # a copy for each rate: XLA would rather move the far larger covariances together
+        Z = jnp.broadcast_to(Z, (self.num_rates, *Z.shape[1:]))  # (R, P, B, M)
+        Z = jax.lax.optimization_barrier(Z)
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
@@ -259,20 +261,14 @@ class RLS(SecondOrder):
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S, θ and the floor of φ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
-        scale = jnp.where(full, state.scale, 1.0)
-        H = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        downdate = jnp.matmul(jnp.swapaxes(H, -1, -2), H, precision=_HIGHEST)
-        covariance = scale[..., None, None] * (state.covariance - downdate)
-        change = jnp.sum(state.coefficients[..., None] * H[None], axis=-2)
-        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
-        return RLSState(
+        rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
+        change = jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
+        return state._replace(
             weights=state.weights + change,
-            covariance=covariance,
             gains=jnp.where(full, 0.0, state.gains),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            scale=jnp.where(full, 1.0, state.scale),
-            floor=jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor),
+            **self.taken_in(state, rows, full),
         )
 
 

@@ -138,7 +138,7 @@ INSIDE = {
     "lagged": lambda: lagged(small("raker"), 2, 1),
 }
 # one of them is played with the quick tests
-PLAYED = [pytest.param(n, marks=[] if n == "asks at a rate" else pytest.mark.slow) for n in INSIDE]
+PLAYED = [pytest.param(n, marks=[] if n == "scaled" else pytest.mark.slow) for n in INSIDE]
 
 
 def numbers(state):
