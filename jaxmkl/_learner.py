@@ -25,6 +25,7 @@ its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -379,10 +380,7 @@ class Algorithm(Learner):
         good = self.has_variance or not self.query.needs_variance
         text = "one that needs no variance, which this learner does not have"
         pytree.require(good, self, "query", self.query, text)
-        frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
-        frame |= {"key": jax.random.fold_in(key, 0), "query": self.query.init(dtype)}
-        frame |= {name: jnp.zeros((), jnp.int32) for name in ("round", "invalid", "nonfinite")}
-        return self.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
+        return _begin(self, key, num_inputs, dtype)
 
     def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
@@ -443,6 +441,15 @@ class Algorithm(Learner):
 
     def close_block(self, state: Any, codes: Code) -> Any:
         return self.close(state, codes.own)
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _begin(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State:
+    """The state before the first round, by one program: its parts would compile one by one."""
+    frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
+    frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
+    frame |= {name: jnp.zeros((), jnp.int32) for name in ("round", "invalid", "nonfinite")}
+    return learner.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 
 
 def require_learner(owner: Any, learner: Any) -> None:

@@ -97,12 +97,40 @@ _run = jax.jit(_scan, static_argnames=_STATIC)
 def _run_many(
     learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, **options: Any
 ) -> tuple[Any, Any]:
-    def one(key: jax.Array, order: jax.Array | None) -> tuple[Any, Any]:
+    def begin(key: jax.Array) -> Any:
         start = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
-        state = learner.enlarged(start, X.shape[0])
-        return _scan(learner, state, X, y, order, None, **options)
+        return learner.enlarged(start, X.shape[0])
 
-    return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
+    def one(given: tuple) -> tuple[Any, Any]:
+        key, order = given
+        return _scan(learner, begin(key), X, y, order, None, **options)
+
+    given = keys, permutations(keys, X.shape[0]) if permute else None
+    at_once = _at_once(learner, begin, keys, X, options["block_size"])
+    if at_once == len(keys):
+        return jax.vmap(one)(given)
+    return jax.lax.map(one, given, batch_size=at_once)
+
+
+_CACHE = 8 * 2**20  # bytes
+
+
+def _at_once(learner: Learner, begin: Callable, keys: Any, X: Any, block_size: int) -> int:
+    """How many runs advance side by side: of one CPU what its cache holds, else all.
+
+    What it holds is states and codes of a block. The number divides that of the runs, so that one
+    program plays all.
+    """
+    if jax.default_backend() != "cpu" or jax.device_count() > 1 or len(keys) == 0:
+        return len(keys)
+
+    def held(key: jax.Array, X: Any) -> Any:
+        state, rows = begin(key), jnp.zeros(block_size, jnp.int32)
+        return state, learner.encode_block(state, X[rows])
+
+    leaves = jax.tree.leaves(jax.eval_shape(held, keys[0], X))
+    room = max(1, _CACHE // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
+    return max(n for n in range(1, min(room, len(keys)) + 1) if len(keys) % n == 0)
 
 
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
