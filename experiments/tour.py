@@ -27,7 +27,7 @@ from .options import Options, chosen
 from .report import Panel, Report, Row
 
 SEEDS = 10
-DRIFT_LENGTH = 20_000
+DRIFT_LENGTH = 10_000
 WINDOW = 500
 
 
