@@ -21,6 +21,7 @@ from jaxmkl.kernels.combined import KernelDictionary as KernelDictionary
 from jaxmkl.kernels.combined import WeightedSum as WeightedSum
 from jaxmkl.kernels.combined import hong_chae as hong_chae
 from jaxmkl.kernels.combined import lu_hoi as lu_hoi
+from jaxmkl.kernels.combined import two_decades as two_decades
 from jaxmkl.kernels.combined import zhang_liao as zhang_liao
 from jaxmkl.kernels.dot_product import DotProduct as DotProduct
 from jaxmkl.kernels.dot_product import Linear as Linear
