@@ -73,7 +73,7 @@ def test_everything_the_main_job_offers_is_there():
         "diabetes": (442, 10),
         "breast_cancer": (569, 30),
         "digits": (1797, 64),
-        "drift": (20_000, 10),
+        "drift": (10_000, 10),
     }
     for name in ("breast_cancer", "digits"):
         assert set(np.unique(tour.STREAMS[name]().y)) == {-1, 1}

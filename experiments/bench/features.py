@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
@@ -26,6 +27,8 @@ NUM_KERNELS = 17
 NUM_FEATURES = 50
 COMPONENTS = NUM_KERNELS * NUM_FEATURES
 SEEDS_AT_ONCE = 32
+NUM_CLASSES = 10
+BLOCK = 256
 REPEATS = 5
 FIRST = {"scikit-learn": 500, "expert_mkl": 4_096}  # examples timed, where it is not all
 LONG = 10_000_000
@@ -68,61 +71,80 @@ def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
     )
 
 
+@jax.jit
+def _product(X: jax.Array, frequencies: jax.Array) -> jax.Array:
+    """The bare product X V' of whole blocks, each stored where the next one will be."""
+    blocks = X[: len(X) // BLOCK * BLOCK].reshape(-1, BLOCK, X.shape[1])
+
+    def one(_: jax.Array, block: jax.Array) -> tuple[jax.Array, None]:
+        return jnp.dot(block, frequencies.T, precision=jax.lax.Precision.HIGHEST), None
+
+    return jax.lax.scan(one, jnp.zeros((BLOCK, len(frequencies)), X.dtype), blocks)[0]
+
+
 def short(options: Options, report: Report) -> None:
-    """Time an example of raker, alone and 32 seeds at once, scikit-learn and expert_mkl."""
+    """Time an example of raker and expert_mkl, alone and many seeds at once, and scikit-learn."""
     dataset, X, y = real_or(options, "twitter", of_77_inputs)
-    keys = keys_of(SEEDS_AT_ONCE)
-    raker = jaxmkl.raker(num_features=NUM_FEATURES)
-    expert = jaxmkl.expert_mkl(num_features=NUM_FEATURES)
-    assert kernels_of(raker).num_kernels == NUM_KERNELS
-    state, expert_state = (learner.init(keys[0], INPUTS) for learner in (raker, expert))
-    all_X, all_y = jax.device_put(X), jax.device_put(y)
+    X, y, T, key = jax.device_put(X), jax.device_put(y), len(y), jax.random.key(0)
     n, few = FIRST["scikit-learn"], FIRST["expert_mkl"]
+    raker, expert = jaxmkl.raker(num_features=NUM_FEATURES), jaxmkl.expert_mkl()
+    assert kernels_of(raker).num_kernels == NUM_KERNELS
+    of_classes = [
+        jaxmkl.expert_mkl(task="classification", num_classes=K) for K in (None, NUM_CLASSES)
+    ]
+    digits = jnp.arange(few) % NUM_CLASSES
+    state, keys = raker.init(key, INPUTS), keys_of(SEEDS_AT_ONCE)
+    # what is called, with what, and the examples it plays
+    calls: dict[str, tuple[Any, tuple, int]] = {
+        "raker": (_run, (raker, state, X, y), T),
+        f"raker, {SEEDS_AT_ONCE} seeds": (_run_many, (raker, keys, X, y), T * SEEDS_AT_ONCE),
+        "encoding": (jax.jit(encode), (raker, state, X), T),
+        "product": (_product, (X, state.models[0].frequencies.reshape(COMPONENTS, INPUTS)), T),
+        "expert_mkl": (_run, (expert, expert.init(key, INPUTS), X[:few], y[:few]), few),
+    }
+    part = few // 8
+    many = (expert, keys, X[:part], y[:part])
+    calls[f"expert_mkl, {SEEDS_AT_ONCE} seeds"] = (_run_many, many, part * SEEDS_AT_ONCE)
+    for name, learner in zip(("two", "ten"), of_classes, strict=True):
+        label = digits > NUM_CLASSES / 2 if learner.num_outputs is None else digits
+        arguments = (learner, learner.init(key, INPUTS), X[:few], label)
+        calls[f"expert_mkl, {name} classes"] = (_run, arguments, few)
     found = measured(
         report,
-        {
-            "raker": (_run, (raker, state, all_X, all_y)),
-            "raker, 32 seeds": (_run_many, (raker, keys, all_X, all_y)),
-            "encode": (jax.jit(encode), (raker, state, all_X)),
-            "raker, few": (_run, (raker, state, all_X[:few], all_y[:few])),
-            "expert_mkl": (_run, (expert, expert_state, all_X[:few], all_y[:few])),
-        },
+        {name: call[:2] for name, call in calls.items()},
         REPEATS,
-        others={"scikit-learn": sklearn_one_at_a_time(X[:n], y[:n])},
+        others={"scikit-learn": sklearn_one_at_a_time(np.asarray(X[:n]), np.asarray(y[:n]))},
     )
-    T = len(y)
-    examples = {"raker": T, "raker, 32 seeds": T * SEEDS_AT_ONCE, "expert_mkl": few}
-    examples["scikit-learn"] = n
-    each = {
-        name: [s / number * 1e6 for s in found[name].seconds] for name, number in examples.items()
-    }
-    more = {
-        "raker": {"encoding_share": ratios(found["encode"].seconds, found["raker"].seconds)},
-        "expert_mkl": {
-            "times_raker": ratios(found["expert_mkl"].seconds, found["raker, few"].seconds)
-        },
-        "scikit-learn": {
-            "times_raker": ratios(each["scikit-learn"], each["raker"]),
-            "times_raker_32_seeds": ratios(each["scikit-learn"], each["raker, 32 seeds"]),
-        },
+    numbers = {name: call[2] for name, call in calls.items()} | {"scikit-learn": n}
+    each = {name: [s / numbers[name] * 1e6 for s in found[name].seconds] for name in numbers}
+    # metrics that are ratios: of a row to another
+    beside = {
+        "raker": {"times_product": "product"},
+        f"raker, {SEEDS_AT_ONCE} seeds": {"times_raker": "raker"},
+        "expert_mkl": {"times_raker": "raker"},
+        f"expert_mkl, {SEEDS_AT_ONCE} seeds": {"times_expert_mkl": "expert_mkl"},
+        "expert_mkl, ten classes": {"times_two_classes": "expert_mkl, two classes"},
+        "scikit-learn": {"times_raker": "raker"},
     }
     rows = []
-    for name in examples:
-        metrics = {"microseconds_per_example": each[name], **more.get(name, {})}
+    for name, times in each.items():
+        metrics = {"microseconds_per_example": times}
+        metrics |= {m: ratios(times, each[other]) for m, other in beside.get(name, {}).items()}
         if found[name].compiling:
             metrics["compile_seconds"] = [found[name].compiling]
-        seeds = {"seeds": SEEDS_AT_ONCE} if name == "raker, 32 seeds" else {}
+        seeds = {"seeds": SEEDS_AT_ONCE} if name.endswith("seeds") else {}
         rows += of_features(dataset, name, metrics, **seeds)
     report.table(
         f"Speed on {T} examples of {INPUTS} inputs: medians of {REPEATS} rounds, all in turn",
         rows,
         notes=(
-            f"raker, expert_mkl: {NUM_KERNELS} kernels of {NUM_FEATURES} features; with 32 seeds "
-            "at once the time is that of one example in one run",
-            f"expert_mkl: the first {few} examples, beside raker on the same",
+            f"raker: {NUM_KERNELS} kernels of {NUM_FEATURES} features; expert_mkl: its default",
+            f"{SEEDS_AT_ONCE} seeds at once: the time of one example in one run",
+            f"expert_mkl: the first {few} examples; of {SEEDS_AT_ONCE} seeds the first {part}",
+            f"product: inputs and the {COMPONENTS} frequencies of raker, block by block, stored; "
+            "encoding: their sines and cosines, summed up",
             f"scikit-learn: RBFSampler({COMPONENTS}) and SGDRegressor, transform, predict and "
-            f"partial_fit one example at a time, the first {n}; the same 850 frequencies",
-            "encoding share: encoding all blocks alone, over the whole run",
+            f"partial_fit one example at a time, the first {n}; as many frequencies",
         ),
     )
 

@@ -45,7 +45,7 @@ def test_expert_mkl_has_a_rule_for_each_rate_and_factor():
     assert isinstance(second, RLS)
     np.testing.assert_allclose(first.step_sizes, (0.1, 0.25, 0.5, 0.7))
     np.testing.assert_allclose(second.forgetting, (1.0, 0.999))
-    assert learner.num_models == 6 * 17
+    assert learner.num_models == 6 * 8
     assert isinstance(learner.aggregate, jaxmkl.aggregate.Stack)
     hedge = jaxmkl.expert_mkl(task="classification", hedge_rate=0.1).aggregate
     assert (hedge.rate, hedge.bound) == (0.1, 1.0)
