@@ -109,7 +109,11 @@ def _run_many(
     at_once = _at_once(learner, begin, keys, X, options["block_size"])
     if at_once == len(keys):
         return jax.vmap(one)(given)
-    return jax.lax.map(one, given, batch_size=at_once)
+    # lax.map has a batch_size, but cannot put leaves without elements together again
+    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, at_once, *leaf.shape[1:]), given)
+    return jax.tree.map(
+        lambda leaf: jax.lax.collapse(leaf, 0, 2), jax.lax.map(jax.vmap(one), parts)
+    )
 
 
 _CACHE = 8 * 2**20  # bytes

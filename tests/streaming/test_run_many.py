@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import importlib
 import itertools
 import logging
 import os
@@ -43,6 +44,35 @@ def many(permute=True):
     return streaming.run_many(
         REGRESSION, keys, X, y, permute=permute, block_size=BLOCK, record=everything
     )
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
+    """One by one, or as many at once as a cache holds: also what has no elements."""
+    module = importlib.import_module("jaxmkl.streaming.run")
+    X, y = data()
+    X, y = X[:50], y[:50]
+    keys = jax.random.split(jax.random.key(5), 6)
+
+    def played():
+        module._run_many.clear_cache()
+        options = {"block_size": BLOCK, "record": lambda output: (output, jnp.zeros((0, 2)))}
+        return streaming.run_many(REGRESSION, keys, X, y, **options)
+
+    together = played()
+    state = jax.eval_shape(begin)
+    held = state, jax.eval_shape(REGRESSION.encode_block, state, X[:BLOCK])
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
+    # room for one more run, but the number divides six
+    monkeypatch.setattr(module, "_CACHE", (at_once + (at_once > 1)) * size)
+    programs = []
+    monkeypatch.setattr(
+        jax.lax, "map", lambda *given, of=jax.lax.map: programs.append(given) or of(*given)
+    )
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(played()), strict=True):
+        np.testing.assert_allclose(plain(one), plain(other), rtol=1e-4, atol=1e-5)
+    ((_, (keys_of_parts, _)),) = programs
+    assert keys_of_parts.shape == (6 // at_once, at_once)
 
 
 def frequencies(state):
