@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def keep_programs() -> None:
     """Keep compiled programs for later calls, where JAX was not told of a place for them."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

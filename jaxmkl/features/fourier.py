@@ -45,11 +45,12 @@ def sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
     sign = 1.0 - 4.0 * (0.5 * q - jnp.floor(0.5 * q))
     # within 3e-10 and 2e-15
     degree = 5 if t.dtype == jnp.float32 else 10
-    sinc, cosine = (
-        reduce(lambda total, c: total * (s * s) + c, _coefficients(of, degree))
-        for of in (_sinc, _cosine)
-    )
-    return sign * s * sinc, sign * cosine
+
+    def polynomial(of: Callable) -> Any:
+        highest, *others = _coefficients(of, degree)
+        return reduce(lambda total, c: total * (s * s) + c, others, jnp.full_like(t, highest))
+
+    return sign * s * polynomial(_sinc), sign * polynomial(_cosine)
 
 
 @sines_of_turns.defjvp
