@@ -98,12 +98,12 @@ def _run_many(
     learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, **options: Any
 ) -> tuple[Any, Any]:
     def begin(key: jax.Array) -> Any:
-        start = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
-        return learner.enlarged(start, X.shape[0])
+        return learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
 
     def one(given: tuple) -> tuple[Any, Any]:
         key, order = given
-        return _scan(learner, begin(key), X, y, order, None, **options)
+        state = learner.enlarged(begin(key), X.shape[0])
+        return _scan(learner, state, X, y, order, None, **options)
 
     given = keys, permutations(keys, X.shape[0]) if permute else None
     at_once = _at_once(learner, begin, keys, X, options["block_size"])
@@ -116,14 +116,14 @@ def _run_many(
     )
 
 
-_CACHE = 8 * 2**20  # bytes
+_CACHE = 10 * 2**20  # bytes
 
 
 def _at_once(learner: Learner, begin: Callable, keys: Any, X: Any, block_size: int) -> int:
     """How many runs advance side by side: of one CPU what its cache holds, else all.
 
-    What it holds is states and codes of a block. The number divides that of the runs, so that one
-    program plays all.
+    What it holds is states as they begin, for of more room a block uses little, and the codes of a
+    block. The number divides that of the runs, so that one program plays all.
     """
     if jax.default_backend() != "cpu" or jax.device_count() > 1 or len(keys) == 0:
         return len(keys)
