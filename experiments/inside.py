@@ -51,16 +51,20 @@ def num_supports(learner: Any, states: Any) -> jax.Array | None:
     return None if number is None else number.reshape(len(number), -1).sum(axis=1)
 
 
+def whole_blocks(learner: Any, X: Any) -> Any:
+    """Return the whole blocks of X (N, B, D), of the size that the learner prefers."""
+    block = learner.preferred_block_size
+    return X[: len(X) // block * block].reshape(-1, block, X.shape[1])
+
+
 def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
-    block = learner.preferred_block_size
-    blocks = X[: len(X) // block * block].reshape(-1, block, X.shape[1])
 
     def total(part: Any) -> Any:
         leaves = jax.tree.leaves(learner.encode_block(state, part))
         return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number))
 
-    return jax.lax.map(total, blocks)
+    return jax.lax.map(total, whole_blocks(learner, X))
 
 
 def state_bytes(state: Any) -> int:

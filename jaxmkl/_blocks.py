@@ -19,12 +19,3 @@ def take(tree: Any, place: Any) -> Any:
 def uniform(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Uniform numbers in [0, 1), the same in every dtype, to rounding."""
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
-
-
-def dots(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Σ_m a_m b_m over the last axis, of arrays of one rank.
-
-    As a product with ones: XLA's loops for a sum of broadcast products do not use the vector unit
-    of a CPU.
-    """
-    return jnp.dot(a * b, jnp.ones(a.shape[-1:], a.dtype), precision=jax.lax.Precision.HIGHEST)

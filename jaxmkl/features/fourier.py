@@ -33,7 +33,7 @@ def _coefficients(function: Callable, degree: int) -> tuple[float, ...]:
 
 
 @jax.custom_jvp
-def sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
     """sin(2 π t) and cos(2 π t), elementwise, to the rounding of t.
 
     Phases in turns are brought near 0 by one exact subtraction, whatever their size: with
@@ -53,9 +53,9 @@ def sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
     return sign * s * polynomial(_sinc), sign * polynomial(_cosine)
 
 
-@sines_of_turns.defjvp
+@_sines_of_turns.defjvp
 def _derivative_of_sines(primals: tuple, tangents: tuple) -> tuple:
-    sine, cosine = sines_of_turns(*primals)
+    sine, cosine = _sines_of_turns(*primals)
     phase = 2.0 * np.pi * tangents[0]
     return (sine, cosine), (cosine * phase, -sine * phase)
 
@@ -124,7 +124,7 @@ class FourierFeatures(FeatureMap):
         P, F, D = frequencies.shape
         scaled = frequencies * (kernels.frequency_scale(X.dtype)[:, None, :] / (2.0 * np.pi))
         turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
-        z = jnp.concatenate(sines_of_turns(turns.reshape(-1, P, F)), axis=-1)
+        z = jnp.concatenate(_sines_of_turns(turns.reshape(-1, P, F)), axis=-1)
         return z if self.scale == "sum" else z / jnp.sqrt(jnp.asarray(F, X.dtype))
 
     def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import dots, rounds_of, take, uniform
+from jaxmkl._blocks import rounds_of, take, uniform
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.bank import Bank, Lesson
@@ -153,7 +153,7 @@ class FeatureModels(Bank):
             if isinstance(rule, SecondOrder):
                 values, again = rule.predict(own, take(codes_of, 0) if offer else codes_of)
             else:
-                values, again = dots(own.weights, z[None, None]), ()
+                values, again = _dots(own.weights, z[None, None]), ()
             worked.append((codes_of, values, again))
         joined = [values.reshape(values.shape[0], -1) for _, values, _ in worked]
         values = jnp.concatenate(joined, axis=1)  # (K, E)
@@ -200,3 +200,12 @@ class FeatureModels(Bank):
             for rule, own, of_rule in zip(self.rules, state.rules, codes.rules, strict=True)
         )
         return state._replace(rules=tuple(rules))
+
+
+def _dots(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Σ_m a_m b_m over the last axis, of arrays of one rank.
+
+    As a product with ones: XLA's loops for a sum of broadcast products do not use the vector unit
+    of a CPU.
+    """
+    return jnp.dot(a * b, jnp.ones(a.shape[-1:], a.dtype), precision=jax.lax.Precision.HIGHEST)

@@ -290,7 +290,9 @@ def run_many(
     record: Record = without_info,
     delay: int = 0,
 ) -> tuple[Any, Any]:
-    """Run a learner over a stream once for each key, all at once.
+    """Run a learner over a stream once for each key, in one call.
+
+    Runs advance side by side: all of them, or on one CPU as many as its cache holds.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Rows are
     gathered block by block, so the data is in memory once, whatever the number of runs.

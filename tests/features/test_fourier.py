@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxmkl
-from jaxmkl.features import FourierFeatures
+from jaxmkl.features import FourierFeatures, fourier
 from jaxmkl.models import FeatureModels
 
 SMALL_PROGRAMS = True
@@ -231,3 +231,21 @@ def test_blocks_are_encoded_as_they_are_called(x64):
     W = drawn_for(bank, jax.random.key(3))
     block = bank.features.encode(W, bank.kernels, X, jnp.asarray(5))
     np.testing.assert_array_equal(block, embed(bank, W, X))
+
+
+# --- sines of phases in turns --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 3e-7), (np.float64, 1e-12)])
+@pytest.mark.parametrize("size", [0.1, 1.0, 1000.0])
+def test_sines_of_turns_are_those_of_numpy(dtype, error, size, x64):
+    """Of phases of any size, to rounding of the phase as it is given; slopes too."""
+    drawn = size * np.random.default_rng(0).normal(size=1000)
+    t = np.concatenate([drawn, np.arange(-8, 9) / 8]).astype(dtype)
+    near = t.astype(np.float64) % 1.0  # exact
+    wanted = np.sin(2 * np.pi * near), np.cos(2 * np.pi * near)
+    for found, value in zip(fourier._sines_of_turns(jnp.asarray(t)), wanted, strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, value, atol=error)
+    slope = jax.vmap(jax.grad(lambda t: fourier._sines_of_turns(t)[0]))(jnp.asarray(t))
+    np.testing.assert_allclose(slope, 2 * np.pi * wanted[1], atol=10 * error)
