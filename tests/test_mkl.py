@@ -216,7 +216,7 @@ def test_parts_see_the_models_of_all_banks(parts):
     assert outputs.info.weights.shape == (40, 4)
     np.testing.assert_allclose(outputs.info.weights.sum(axis=1), 1, rtol=1e-5)
     learned = (state.models[1].number > 0) & np.any(
-        state.models[0].rules[0].weights, axis=(0, 1, 3)
+        state.models[0].rules[0].weights, axis=(1, 2, 3)
     )
     assert learned.all()
     asked = int(outputs.queried.sum())

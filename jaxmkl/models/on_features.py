@@ -20,6 +20,8 @@ from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.updates import OGD, Rule, SecondOrder, Update
 from jaxmkl.updates.first_order import traits
 
+_HIGHEST = jax.lax.Precision.HIGHEST
+
 
 class FeatureModelsState(NamedTuple):
     """State of :class:`FeatureModels`."""
@@ -34,9 +36,9 @@ class FeatureModelsState(NamedTuple):
 
 
 class FirstOrderState(NamedTuple):
-    """Parameters θ of the models of a rule of first order, (K, R, P, M)."""
+    """State of the models of a rule of first order."""
 
-    weights: jax.Array
+    weights: jax.Array  #: θ (P, K, R, M): those that meet the same features lie together
 
 
 class FeatureCode(NamedTuple):
@@ -119,7 +121,7 @@ class FeatureModels(Bank):
         rules = (
             rule.init(P, M, dtype, K)
             if isinstance(rule, SecondOrder)
-            else FirstOrderState(jnp.zeros((K, rule.num_rates, P, M), dtype))
+            else FirstOrderState(jnp.zeros((P, K, rule.num_rates, M), dtype))
             for rule in self.rules
         )
         return FeatureModelsState(features, tuple(rules))
@@ -153,7 +155,7 @@ class FeatureModels(Bank):
             if isinstance(rule, SecondOrder):
                 values, again = rule.predict(own, take(codes_of, 0) if offer else codes_of)
             else:
-                values, again = _dots(own.weights, z[None, None]), ()
+                values, again = _values(own.weights, z), ()
             worked.append((codes_of, values, again))
         joined = [values.reshape(values.shape[0], -1) for _, values, _ in worked]
         values = jnp.concatenate(joined, axis=1)  # (K, E)
@@ -174,9 +176,9 @@ class FeatureModels(Bank):
                 step = jax.vmap(rule.step, in_axes=(0, 0, None))(values, y, norm)
                 taken, weights = mine.taken(step.probability), own.weights
                 if step.decay is not None:
-                    weights = jnp.where(taken, step.decay, 1.0)[..., None] * weights
-                move = jnp.where(taken, step.coefficient, 0.0)
-                after = FirstOrderState(weights + move[..., None] * z[None, None])
+                    weights = _by_kernel(jnp.where(taken, step.decay, 1.0)) * weights
+                move = _by_kernel(jnp.where(taken, step.coefficient, 0.0))
+                after = FirstOrderState(weights + move * z[:, None, None])
             else:
                 errors = y[:, None, None] - values
                 example = take(codes, 0) if worked.offer else codes
@@ -202,10 +204,23 @@ class FeatureModels(Bank):
         return state._replace(rules=tuple(rules))
 
 
-def _dots(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Σ_m a_m b_m over the last axis, of arrays of one rank.
+def _values(weights: jax.Array, z: jax.Array) -> jax.Array:
+    """θ·z (K, R, P) of models (P, K, R, M) on features (P, M).
 
-    As a product with ones: XLA's loops for a sum of broadcast products do not use the vector unit
-    of a CPU.
+    XLA's loops for a sum of broadcast products do not use the vector unit of a CPU, but products
+    of matrices do: here of all models of a kernel with its features, or where these are one each,
+    of what is to be summed with ones.
     """
-    return jnp.dot(a * b, jnp.ones(a.shape[-1:], a.dtype), precision=jax.lax.Precision.HIGHEST)
+    P, K, R, M = weights.shape
+    if K * R == 1:
+        summands = weights[:, 0, 0] * z
+        return jnp.dot(summands, jnp.ones((M,), z.dtype), precision=_HIGHEST)[None, None]
+    of_kernel, batch = ((2,), (1,)), ((0,), (0,))
+    flat = weights.reshape(P, K * R, M)
+    values = jax.lax.dot_general(flat, z, (of_kernel, batch), precision=_HIGHEST)
+    return jnp.moveaxis(values.reshape(P, K, R), 0, -1)
+
+
+def _by_kernel(a: jax.Array) -> jax.Array:
+    """Numbers of models (K, R, P) as they stand beside weights, (P, K, R, 1)."""
+    return jnp.moveaxis(a, -1, 0)[..., None]

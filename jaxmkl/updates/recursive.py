@@ -28,12 +28,13 @@ class Recursive(NamedTuple):
     def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
+        covariance = jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1))
         return cls(
             weights=jnp.zeros((R, M), dtype),
-            covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1)),
+            covariance=covariance,
             rows=jnp.zeros((R, rule.period, M), dtype),
             scale=jnp.ones((R,), dtype),
-            floor=rule.floor(jnp.full((R,), M, dtype), M),
+            floor=rule.floor(covariance),
         )
 
     def predict(self, x: jax.Array) -> jax.Array:
@@ -70,4 +71,6 @@ class Recursive(NamedTuple):
 
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
-        return self._replace(rows=self.rows - rows, **rule.taken_in(self, rows, full))
+        own = self._replace(rows=self.rows - rows, **rule.taken_in(self, rows, full))
+        floor = jnp.where(full, rule.floor(own.covariance), self.floor)
+        return own._replace(floor=floor)

@@ -74,17 +74,17 @@ class RLSState(NamedTuple):
     factor: jax.Array  #: (R, P, period, period), lower triangular; zeros where nothing was learned
     coefficients: jax.Array  #: (K, R, P, period)
     scale: jax.Array  #: (R, P)
-    floor: jax.Array  #: what φ must not fall below in this period (R, P)
 
 
 class RLSCode(NamedTuple):
-    """Per example: its slot in the period, and products with the gains and the weights.
+    """Per example: its slot and floor in the period, products with the gains and the weights.
 
     Products with gains that come later in the period are not looked at.
     """
 
     slot: jax.Array  # int32
     fresh: jax.Array  # whether the round is not over yet
+    floor: jax.Array  # what φ must not fall below in this period (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     own_kernel: jax.Array  # z·S z (R, P)
@@ -155,12 +155,12 @@ class RLS(SecondOrder):
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((K, R, P, b), dtype),
             scale=jnp.ones((R, P), dtype),
-            floor=self.floor(jnp.full((R, P), M, dtype), M),
         )
 
-    def floor(self, trace: jax.Array, num_coordinates: int) -> jax.Array:
-        """What φ must not fall below in a period that begins with this trace of S, elementwise."""
-        growth = trace / (jnp.asarray(self.max_growth, trace.dtype) * num_coordinates)
+    def floor(self, covariance: jax.Array) -> jax.Array:
+        """What φ must not fall below in a period that begins with this S (..., M, M)."""
+        diagonal = jnp.diagonal(covariance, axis1=-2, axis2=-1)
+        growth = jnp.mean(diagonal, axis=-1) / jnp.asarray(self.max_growth, covariance.dtype)
         return jnp.clip(growth, 0.0, 1.0) ** (1.0 / self.period)
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
@@ -179,9 +179,12 @@ class RLS(SecondOrder):
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
+        # here, not where S is renewed: XLA would copy S there to have it before and after
+        floor = self.floor(state.covariance)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
+            floor=jnp.broadcast_to(floor, (B, *floor.shape)),
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
@@ -192,7 +195,10 @@ class RLS(SecondOrder):
         """Values (K, R, P), and h_s·z for the examples s learned since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        return code.value + jnp.sum(state.coefficients * h_z[None], axis=-1), h_z
+        since = state.coefficients * h_z[None]
+        # a sum as a product, which CPUs do by vectors
+        ones = jnp.ones((self.period,), since.dtype)
+        return code.value + jnp.dot(since, ones, precision=_HIGHEST), h_z
 
     def learn(
         self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
@@ -202,7 +208,7 @@ class RLS(SecondOrder):
         power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
         learned = learns & (power > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        forgetting = jnp.maximum(forgetting, state.floor)
+        forgetting = jnp.maximum(forgetting, code.floor)
         denominator = forgetting + jnp.where(learned, power, 1.0)
         root = jnp.sqrt(state.scale / denominator)
 
@@ -243,23 +249,19 @@ class RLS(SecondOrder):
         return jax.lax.cond(full, lambda own: renewed(own, True), lambda own: own, state)
 
     def taken_in(self, state: Any, rows: jax.Array, full: Any) -> dict[str, jax.Array]:
-        """S, its scale and the floor of φ after rows h (..., period, M), if a period is full.
+        """S and its scale after rows h (..., period, M), if a period is full.
 
         What the state then has of S <- scale (S - Σ_s h_s h_s'); the rows are zeros unless full.
         """
         scale = jnp.where(full, state.scale, 1.0)
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        covariance = scale[..., None, None] * (state.covariance - downdate)
-        trace = jnp.sum(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
-        floor = jnp.where(full, self.floor(trace, covariance.shape[-1]), state.floor)
         return {
-            "covariance": covariance,
+            "covariance": scale[..., None, None] * (state.covariance - downdate),
             "scale": jnp.where(full, 1.0, state.scale),
-            "floor": floor,
         }
 
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
-        """S, θ and the floor of φ with all that is pending, if the period is full."""
+        """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
         change = jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)

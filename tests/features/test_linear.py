@@ -64,7 +64,7 @@ def test_rules_of_both_orders_are_loops_in_numpy(block_size, x64):
             one.learn(z, label)
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-9)
     steps, normalized, _ = state.models[0].rules
-    np.testing.assert_allclose(steps.weights[0, :, 0], theta[:2], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(steps.weights[0, 0], theta[:2], rtol=0, atol=1e-12)
     np.testing.assert_allclose(normalized.weights[0, 0], theta[2:], rtol=0, atol=1e-12)
 
 

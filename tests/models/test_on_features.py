@@ -123,7 +123,7 @@ def test_rules_of_first_order_are_loops_in_numpy(scale, x64):
             learned[i] += coefficient != 0
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     for own, expected in zip(state.models[0].rules, theta, strict=True):
-        np.testing.assert_allclose(own.weights[0, 0], expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(own.weights[:, 0, 0], expected, rtol=0, atol=1e-12)
     assert (learned > 10).all()
     assert (learned[:3] < 2 * len(X)).all(), "some examples are left out"
     if scale == "sum":

@@ -89,6 +89,8 @@ def experts_of(learner, state):
             theta = theta / np.sqrt(rule.regularization)
             S = np.asarray(local.covariance, np.float64) / rule.regularization
             covariances.extend(S.reshape(-1, *S.shape[-2:]))
+        else:
+            theta = np.moveaxis(theta, 0, -2)
         thetas.extend(theta.reshape(-1, theta.shape[-1]))
     return np.array(thetas), np.array(covariances)
 

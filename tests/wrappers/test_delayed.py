@@ -98,9 +98,7 @@ def test_oracle(delay, most, x64):
     state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=delay)
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(outputs.queried, queried)
-    np.testing.assert_allclose(
-        state.models[0].rules[0].weights[0, :, 0], theta, rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(state.models[0].rules[0].weights[0, 0], theta, rtol=0, atol=1e-12)
     assert int(state.round) == NUM_EXAMPLES
     assert (0 < queried.sum() < NUM_EXAMPLES) == (most > 0)
 
@@ -114,7 +112,7 @@ def test_oracle_of_lagged_labels(delay, x64):
     state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=delay)
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(outputs.queried, queried)
-    weights = state.inner.models[0].rules[0].weights[0, :, 0]
+    weights = state.inner.models[0].rules[0].weights[0, 0]
     np.testing.assert_allclose(weights, theta, rtol=0, atol=1e-12)
     assert 0 < queried.sum() < NUM_EXAMPLES
 
@@ -273,7 +271,7 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     predictions, _, theta = oracle(3, most=0, bad=(4, 9, 20))
     good = np.isfinite(outputs.prediction)
     np.testing.assert_allclose(outputs.prediction[good], predictions[good], atol=1e-5)
-    np.testing.assert_allclose(inner.models[0].rules[0].weights[0, :, 0], theta, atol=1e-5)
+    np.testing.assert_allclose(inner.models[0].rules[0].weights[0, 0], theta, atol=1e-5)
 
 
 def test_two_examples_at_one_state_draw_for_themselves():
