@@ -1,6 +1,6 @@
 """The protocol of learners, and the frame that all algorithms share.
 
-A learner is a value (see :mod:`jaxmkl._pytree`); its state holds what the next round needs and no
+A learner is a value (see :mod:`jaxmkl.pytree`); its state holds what the next round needs and no
 more. One round is a pure function, so a stream is one ``jax.lax.scan``:
 
     state = learner.init(key, num_inputs)
@@ -172,7 +172,7 @@ class Learner:
     def check_inputs(self, X: Any) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 
-        Drivers ask where they see values, of arrays or :class:`~jaxmkl.streaming.SparseRows`.
+        Drivers ask where they see values, of arrays or :class:`jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.

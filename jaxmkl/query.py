@@ -336,7 +336,7 @@ class Rate(Query):
 
     beyond that the next one is asked for, or is not, whatever its score, and s stays. So a
     classifier learns the first examples, and pays them back within 1,000 rounds. Where answers
-    come late, ask by :meth:`~jaxmkl.Learner.ask`, which counts at once.
+    come late, ask by :meth:`jaxmkl.Learner.ask`, which counts at once.
 
     Args:
       rate: the share of labels, in (0, 1].

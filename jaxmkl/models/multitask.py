@@ -262,7 +262,7 @@ class MultiTask(Algorithm):
             any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
 
         Returns:
-          The state, and an :class:`~jaxmkl.Output` with leading axis K, NaN where none is present.
+          The state, and an :class:`jaxmkl.Output` with leading axis K, NaN where none is present.
 
         Raises:
           ValueError: for shapes that do not fit.

@@ -67,9 +67,9 @@ class FeatureModels(Bank):
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
       rules: one update rule or several, of first or second order.
-      features: the feature map; :class:`~jaxmkl.features.FourierFeatures` want shift-invariant
-        kernels, a :class:`~jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
-        :class:`~jaxmkl.features.LinearFeatures` the linear one.
+      features: the feature map; :class:`jaxmkl.features.FourierFeatures` want shift-invariant
+        kernels, a :class:`jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
+        :class:`jaxmkl.features.LinearFeatures` the linear one.
 
     Raises:
       ValueError: for kernels that have no such features.

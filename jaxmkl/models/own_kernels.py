@@ -43,7 +43,7 @@ class OwnKernels(MovingKernel):
 
     Args:
       space, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
       budget: M (static).
     """
 

@@ -51,7 +51,7 @@ class HypothesisSketch(MovingKernel):
 
     Args:
       space, budget, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).

@@ -117,9 +117,9 @@ def delayed(learner: Learner, delay: int) -> Delayed:
                   then learn (x, y) of round t - N, if its label was asked for
 
     So losses are those of predictions made N rounds before their label is known. A question counts
-    when it is asked, against a :func:`~jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`.
+    when it is asked, against a :func:`jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`.
     All else is as the examples learned so far left it: the count of refused ones, scales inside,
-    and rounds without a question, so that :class:`~jaxmkl.query.Disagreement` may skip N more in
+    and rounds without a question, so that :class:`jaxmkl.query.Disagreement` may skip N more in
     a row than it is told, and a rate is low for the first N rounds.
 
     What stands around a delayed learner learns at once: put this around wrappers that look at

@@ -1,7 +1,7 @@
 """A hard budget on labels, around any learner.
 
 What counts is that a label was asked for, not that it came. Where answers come late, ``predict``
-cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
+cannot count, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
     state = learner.update(state, x, y)             when the answer is there: not charged again

@@ -16,7 +16,7 @@ class GrowingState(NamedTuple):
     """State of a store without a budget."""
 
     rows: jax.Array  #: settled supports (C + R, D)
-    coefficients: Any  #: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`
+    coefficients: Any  #: theirs: (P, C + R), or :class:`jaxmkl.models.supports.tiles.Entries`
     used: jax.Array  #: number of settled supports, int32
     scale: jax.Array  #: what coefficients are to be multiplied by (P,): 1 after a period's end
     recent_rows: jax.Array  #: the period's examples so far (R, D)
