@@ -16,7 +16,8 @@ class FeatureMap:
     and ``accept`` of :class:`jaxmkl.features.SampledDictionary`.
     """
 
-    sequential = False  #: whether coordinates come one example after the other
+    sequential = False
+    """Whether coordinates come one example after the other."""
 
     def num_coordinates(self, num_inputs: int) -> int:
         """M, for D inputs."""

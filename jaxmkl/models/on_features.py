@@ -24,8 +24,10 @@ from jaxmkl.updates.first_order import traits
 class FeatureModelsState(NamedTuple):
     """State of :class:`FeatureModels`."""
 
-    features: Any  #: of the feature map
-    rules: tuple  #: a state for each rule
+    features: Any
+    """Of the feature map."""
+    rules: tuple
+    """A state for each rule."""
 
     @property
     def frequencies(self) -> jax.Array:
@@ -42,18 +44,25 @@ class FirstOrderState(NamedTuple):
 class FeatureCode(NamedTuple):
     """One example."""
 
-    features: Any  #: (P, M), or its code in a map that grows
-    rules: tuple  #: codes of the rules; empty with a map that grows
-    uniform: Any = None  #: with a map that grows: a number for the example
-    round: Any = None  #: with a map that grows: its round
+    features: Any
+    """(P, M), or its code in a map that grows."""
+    rules: tuple
+    """Codes of the rules; empty with a map that grows."""
+    uniform: Any = None
+    """With a map that grows: a number for the example."""
+    round: Any = None
+    """With a map that grows: its round."""
 
 
 class Worked(NamedTuple):
     """What a prediction worked out."""
 
-    z: jax.Array  #: features (P, M)
-    rules: tuple  #: code, values (K, R, P) and what second order uses again, of each rule
-    offer: Any  #: what becomes of the example in a map that grows, else None
+    z: jax.Array
+    """Features (P, M)."""
+    rules: tuple
+    """Code, values (K, R, P) and what second order uses again, of each rule."""
+    offer: Any
+    """What becomes of the example in a map that grows, else None."""
 
 
 @pytree.dataclass

@@ -41,8 +41,10 @@ _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 class HypothesisSketchState(MovingState):
     """State of :class:`HypothesisSketch`."""
 
-    since: jax.Array  #: rounds in which the basis functions came (B,), int32
-    number: jax.Array  #: how many there are, int32
+    since: jax.Array
+    """Rounds in which the basis functions came (B,), int32."""
+    number: jax.Array
+    """How many there are, int32."""
 
 
 @pytree.dataclass

@@ -15,10 +15,14 @@ from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 class Waiting(NamedTuple):
     """Examples whose labels are due; that of round t stands at place t mod (N + 1)."""
 
-    x: Array  #: (N + 1, D)
-    y: Array  #: labels (N + 1,) or (N + 1, K); 0 where none was asked for
-    asked: Array  #: whether the label was asked for (N + 1,)
-    context: Any  #: what of the state belongs to them (:meth:`jaxmkl.Learner.context`)
+    x: Array
+    """(N + 1, D)."""
+    y: Array
+    """Labels (N + 1,) or (N + 1, K); 0 where none was asked for."""
+    asked: Array
+    """Whether the label was asked for (N + 1,)."""
+    context: Any
+    """What of the state belongs to them (:meth:`jaxmkl.Learner.context`)."""
 
 
 @pytree.dataclass
@@ -26,8 +30,10 @@ class DelayedState(WrapperState):
     """State of :class:`Delayed`."""
 
     waiting: Waiting
-    due: Array  #: examples that are still to be learned, at most N between rounds, int32
-    awaited: Array  #: labels asked for by ``ask`` for which no ``update`` came yet, int32
+    due: Array
+    """Examples that are still to be learned, at most N between rounds, int32."""
+    awaited: Array
+    """Labels asked for by ``ask`` for which no ``update`` came yet, int32."""
 
     round = property(lambda self: self.inner.round + self.due, doc="Examples seen.")
 
