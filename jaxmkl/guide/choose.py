@@ -15,9 +15,9 @@ of all learners here on nearly every stream that we tried, and nothing in it has
 |---|---|
 | a number | any whose task is "regression": `raker()`, `expert_mkl()`, `omkl()`, ... |
 | several numbers, columns of `y` | `raker(num_outputs=K)`, `expert_mkl(num_outputs=K)` |
-| one of two classes | `spa()` and its kin, `raker(loss="logistic")`, `expert_mkl(task="classification")` |
-| one of K classes | `raker(loss="logistic", num_classes=K)`, `expert_mkl(task="classification", num_classes=K)` |
-| the same, models with supports | `jaxmkl.wrappers.one_vs_rest(jaxmkl.spa(), K)` |
+| one of two classes | `expert_mkl(task="classification")`, `raker(loss="logistic")`, `spa()` |
+| one of K classes | the first two with `num_classes=K` |
+| the same, models with supports | `wrappers.one_vs_rest(spa(), K)` |
 | one of two classes, in many related tasks | `multitask(num_tasks=K)`, the task in column 0 |
 | not there yet | see `jaxmkl.guide.labels` |
 
@@ -41,9 +41,9 @@ README's table has the times.
 
 ## What are the units?
 
-A kernel looks at distances, so an input in thousands hides one in thousandths. Scale inputs as they
-come: :class:`jaxmkl.wrappers.RunningMoments`, or :class:`jaxmkl.wrappers.RunningRanks` where columns
-have long tails. Step sizes and tolerances have units of the target: scale that too
+A kernel looks at distances, so an input in thousands hides one in thousandths. Scale inputs as
+they come: :class:`jaxmkl.wrappers.RunningMoments`, or :class:`jaxmkl.wrappers.RunningRanks` where
+columns have long tails. Step sizes and tolerances have units of the target: scale that too
 (:func:`jaxmkl.wrappers.scaled_targets`); predictions come back in its own units.
 
 >>> units = jnp.array([1.0, 1000.0, 0.001])
@@ -76,8 +76,9 @@ the examples at once.
 ## Which kernels?
 
 The default dictionaries are wide: they cost time and little accuracy, as kernels that do not fit
-lose their weight. To choose a few, start from :func:`jaxmkl.kernels.median_distance` of some scaled
-inputs and take bandwidths on both sides of it. What the weights became says which were of use:
+lose their weight. To choose a few, start from :func:`jaxmkl.kernels.median_distance` of some
+scaled inputs and take bandwidths on both sides of it. What the weights became says which were of
+use:
 
 >>> guarded(few).info(state).weights.shape
 (3,)

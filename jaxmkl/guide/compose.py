@@ -1,8 +1,8 @@
 """Compose in JAX: sweeps, gradients, optax on a learner, a network under it, bandits.
 
-A learner is a pytree and its step a pure function. So whatever JAX does with functions and trees it
-does with learners. Inside a transformation values cannot be looked at: nothing is checked there, and
-what is wrong with an example is counted in the state (``invalid``, ``nonfinite``).
+A learner is a pytree and its step a pure function. So whatever JAX does with functions and trees
+it does with learners. Inside a transformation values cannot be looked at: nothing is checked
+there, and what is wrong with an example is counted in the state (``invalid``, ``nonfinite``).
 
 ## Many learners at once
 

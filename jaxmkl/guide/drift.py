@@ -5,8 +5,8 @@ decided by what it forgets.
 
 ## See it
 
-The mean loss of a whole stream hides a change. Look at windows. Here the sign of the function turns
-around after 1,000 rounds, and the learner is least squares, which weigh all the past alike:
+The mean loss of a whole stream hides a change. Look at windows. Here the sign of the function
+turns around after 1,000 rounds, and the learner is least squares, which weigh all the past alike:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> from jaxmkl import aggregate, updates, wrappers
@@ -42,14 +42,15 @@ past to some hundred rounds, and learns which of them to believe. So give it mod
 and models that are quick, and it changes over:
 
 >>> rules = updates.OGD((0.1, 0.5)), updates.RLS(0.1)
->>> hedge, mixture = (windows(learner(rules, top())) for top in (aggregate.Hedge, aggregate.Mixture))
+>>> hedge = windows(learner(rules, aggregate.Hedge()))
+>>> mixture = windows(learner(rules, aggregate.Mixture()))
 >>> bool(mixture[4] < hedge[4])                                 # the window after the change
 True
 
 The recipe :func:`jaxmkl.expert_mkl` has all of it: several step sizes, least squares with and
-without forgetting, and a stack on a mixture of memories. That is why nothing detects a change here,
-and nothing is reset: the part that is right after the change takes over. How fast to forget is a
-matter of the stream; give several values, and let the mixture choose.
+without forgetting, and a stack on a mixture of memories. That is why nothing detects a change
+here, and nothing is reset: the part that is right after the change takes over. How fast to forget
+is a matter of the stream; give several values, and let the mixture choose.
 
 ## Other things that change
 
@@ -77,7 +78,6 @@ True
 
 ## Start again
 
-A state is a value: keep the one of before the season, and go on from it when the season comes back.
-To forget everything, ``learner.init`` again; to forget the models and keep the scaler, replace the
-part: ``state.replace(inner=learner.learner.init(key, num_inputs))``.
-"""
+A state is a value: keep the one of before the season, and go on from it when the season comes
+back. To forget everything, ``learner.init`` again; to forget the models and keep the scaler,
+replace the part: ``state.replace(inner=learner.learner.init(key, num_inputs))``."""

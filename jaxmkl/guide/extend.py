@@ -1,8 +1,8 @@
 """Write a kernel, an update rule, a learner of your own.
 
-A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose fields
-say what they take. It then works wherever one of the library's does: in sweeps, gradients, blocks,
-checkpoints. :mod:`jaxmkl.testing` says whether it keeps what the others promise.
+A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose
+fields say what they take. It then works wherever one of the library's does: in sweeps, gradients,
+blocks, checkpoints. :mod:`jaxmkl.testing` says whether it keeps what the others promise.
 
 ## A kernel
 
@@ -19,7 +19,8 @@ themselves. Further parameters are further fields.
 ...         s = jnp.sqrt(5 * u)
 ...         return (1 + s + s**2 / 3) * jnp.exp(-s)
 ...     def spectral_scale(self, key, num_features, dtype):
-...         return jnp.sqrt(2.5 / jax.random.gamma(key, 2.5, (self.num_kernels, num_features), dtype))
+...         shape = self.num_kernels, num_features
+...         return jnp.sqrt(2.5 / jax.random.gamma(key, 2.5, shape, dtype))
 >>> jaxmkl.testing.check_kernel(Matern52(0.7))
 
 The second method is for random features, and may be left out: what a standard normal frequency is
@@ -29,9 +30,9 @@ supports, and is refused where features are wanted. Kernels of the inner product
 
 ## An update rule
 
-One method: from the models' values f, the label y and the squared norm k(x, x) of the example comes
-a coefficient. The same rule then serves models on features and models with supports. This one is
-passive aggressive regression (Crammer et al., 2006): no step while the error is below ε.
+One method: from the models' values f, the label y and the squared norm k(x, x) of the example
+comes a coefficient. The same rule then serves models on features and models with supports. This
+one is passive aggressive regression (Crammer et al., 2006): no step while the error is below ε.
 
 >>> @pytree.dataclass
 ... class PassiveAggressiveRegression(updates.Update):
@@ -64,8 +65,8 @@ precision stays in it.
 
 Most new algorithms are one new part: a rule, a query (:class:`jaxmkl.query.Query`), a selection
 (:class:`jaxmkl.select.Select`), an aggregate (:class:`jaxmkl.aggregate.Aggregate`), a way to evict
-(:class:`jaxmkl.models.supports.Eviction`), a bank of models (:class:`jaxmkl.models.Bank`); or stand
-around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these is a
+(:class:`jaxmkl.models.supports.Eviction`), a bank of models (:class:`jaxmkl.models.Bank`); or
+stand around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these is a
 :class:`jaxmkl.Algorithm` with four methods:
 
     begin      the state: fields of the frame, and yours

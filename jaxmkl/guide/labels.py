@@ -1,8 +1,8 @@
 """Ask for few labels: at a rate, on a budget, with answers that come late, from a pool.
 
-A learner's prediction says whether it wants the label (``query``), and how much that would be worth
-(``score``). In a run it gets the labels that it asked for and no others; ``outputs.queried`` says
-which. Losses are of all examples, asked or not.
+A learner's prediction says whether it wants the label (``query``), and how much that would be
+worth (``score``). In a run it gets the labels that it asked for and no others; ``outputs.queried``
+says which. Losses are of all examples, asked or not.
 
 ## A share of the labels
 
@@ -36,8 +36,8 @@ compare with. Always compare: on some streams a label at random is as good.
 
 ## Labels that come late
 
-Where a person answers, questions and answers are apart. ``ask`` predicts and counts the question at
-once; ``update`` learns whenever the answer is there; ``skip`` tells of an example without a
+Where a person answers, questions and answers are apart. ``ask`` predicts and counts the question
+at once; ``update`` learns whenever the answer is there; ``skip`` tells of an example without a
 question. So a rate and a budget hold however late the answers are.
 
 >>> ask, update, skip = jax.jit(capped.ask), jax.jit(capped.update), jax.jit(capped.skip)

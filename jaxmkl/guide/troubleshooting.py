@@ -41,7 +41,8 @@ scan learner.step, which skips and counts them); got X[3, 1] = nan and 1 such va
 >>> filled.shape
 (60, 4)
 
-Inside ``jit`` and in a scan of ``step`` such an example is skipped, and ``state.invalid`` counts it.
+Inside ``jit`` and in a scan of ``step`` such an example is skipped, and ``state.invalid`` counts
+it.
 
 ## Labels that are not what they seem
 
@@ -51,15 +52,15 @@ Two classes are read by their sign, inside a ``jit`` too; 1 and 2 would both be 
 >>> begun = classifier.init(jax.random.key(0), num_inputs=2)
 >>> jaxmkl.run(classifier, begun, X, np.where(y > 0, 2, 1))
 Traceback (most recent call last):
-ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 2, 1 (numbers
-are read by their sign: pass y == 2)
+ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 2, 1
+(numbers are read by their sign: pass y == 2)
 
 Words for K classes become numbers by ``np.unique(words, return_inverse=True)[1]``.
 
 ## A state of another learner
 
-A state fits the learner that made it, and others of the same shapes. Change a step size as you like;
-after another number of features, kernels or parts, start again:
+A state fits the learner that made it, and others of the same shapes. Change a step size as you
+like; after another number of features, kernels or parts, start again:
 
 >>> jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1).predict(state, X[0])
 Prediction(value=..., query=Array(True, dtype=bool), score=...)
@@ -70,8 +71,8 @@ ValueError: MKL: state.models[0].features must be of shape (17, 50, 2), as this 
 
 ## Parts that do not go together
 
-Random features exist for shift-invariant kernels; a polynomial goes with supports. The message names
-the part:
+Random features exist for shift-invariant kernels; a polynomial goes with supports. The message
+names the part:
 
 >>> jaxmkl.raker(jaxmkl.Polynomial(2))
 Traceback (most recent call last):
@@ -84,8 +85,8 @@ Uncertainty(h=0.1, inertia=1.0)
 
 ## A static field under vmap
 
-Numbers of a learner are leaves; what changes shapes is static, and cannot be traced. Loop over it in
-Python:
+Numbers of a learner are leaves; what changes shapes is static, and cannot be traced. Loop over it
+in Python:
 
 >>> jax.vmap(lambda n: jaxmkl.raker(num_features=n).models[0])(jnp.array([10, 20]))
 Traceback (most recent call last):
@@ -117,10 +118,10 @@ True); got 'float64'
 - **Units.** One column in thousands hides the others: :mod:`jaxmkl.guide.choose`.
 - **Underflow.** Widths far below the distances make every kernel value 0. Compare them with
   :func:`jaxmkl.kernels.median_distance`.
-- **Order.** A stream sorted by its label is learned, and forgotten: permute it
-  (``run_many(..., permute=True)``) unless the order means something.
+- **Order.** A stream sorted by its label is learned, and forgotten: permute it (``run_many(...,
+  permute=True)``) unless the order means something.
 - **A supports' store that is full inside your own jit.** What found no room was not learned:
   ``learner.info(state).overflow`` counts it.
-- **The whole file's mean.** Scaling by it before the stream begins looks ahead; errors then are too
-  good. Scale online.
+- **The whole file's mean.** Scaling by it before the stream begins looks ahead; errors then are
+  too good. Scale online.
 """
