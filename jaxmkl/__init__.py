@@ -70,7 +70,6 @@ from jaxmkl.recipes import (
 from jaxmkl.streaming import permutations, run, run_many, stream
 from jaxmkl.wrappers import label_budget, scaled
 
-__docformat__ = "google"
 __all__ = [
     "LEARNERS",
     "MKL",

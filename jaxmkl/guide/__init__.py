@@ -9,6 +9,6 @@
 - :mod:`jaxmkl.guide.symbols`: symbols of the papers, their names here, and the papers.
 - :mod:`jaxmkl.guide.changelog`: what changed from version to version.
 
-Every example is run as a test. ``pip install pdoc && pdoc jaxmkl`` shows the guides beside the
-reference; ``help("jaxmkl.guide.labels")`` shows one in a terminal.
+Every example is run as a test. ``pip install pdoc && pdoc -d google jaxmkl`` shows the guides
+beside the reference in a browser, ``help("jaxmkl.guide.labels")`` one of them in a terminal.
 """

@@ -43,7 +43,7 @@ question. So a rate and a budget hold however late the answers are.
 >>> ask, update, skip = jax.jit(capped.ask), jax.jit(capped.update), jax.jit(capped.skip)
 >>> state = capped.init(jax.random.key(1), num_inputs=2)
 >>> waiting = []
->>> for x, label in zip(X[:200], y[:200]):
+>>> for x, label in zip(X[:100], y[:100]):
 ...     prediction, state = ask(state, x)
 ...     if prediction.query:
 ...         waiting.append((x, label))                  # put the question to somebody
@@ -82,7 +82,7 @@ close the classes are. Only learning changes the state here, so there is no ``sk
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
 >>> update, look = jax.jit(learner.update), jax.jit(learner.predict_many)
 >>> known = jnp.zeros(300, bool)
->>> for number in range(40):
+>>> for number in range(30):
 ...     if number < 10:
 ...         i = first[number]
 ...     else:
@@ -90,7 +90,7 @@ close the classes are. Only learning changes the state here, so there is no ``sk
 ...     known = known.at[i].set(True)
 ...     state = update(state, pool[i], truth[i])        # a person's answer
 >>> int(known.sum())
-40
+30
 >>> right = (look(state, pool).value > 0) == truth
 >>> bool(right.mean() > 0.8)
 True

@@ -1,6 +1,6 @@
 """Banks of models, on features or with support vectors, and learners of their own kind."""
 
-from jaxmkl.models import aligned, gaussians, multitask, own_kernels, sketch, supports
+from jaxmkl.models import aligned, gaussians, moving, multitask, own_kernels, sketch, supports
 from jaxmkl.models.aligned import Aligned
 from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.models.multitask import MultiTask
@@ -24,6 +24,7 @@ __all__ = [
     "SupportModels",
     "aligned",
     "gaussians",
+    "moving",
     "multitask",
     "own_kernels",
     "sketch",

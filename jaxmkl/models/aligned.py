@@ -79,10 +79,12 @@ class Aligned(Algorithm):
 
     @property
     def loss(self) -> str:  # type: ignore[override]
+        """That of the update rule."""
         return self.models.update.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
+        """That of the bank."""
         return self.models.period
 
     @property

@@ -270,7 +270,7 @@ class MultiTask(Algorithm):
           examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
             which tasks have an example. What stands in the rows of the others is not looked at.
           most: how many labels may be asked for, those of the first tasks that want one; None for
-            any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
+            any number. A budget over all rounds is :meth:`jaxmkl.wrappers.LabelBudget.round`.
 
         Returns:
           The state, and an :class:`jaxmkl.Output` with leading axis K, NaN where none is present.

@@ -79,7 +79,7 @@ class LabelBudget(Wrapper):
         return _charged(super().receive_label(state, asked), -given_back)
 
     def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
-        """As :meth:`jaxmkl.MultiTask.round`, and as it says where labels are short.
+        """As :meth:`jaxmkl.models.MultiTask.round`, and as it says where labels are short.
 
         Args:
           state, examples, most: as there; ``most`` of None means all that are left.
