@@ -30,7 +30,8 @@ the largest is the class. :func:`jaxmkl.wrappers.probabilities` makes probabilit
 - **Least time, constant memory**: :func:`jaxmkl.raker`. A gradient step for each kernel on random
   features. The first choice for long streams, many seeds and gradients through the run.
 - **Least error, constant memory**: :func:`jaxmkl.expert_mkl`. Several step sizes and least squares
-  compete on each kernel, so nothing needs tuning, at some ten times the time.
+  compete on each kernel, so nothing needs tuning, at more than ten times
+  the time.
 - **Exact kernels, a model of examples**: :func:`jaxmkl.spa` and the other learners with supports.
   They keep examples instead of features: take any kernel (polynomials too), are exact however many
   inputs there are, and grow. On a budget (:func:`jaxmkl.bpas`, ...) they do not.

@@ -43,7 +43,7 @@ True
 
 Reverse mode keeps what every round needs. For long streams differentiate pieces (carry the state
 from one to the next), or wrap the piece in ``jax.checkpoint``. With few numbers to tune,
-``jax.jvp`` needs no memory at all.
+``jax.jvp`` needs no such memory.
 
 ## A network under a learner
 
@@ -101,6 +101,6 @@ True
 - Precision: a state has one dtype, ``learner.init(..., dtype=jnp.float64)`` where JAX has it on.
 - Learners with supports keep the room they have inside a ``jit``: make it with
   ``learner.enlarged(state, capacity)``; what found none is ``learner.info(state).overflow``.
-- Learner and state go through ``jax.export`` and into any checkpoint of pytrees;
-  :func:`jaxmkl.save` also checks that they fit when they come back.
+- Learner and state go into any checkpoint of pytrees; :func:`jaxmkl.save` also checks that they
+  fit when they come back.
 """

@@ -30,9 +30,6 @@ compare with. Always compare: on some streams a label at random is as good.
 :func:`jaxmkl.label_budget` ends the questions after so many, around any learner and any query:
 
 >>> capped = jaxmkl.label_budget(learner, 50)
->>> state, outputs = jaxmkl.run(capped, capped.init(jax.random.key(1), num_inputs=2), X, y)
->>> int(outputs.queried.sum())
-50
 
 ## Labels that come late
 
