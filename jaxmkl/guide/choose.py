@@ -47,7 +47,7 @@ they come: :class:`jaxmkl.wrappers.RunningMoments`, or :class:`jaxmkl.wrappers.R
 columns have long tails. Step sizes and tolerances have units of the target: scale that too
 (:func:`jaxmkl.wrappers.scaled_targets`); predictions come back in its own units.
 
->>> units = jnp.array([1.0, 1000.0, 0.001])
+>>> units = jnp.array([[1.0, 1000.0, 0.001]])
 >>> X = jax.random.normal(jax.random.key(0), (600, 3))
 >>> y = 50 + 10 * jnp.sin(2 * X[:, 0]) * X[:, 2]
 >>> def play(learner, X):
