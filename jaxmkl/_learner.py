@@ -1,6 +1,6 @@
 """The protocol of learners, and the frame that all algorithms share.
 
-A learner is a value (see :mod:`jaxmkl._pytree`); its state holds what the next round needs and no
+A learner is a value (see :mod:`jaxmkl.pytree`); its state holds what the next round needs and no
 more. One round is a pure function, so a stream is one ``jax.lax.scan``:
 
     state = learner.init(key, num_inputs)
@@ -45,18 +45,25 @@ from jaxmkl.query import Forecast, Query
 class Prediction(NamedTuple):
     """What a learner says before it sees a label."""
 
-    value: Array  #: the real-valued prediction or margin, a number, or of several outputs (K,)
-    query: Array  #: whether the learner wants the label, a boolean
-    score: Array  #: what the query looked at, a number: the larger, the more the label is worth
+    value: Array
+    """The real-valued prediction or margin, a number, or of several outputs (K,)."""
+    query: Array
+    """Whether the learner wants the label, a boolean."""
+    score: Array
+    """What the query looked at, a number: the larger, the more the label is worth."""
 
 
 class Output(NamedTuple):
     """What a round leaves behind."""
 
-    prediction: Array  #: the value predicted before the update
-    loss: Array  #: its loss; NaN where the example was refused because x or y is not finite
-    queried: Array  #: whether the label was asked for
-    info: Any  #: the learner's own diagnostics as they stood at the prediction, a NamedTuple
+    prediction: Array
+    """The value predicted before the update."""
+    loss: Array
+    """Its loss; NaN where the example was refused because x or y is not finite."""
+    queried: Array
+    """Whether the label was asked for."""
+    info: Any
+    """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
 
 
 class Learner:
@@ -66,14 +73,14 @@ class Learner:
     :class:`jaxmkl.wrappers.Wrapper`.
     """
 
-    #: "regression" or "classification".
     task: Any
-    #: K, where a prediction has a number for each of K targets or classes; None for one number.
+    """"regression" or "classification"."""
     num_outputs: Any = None
-    #: Rounds between two settlings of what blocks leave: blocks divide it. None without any.
+    """K, where a prediction has a number for each of K targets or classes; None for one number."""
     period: Any = None
-    #: Columns of X before the inputs that say something else, as the task; they are not scaled.
+    """Rounds between two settlings of what blocks leave: blocks divide it. None without any."""
     leading_columns: Any = 0
+    """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
         """The state before the first round.
@@ -172,7 +179,7 @@ class Learner:
     def check_inputs(self, X: Any) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 
-        Drivers ask where they see values, of arrays or :class:`~jaxmkl.streaming.SparseRows`.
+        Drivers ask where they see values, of arrays or :class:`jaxmkl.streaming.SparseRows`.
         """
 
     # The rest is final.
@@ -281,13 +288,20 @@ class Learner:
 class State:
     """What the frame keeps of any algorithm; states of algorithms add their own to it."""
 
-    key: Array  #: typed PRNG key, never consumed
-    round: Array  #: examples seen, int32
-    invalid: Array  #: examples refused because x or y was not usable, int32
-    nonfinite: Array  #: labelled rounds with a value or loss infinite or NaN, int32: it diverges
-    query: Any  #: state of the query
-    num_inputs: int = pytree.static()  #: D
-    dtype: str = pytree.static()  #: name of the floating dtype
+    key: Array
+    """Typed PRNG key, never consumed."""
+    round: Array
+    """Examples seen, int32."""
+    invalid: Array
+    """Examples refused because x or y was not usable, int32."""
+    nonfinite: Array
+    """Labelled rounds with a value or loss infinite or NaN, int32: it diverges."""
+    query: Any
+    """State of the query."""
+    num_inputs: int = pytree.static()
+    """D."""
+    dtype: str = pytree.static()
+    """Name of the floating dtype."""
 
     def replace(self: Any, **fields: Any) -> Any:
         """The state with some fields replaced."""
@@ -299,18 +313,25 @@ class State:
 class Code(NamedTuple):
     """One example."""
 
-    own: Any  #: the algorithm's code
-    noise: Any  #: the query's random numbers
-    usable: Array  #: whether x can be learned from
+    own: Any
+    """The algorithm's code."""
+    noise: Any
+    """The query's random numbers."""
+    usable: Array
+    """Whether x can be learned from."""
 
 
 class Round(NamedTuple):
     """What an algorithm is told of a round when it learns."""
 
-    y: Array  #: the label, a number or (K,); 0 where there is none to learn from
-    learns: Array  #: whether there is a label to learn from; else what labels decide must stay
-    seen: Array  #: whether there is an example that can be learned from, label or not
-    present: Array  #: whether there is a round at all; else no bit may change
+    y: Array
+    """The label, a number or (K,); 0 where there is none to learn from."""
+    learns: Array
+    """Whether there is a label to learn from; else what labels decide must stay."""
+    seen: Array
+    """Whether there is an example that can be learned from, label or not."""
+    present: Array
+    """Whether there is a round at all; else no bit may change."""
 
 
 class Algorithm(Learner):
@@ -321,10 +342,10 @@ class Algorithm(Learner):
     """
 
     query: Query
-    #: Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged.
     loss: str
-    #: Whether its forecasts have a variance.
+    """Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged."""
     has_variance = False
+    """Whether its forecasts have a variance."""
 
     @property
     def task(self) -> str:  # type: ignore[override]

@@ -20,7 +20,7 @@ from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unles
 from jaxmkl._learner import Learner, require_learner
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
-_KIND = "num_inputs", "dtype", "capacity"  # in the order of :func:`jaxmkl._checks.kind_of`
+_KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:

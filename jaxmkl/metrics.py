@@ -58,9 +58,9 @@ def running_mistake_rate(prediction: Any, y: Any, num_classes: int | None = None
 
     Args:
       prediction: margins (..., T), of K classes (..., T, K).
-      y: labels (T,), or of the shape (..., T), read as by :func:`jaxmkl.data.labels`; NaN where an
-        example was refused. Inside ``jit`` all that is above 0 is +1. Of K classes numbers from 0
-        to K - 1.
+      y: labels (T,), or of the shape (..., T), read as by :func:`jaxmkl.labels.labels`; NaN where
+        an example was refused. Inside ``jit`` all that is above 0 is +1. Of K classes numbers from
+        0 to K - 1.
       num_classes: K, or None for two classes by their margin.
 
     Raises:

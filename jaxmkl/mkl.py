@@ -45,7 +45,8 @@ __all__ = ["MKL", "MKLInfo", "MKLState"]
 class MKLState(State):
     """State of :class:`MKL`."""
 
-    models: tuple  #: a state for each bank
+    models: tuple
+    """A state for each bank."""
     aggregate: Any
     select: Any
 
@@ -53,19 +54,27 @@ class MKLState(State):
 class MKLInfo(NamedTuple):
     """Diagnostics."""
 
-    weights: jax.Array  #: of the models, of sum 1 (E,)
-    num_speaking: jax.Array  #: how many models speak, int32
-    support: Any  #: support vectors of each kernel of the banks that have any (P,), or None
-    overflow: Any  #: examples so far that found no room and were not learned, int32, or None
+    weights: jax.Array
+    """Of the models, of sum 1 (E,)."""
+    num_speaking: jax.Array
+    """How many models speak, int32."""
+    support: Any
+    """Support vectors of each kernel of the banks that have any (P,), or None."""
+    overflow: Any
+    """Examples so far that found no room and were not learned, int32, or None."""
 
 
 class MKLCode(NamedTuple):
     """One example."""
 
-    models: tuple  #: codes of the banks
-    chance: Any  #: uniform numbers (E,), or None
-    aggregate: Any  #: noise of the aggregate
-    select: Any  #: noise of the selection
+    models: tuple
+    """Codes of the banks."""
+    chance: Any
+    """Uniform numbers (E,), or None."""
+    aggregate: Any
+    """Noise of the aggregate."""
+    select: Any
+    """Noise of the selection."""
 
 
 class Worked(NamedTuple):

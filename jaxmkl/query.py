@@ -58,8 +58,8 @@ class Forecast(NamedTuple):
 class Query:
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
 
-    #: Whether it reads ``forecast.variance``.
     needs_variance = False
+    """Whether it reads ``forecast.variance``."""
 
     def init(self, dtype: Any = jnp.float32) -> Any:
         """The query's own state before the first round, a pytree; its numbers of this dtype."""
@@ -110,9 +110,10 @@ class All(Query):
 class DisagreementState(NamedTuple):
     """State of :class:`Disagreement`."""
 
-    skips: jax.Array  #: labels not asked for in a row, int32
-    #: how many labels were learned, int32, and their moments; where the tolerance is relative
+    skips: jax.Array
+    """Labels not asked for in a row, int32."""
     learned: Any = ()
+    """How many labels were learned, int32, and their moments; where the tolerance is relative."""
 
 
 @pytree.dataclass
@@ -304,12 +305,18 @@ class Random(Query):
 class RateState(NamedTuple):
     """State of :class:`Rate`."""
 
-    threshold: jax.Array  #: s
-    spread: jax.Array  #: sum of √d over the rounds
-    asked: jax.Array  #: labels asked for, int32
-    passed: jax.Array  #: labels not asked for, int32
-    waiting: jax.Array  #: labels asked for that have not come yet, int32
-    lead: jax.Array  #: the head start in rounds, once it is known whether there are classes
+    threshold: jax.Array
+    """s."""
+    spread: jax.Array
+    """Sum of √d over the rounds."""
+    asked: jax.Array
+    """Labels asked for, int32."""
+    passed: jax.Array
+    """Labels not asked for, int32."""
+    waiting: jax.Array
+    """Labels asked for that have not come yet, int32."""
+    lead: jax.Array
+    """The head start in rounds, once it is known whether there are classes."""
 
 
 # Rounds whose share of labels a classifier gets at once, and those in which it pays them back.
@@ -336,7 +343,7 @@ class Rate(Query):
 
     beyond that the next one is asked for, or is not, whatever its score, and s stays. So a
     classifier learns the first examples, and pays them back within 1,000 rounds. Where answers
-    come late, ask by :meth:`~jaxmkl.Learner.ask`, which counts at once.
+    come late, ask by :meth:`jaxmkl.Learner.ask`, which counts at once.
 
     Args:
       rate: the share of labels, in (0, 1].

@@ -21,10 +21,10 @@ __all__ = ["AdaptiveKernelSelection", "All", "Sampled", "Select"]
 class Select:
     """Base of all selections: frozen pytree dataclasses; by default all speak and all learn."""
 
-    #: Whether learning is by chance: :meth:`probabilities` is not None.
     random = False
-    #: Whether only models that were drawn to learn are judged.
+    """Whether learning is by chance: :meth:`probabilities` is not None."""
     judge_sampled: Any = False
+    """Whether only models that were drawn to learn are judged."""
 
     def init(self, num_models: int) -> Any:
         """The selection's own state before the first round, a pytree."""

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from saved_learners import NUM_EXAMPLES, NUM_INPUTS, after_a_while, assert_same, data, small
 
 import jaxmkl
-from jaxmkl import features, models, pytree, query, select, updates, wrappers
+from jaxmkl import _pytree as pytree
+from jaxmkl import features, models, query, select, updates, wrappers
 from jaxmkl._learner import Prediction
 
 SMALL_PROGRAMS = True

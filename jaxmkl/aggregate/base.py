@@ -14,22 +14,27 @@ FLOOR = -1e30
 class Combination(NamedTuple):
     """What became of the models' values."""
 
-    value: jax.Array  #: the prediction, a number
-    values: jax.Array  #: the models' values as they are combined and judged (E,)
-    weights: jax.Array  #: of all models, of sum 1 (E,)
-    drawn: Any = None  #: which models alone take part in the round (E,); None for all
-    worked: Any = ()  #: what the aggregate worked out and uses again when it judges
+    value: jax.Array
+    """The prediction, a number."""
+    values: jax.Array
+    """The models' values as they are combined and judged (E,)."""
+    weights: jax.Array
+    """Of all models, of sum 1 (E,)."""
+    drawn: Any = None
+    """Which models alone take part in the round (E,); None for all."""
+    worked: Any = ()
+    """What the aggregate worked out and uses again when it judges."""
 
 
 class Aggregate:
     """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
-    #: "value", or "vote" of signs, which classifiers only can have.
     output: str = "value"
-    #: "loss", or "mistake", which classifiers only can make.
+    """"value", or "vote" of signs, which classifiers only can have."""
     cost: str = "loss"
-    #: Rounds between two settlings; blocks divide it. None where there are none.
+    """"loss", or "mistake", which classifiers only can make."""
     period: Any = None
+    """Rounds between two settlings; blocks divide it. None where there are none."""
 
     def init(self, num_models: int, dtype: Any) -> Any:
         """The state before the first round, a pytree."""

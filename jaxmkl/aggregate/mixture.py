@@ -29,9 +29,12 @@ def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
 class Regrets(NamedTuple):
     """State of a polynomially weighted mixture of n items, at M memories."""
 
-    regret: jax.Array  #: R (M, n)
-    squares: jax.Array  #: V (M, n)
-    unit: jax.Array  #: B (M, 1)
+    regret: jax.Array
+    """R (M, n)."""
+    squares: jax.Array
+    """V (M, n)."""
+    unit: jax.Array
+    """B (M, 1)."""
 
     @classmethod
     def none(cls, num_memories: int, num_items: int, dtype: Any) -> "Regrets":
@@ -111,9 +114,12 @@ class Seen(NamedTuple):
 class MixtureState(NamedTuple):
     """State of :class:`Mixture`."""
 
-    models: Regrets  #: towards the models at each memory (M, E)
-    memories: Regrets  #: towards the memories (1, M)
-    seen: Seen  #: the range of the labels
+    models: Regrets
+    """Towards the models at each memory (M, E)."""
+    memories: Regrets
+    """Towards the memories (1, M)."""
+    seen: Seen
+    """The range of the labels."""
 
 
 @pytree.dataclass

@@ -14,10 +14,14 @@ from jaxmkl.updates import RLS, Recursive
 class StackState(NamedTuple):
     """State of :class:`Stack`."""
 
-    base: Any  #: of the aggregate below
-    models: Recursive  #: of the R least squares on E + 1 inputs
-    regrets: Regrets  #: towards the aggregate and the stacks (1, 1 + R)
-    seen: Seen  #: the range of the labels
+    base: Any
+    """Of the aggregate below."""
+    models: Recursive
+    """Of the R least squares on E + 1 inputs."""
+    regrets: Regrets
+    """Towards the aggregate and the stacks (1, 1 + R)."""
+    seen: Seen
+    """The range of the labels."""
 
 
 class Worked(NamedTuple):

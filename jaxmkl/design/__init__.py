@@ -11,13 +11,23 @@ Each takes Gram matrices, or ``features`` of kernels of low rank, and returns a 
 All are functions that can be traced: map them over ``regularization`` or over a stack of pools.
 """
 
-from jaxmkl.design._frame import Design as Design
-from jaxmkl.design.dictionary import centred as centred
-from jaxmkl.design.dictionary import dictionary as dictionary
-from jaxmkl.design.dictionary import normalised as normalised
-from jaxmkl.design.gmkal import cted as cted
-from jaxmkl.design.gmkal import gmkal as gmkal
-from jaxmkl.design.lmkal import lmkal as lmkal
-from jaxmkl.design.random import random as random
-from jaxmkl.design.rrss import rrss as rrss
-from jaxmkl.design.ted import ted as ted
+from jaxmkl.design._frame import Design
+from jaxmkl.design.dictionary import centred, dictionary, normalised
+from jaxmkl.design.gmkal import cted, gmkal
+from jaxmkl.design.lmkal import lmkal
+from jaxmkl.design.random import random
+from jaxmkl.design.rrss import rrss
+from jaxmkl.design.ted import ted
+
+__all__ = [
+    "Design",
+    "centred",
+    "cted",
+    "dictionary",
+    "gmkal",
+    "lmkal",
+    "normalised",
+    "random",
+    "rrss",
+    "ted",
+]

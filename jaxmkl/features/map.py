@@ -13,10 +13,11 @@ class FeatureMap:
 
     A map gives an example x coordinates z_p(x) (P, M) for each of P kernels: for a block at once,
     by :meth:`encode`; but one that grows with the stream (``sequential``) by the methods ``offer``
-    and ``accept`` of :class:`~jaxmkl.features.SampledDictionary`.
+    and ``accept`` of :class:`jaxmkl.features.SampledDictionary`.
     """
 
-    sequential = False  #: whether coordinates come one example after the other
+    sequential = False
+    """Whether coordinates come one example after the other."""
 
     def num_coordinates(self, num_inputs: int) -> int:
         """M, for D inputs."""

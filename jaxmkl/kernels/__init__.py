@@ -17,31 +17,54 @@ a kernel compute distances of its own. A kernel of one's own is a subclass of :c
 or :class:`DotProduct` with one method.
 """
 
-from jaxmkl.kernels.combined import KernelDictionary as KernelDictionary
-from jaxmkl.kernels.combined import WeightedSum as WeightedSum
-from jaxmkl.kernels.combined import hong_chae as hong_chae
-from jaxmkl.kernels.combined import lu_hoi as lu_hoi
-from jaxmkl.kernels.combined import two_decades as two_decades
-from jaxmkl.kernels.combined import zhang_liao as zhang_liao
-from jaxmkl.kernels.dot_product import DotProduct as DotProduct
-from jaxmkl.kernels.dot_product import Linear as Linear
-from jaxmkl.kernels.dot_product import Polynomial as Polynomial
-from jaxmkl.kernels.heuristics import kernel_alignment as kernel_alignment
-from jaxmkl.kernels.heuristics import median_distance as median_distance
-from jaxmkl.kernels.kernel import Kernel as Kernel
-from jaxmkl.kernels.kernel import Multiple as Multiple
-from jaxmkl.kernels.kernel import Product as Product
-from jaxmkl.kernels.kernel import Sum as Sum
-from jaxmkl.kernels.optimizers import InverseTime as InverseTime
-from jaxmkl.kernels.optimizers import Optax as Optax
-from jaxmkl.kernels.optimizers import Optimizer as Optimizer
-from jaxmkl.kernels.products import Products as Products
-from jaxmkl.kernels.products import pairwise_products as pairwise_products
-from jaxmkl.kernels.scaled import Scaled as Scaled
-from jaxmkl.kernels.spaces import GaussianWidths as GaussianWidths
-from jaxmkl.kernels.spaces import KernelBox as KernelBox
-from jaxmkl.kernels.spaces import KernelSpace as KernelSpace
-from jaxmkl.kernels.stationary import Cauchy as Cauchy
-from jaxmkl.kernels.stationary import Gaussian as Gaussian
-from jaxmkl.kernels.stationary import Laplacian as Laplacian
-from jaxmkl.kernels.stationary import Stationary as Stationary
+from jaxmkl.kernels import optimizers, scaled, spaces
+from jaxmkl.kernels.combined import (
+    KernelDictionary,
+    WeightedSum,
+    hong_chae,
+    lu_hoi,
+    two_decades,
+    zhang_liao,
+)
+from jaxmkl.kernels.dot_product import DotProduct, Linear, Polynomial
+from jaxmkl.kernels.heuristics import kernel_alignment, median_distance
+from jaxmkl.kernels.kernel import Kernel, Multiple, Product, Sum
+from jaxmkl.kernels.optimizers import InverseTime, Optax, Optimizer
+from jaxmkl.kernels.products import Products, pairwise_products
+from jaxmkl.kernels.scaled import Scaled
+from jaxmkl.kernels.spaces import GaussianWidths, KernelBox, KernelSpace
+from jaxmkl.kernels.stationary import Cauchy, Gaussian, Laplacian, Stationary
+
+__all__ = [
+    "Cauchy",
+    "DotProduct",
+    "Gaussian",
+    "GaussianWidths",
+    "InverseTime",
+    "Kernel",
+    "KernelBox",
+    "KernelDictionary",
+    "KernelSpace",
+    "Laplacian",
+    "Linear",
+    "Multiple",
+    "Optax",
+    "Optimizer",
+    "Polynomial",
+    "Product",
+    "Products",
+    "Scaled",
+    "Stationary",
+    "Sum",
+    "WeightedSum",
+    "hong_chae",
+    "kernel_alignment",
+    "lu_hoi",
+    "median_distance",
+    "optimizers",
+    "pairwise_products",
+    "scaled",
+    "spaces",
+    "two_decades",
+    "zhang_liao",
+]

@@ -121,7 +121,7 @@ class KernelBox(KernelSpace):
 
     Args:
       start: one kernel, or a stack of which one is drawn at random. A kernel of many parts, as
-        :class:`~jaxmkl.WeightedSum`, is one.
+        :class:`jaxmkl.kernels.WeightedSum`, is one.
       lower, upper: kernels of the same kind with the smallest and the largest parameters.
 
     Raises:

@@ -33,18 +33,25 @@ from jaxmkl.query import All, Forecast, Query
 class AlignedState(State):
     """State of :class:`Aligned`."""
 
-    models: Any  #: the bank's
-    pairs: Any  #: the first examples, with their labels and with ones as coefficients
-    along: jax.Array  #: Σ_ij y_i y_j k_p(x_i, x_j) (P,)
-    squares: jax.Array  #: Σ_ij k_p(x_i, x_j)² (P,)
+    models: Any
+    """The bank's."""
+    pairs: Any
+    """The first examples, with their labels and with ones as coefficients."""
+    along: jax.Array
+    """Σ_ij y_i y_j k_p(x_i, x_j) (P,)."""
+    squares: jax.Array
+    """Σ_ij k_p(x_i, x_j)² (P,)."""
 
 
 class AlignedInfo(NamedTuple):
     """Diagnostics."""
 
-    weights: jax.Array  #: 1 for the kernel that predicts, 0 for others (P,)
-    support: jax.Array  #: support vectors of the kernels (P,), int32
-    alignment: jax.Array  #: of the kernels (P,)
+    weights: jax.Array
+    """1 for the kernel that predicts, 0 for others (P,)."""
+    support: jax.Array
+    """Support vectors of the kernels (P,), int32."""
+    alignment: jax.Array
+    """Of the kernels (P,)."""
 
 
 @pytree.dataclass
@@ -72,10 +79,12 @@ class Aligned(Algorithm):
 
     @property
     def loss(self) -> str:  # type: ignore[override]
+        """That of the update rule."""
         return self.models.update.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
+        """That of the bank."""
         return self.models.period
 
     @property

@@ -17,12 +17,18 @@ from jaxmkl.updates import Rule
 class Lesson(NamedTuple):
     """What a bank is told of a round."""
 
-    y: jax.Array  #: the label, a number or (K,); 0 where there is none to learn from
-    learns: jax.Array  #: which models take part in learning (E,); none where there is no label
-    probability: jax.Array | None  #: with which each takes its step (E,), or None for always
-    chance: Any  #: uniform numbers (E,) that decide on steps taken by chance, or None
-    seen: jax.Array  #: whether there is an example at all, label or not
-    present: jax.Array  #: whether there is a round at all. Without it no bit may change
+    y: jax.Array
+    """The label, a number or (K,); 0 where there is none to learn from."""
+    learns: jax.Array
+    """Which models take part in learning (E,); none where there is no label."""
+    probability: jax.Array | None
+    """With which each takes its step (E,), or None for always."""
+    chance: Any
+    """Uniform numbers (E,) that decide on steps taken by chance, or None."""
+    seen: jax.Array
+    """Whether there is an example at all, label or not."""
+    present: jax.Array
+    """Whether there is a round at all. Without it no bit may change."""
 
     def taken(self, probability: jax.Array | None = None) -> jax.Array:
         """Which models (E,) take their step, whose own probability is that of the argument."""
@@ -41,10 +47,10 @@ class Lesson(NamedTuple):
 class Bank:
     """Base of all banks: frozen pytree dataclasses."""
 
-    #: Rounds between two settlings; blocks divide it. None where there are none.
     period: Any = None
-    #: Whether its models can have several outputs.
+    """Rounds between two settlings; blocks divide it. None where there are none."""
     many_outputs = False
+    """Whether its models can have several outputs."""
 
     @property
     def num_models(self) -> int:

@@ -19,21 +19,28 @@ from jaxmkl.query import All, Forecast, Query
 class MovingState(State):
     """State of learners with a moving kernel; B is their budget."""
 
-    zeros: jax.Array  #: predictions of exactly 0 so far, int32
-    coordinates: Any  #: of the kernel in its space
-    optimizer: Any  #: its state
-    rows: jax.Array  #: points of the basis functions (B, D)
-    weights: jax.Array  #: w (B,)
+    zeros: jax.Array
+    """Predictions of exactly 0 so far, int32."""
+    coordinates: Any
+    """Of the kernel in its space."""
+    optimizer: Any
+    """Its state."""
+    rows: jax.Array
+    """Points of the basis functions (B, D)."""
+    weights: jax.Array
+    """w (B,)."""
 
 
 class MovingInfo(NamedTuple):
     """Diagnostics."""
 
-    parameters: Any  #: of the kernel, or the newest: a width () or widths (D,), or a kernel
-    support: jax.Array  #: number of basis functions, int32
-    #: Share of the predictions so far that were exactly 0. A large one warns that kernel values
-    #: underflow: the features need scaling, or the widths are too small.
+    parameters: Any
+    """Of the kernel, or the newest: a width () or widths (D,), or a kernel."""
+    support: jax.Array
+    """Number of basis functions, int32."""
     zero_rate: jax.Array
+    """Share of the predictions so far that were exactly 0. A large one warns that kernel values
+    underflow: the features need scaling, or the widths are too small."""
 
 
 @pytree.dataclass

@@ -59,16 +59,21 @@ class MultiTaskState(State):
     """State of :class:`MultiTask`: G Gaussians, that of all tasks first, then those of each."""
 
     dictionary: DictionaryState
-    means: jax.Array  #: μ (G, D)
-    roots: jax.Array  #: S (G, D, D), of Σ = S S'
-    stale: jax.Array  #: which roots stand for the unit matrix, as a restart left them (G,)
+    means: jax.Array
+    """μ (G, D)."""
+    roots: jax.Array
+    """S (G, D, D), of Σ = S S'."""
+    stale: jax.Array
+    """Which roots stand for the unit matrix, as a restart left them (G,)."""
 
 
 class MultiTaskInfo(NamedTuple):
     """Diagnostics, int32."""
 
-    support: jax.Array  #: points of the dictionary
-    refused: jax.Array  #: how many it had no room for
+    support: jax.Array
+    """Points of the dictionary."""
+    refused: jax.Array
+    """How many it had no room for."""
 
 
 class MultiTaskCode(NamedTuple):
@@ -76,17 +81,23 @@ class MultiTaskCode(NamedTuple):
 
     dictionary: DictionaryCode
     task: jax.Array
-    uniform: jax.Array  #: a number for the dictionary
+    uniform: jax.Array
+    """A number for the dictionary."""
 
 
 class Worked(NamedTuple):
     """What a prediction worked out, of the E Gaussians that have a say on an example."""
 
-    offer: Offer  #: what becomes of the example in the dictionary
-    restarted: jax.Array  #: whether all Gaussians are reset for that
-    which: jax.Array  #: which of the G they are (E,)
-    roots: jax.Array  #: S (E, D, D)
-    along: jax.Array  #: S'φ (E, D)
+    offer: Offer
+    """What becomes of the example in the dictionary."""
+    restarted: jax.Array
+    """Whether all Gaussians are reset for that."""
+    which: jax.Array
+    """Which of the G they are (E,)."""
+    roots: jax.Array
+    """S (E, D, D)."""
+    along: jax.Array
+    """S'φ (E, D)."""
 
 
 @pytree.dataclass
@@ -118,8 +129,8 @@ class MultiTask(Algorithm):
 
     task = "classification"
     has_variance = True
-    #: Kernel values within a block are more than those with the dictionary beyond this.
     preferred_block_size = 64
+    """Kernel values within a block are more than those with the dictionary beyond this."""
 
     def __post_init__(self) -> None:
         pytree.require(self.kernel.num_kernels == 1, self, "kernel", self.kernel, "one kernel")
@@ -259,10 +270,10 @@ class MultiTask(Algorithm):
           examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
             which tasks have an example. What stands in the rows of the others is not looked at.
           most: how many labels may be asked for, those of the first tasks that want one; None for
-            any number. A budget over all rounds is :meth:`jaxmkl.LabelBudget.round`.
+            any number. A budget over all rounds is :meth:`jaxmkl.wrappers.LabelBudget.round`.
 
         Returns:
-          The state, and an :class:`~jaxmkl.Output` with leading axis K, NaN where none is present.
+          The state, and an :class:`jaxmkl.Output` with leading axis K, NaN where none is present.
 
         Raises:
           ValueError: for shapes that do not fit.

@@ -26,8 +26,10 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 class FeatureModelsState(NamedTuple):
     """State of :class:`FeatureModels`."""
 
-    features: Any  #: of the feature map
-    rules: tuple  #: a state for each rule
+    features: Any
+    """Of the feature map."""
+    rules: tuple
+    """A state for each rule."""
 
     @property
     def frequencies(self) -> jax.Array:
@@ -44,18 +46,25 @@ class FirstOrderState(NamedTuple):
 class FeatureCode(NamedTuple):
     """One example."""
 
-    features: Any  #: (P, M), or its code in a map that grows
-    rules: tuple  #: codes of the rules; empty with a map that grows
-    uniform: Any = None  #: with a map that grows: a number for the example
-    round: Any = None  #: with a map that grows: its round
+    features: Any
+    """(P, M), or its code in a map that grows."""
+    rules: tuple
+    """Codes of the rules; empty with a map that grows."""
+    uniform: Any = None
+    """With a map that grows: a number for the example."""
+    round: Any = None
+    """With a map that grows: its round."""
 
 
 class Worked(NamedTuple):
     """What a prediction worked out."""
 
-    z: jax.Array  #: features (P, M)
-    rules: tuple  #: code, values (K, R, P) and what second order uses again, of each rule
-    offer: Any  #: what becomes of the example in a map that grows, else None
+    z: jax.Array
+    """Features (P, M)."""
+    rules: tuple
+    """Code, values (K, R, P) and what second order uses again, of each rule."""
+    offer: Any
+    """What becomes of the example in a map that grows, else None."""
 
 
 @pytree.dataclass
@@ -69,9 +78,9 @@ class FeatureModels(Bank):
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
       rules: one update rule or several, of first or second order.
-      features: the feature map; :class:`~jaxmkl.features.FourierFeatures` want shift-invariant
-        kernels, a :class:`~jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
-        :class:`~jaxmkl.features.LinearFeatures` the linear one.
+      features: the feature map; :class:`jaxmkl.features.FourierFeatures` want shift-invariant
+        kernels, a :class:`jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
+        :class:`jaxmkl.features.LinearFeatures` the linear one.
 
     Raises:
       ValueError: for kernels that have no such features.

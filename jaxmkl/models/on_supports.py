@@ -58,6 +58,7 @@ class SupportModels(Bank):
 
     @property
     def period(self) -> int:  # type: ignore[override]
+        """That of the store."""
         return self.store.period
 
     def init(

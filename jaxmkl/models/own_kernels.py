@@ -28,8 +28,10 @@ from jaxmkl.query import Forecast
 class OwnKernelsState(MovingState):
     """State of :class:`OwnKernels`: ``coordinates`` are what the next centre starts from."""
 
-    own: Any  #: coordinates of the centres' kernels, with leading axis M; number n is in n mod M
-    came: jax.Array  #: how many centres have come so far, int32
+    own: Any
+    """Coordinates of the centres' kernels, with leading axis M; number n is in n mod M."""
+    came: jax.Array
+    """How many centres have come so far, int32."""
 
     @property
     def number(self) -> jax.Array:
@@ -43,7 +45,7 @@ class OwnKernels(MovingKernel):
 
     Args:
       space, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
       budget: M (static).
     """
 

@@ -41,8 +41,10 @@ _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 class HypothesisSketchState(MovingState):
     """State of :class:`HypothesisSketch`."""
 
-    since: jax.Array  #: rounds in which the basis functions came (B,), int32
-    number: jax.Array  #: how many there are, int32
+    since: jax.Array
+    """Rounds in which the basis functions came (B,), int32."""
+    number: jax.Array
+    """How many there are, int32."""
 
 
 @pytree.dataclass
@@ -51,7 +53,7 @@ class HypothesisSketch(MovingKernel):
 
     Args:
       space, budget, step_size, optimizer, loss, query: as of
-        :class:`~jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).

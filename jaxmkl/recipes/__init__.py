@@ -9,6 +9,7 @@ argument outside its range raises a ``ValueError`` that names it.
 from collections.abc import Callable
 
 from jaxmkl._learner import Learner
+from jaxmkl.recipes import budgets, kernel_selection, random_features, support_vectors
 from jaxmkl.recipes.budgets import bogd, bpas, forgetron, omkl_b, projectron, rbp
 from jaxmkl.recipes.kernel_selection import okl_gd, oks, oks_sil, proj_ka
 from jaxmkl.recipes.multitask import multitask
@@ -22,6 +23,37 @@ from jaxmkl.recipes.support_vectors import (
     perceptron,
     spa,
 )
+
+__all__ = [
+    "LEARNERS",
+    "amkl",
+    "amkl_aks",
+    "bogd",
+    "bpas",
+    "budgets",
+    "expert_mkl",
+    "forgetron",
+    "kernel_ogd",
+    "kernel_selection",
+    "multitask",
+    "okl_gd",
+    "oks",
+    "oks_sil",
+    "omkc_dd",
+    "omkc_sd",
+    "omkc_u",
+    "omkl",
+    "omkl_aks",
+    "omkl_b",
+    "perceptron",
+    "proj_ka",
+    "projectron",
+    "raker",
+    "random_features",
+    "rbp",
+    "spa",
+    "support_vectors",
+]
 
 _ROWS: tuple[tuple[Callable[..., Learner], ...], ...] = (
     (raker, omkl_aks, amkl, amkl_aks, expert_mkl),

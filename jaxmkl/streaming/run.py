@@ -240,11 +240,11 @@ def run(
       state: from ``learner.init``, an earlier run or a checkpoint; at the same block size a run
         that is cut and continued equals the uninterrupted one bit for bit.
       X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
-        :class:`~jaxmkl.streaming.SparseRows`.
+        :class:`jaxmkl.streaming.SparseRows`.
       y: targets (T,) or (T, 1), several (T, K); labels of two classes as
         :func:`jaxmkl.labels.labels` takes them, of K classes as :func:`jaxmkl.labels.codes`.
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
-      record: what to keep of each round, a function of its :class:`~jaxmkl.Output`. Another
+      record: what to keep of each round, a function of its :class:`jaxmkl.Output`. Another
         function object is another compilation.
       delay: N, rounds after which a label is known, an integer of at least 0: see
         :func:`jaxmkl.wrappers.delayed`. What is due after the last round is learned then,

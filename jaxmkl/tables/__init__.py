@@ -9,3 +9,5 @@ from jaxmkl.tables._arrays import scale as scale
 from jaxmkl.tables._arrays import with_tasks as with_tasks
 from jaxmkl.tables._read import read as read
 from jaxmkl.tables._table import Dataset as Dataset
+
+__all__ = ["Dataset", "labels", "read", "scale", "with_tasks"]

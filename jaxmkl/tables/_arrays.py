@@ -71,7 +71,7 @@ def with_tasks(task: Any, X: Any) -> Any:
 
     Args:
       task: (n,) whole numbers from 0.
-      X: inputs (n, D), dense or :class:`~jaxmkl.streaming.SparseRows`.
+      X: inputs (n, D), dense or :class:`jaxmkl.streaming.SparseRows`.
 
     Returns:
       (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers), sparse if ``X`` is.

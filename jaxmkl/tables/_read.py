@@ -39,7 +39,7 @@ def read(
         distinct values, numbers or text, is classification (the smaller one is -1), other
         numbers are regression, other text is multiclass.
       sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
-        :class:`~jaxmkl.streaming.SparseRows`, which the drivers take; none may be missing then.
+        :class:`jaxmkl.streaming.SparseRows`, which the drivers take; none may be missing then.
 
     Returns:
       The :class:`Dataset`.

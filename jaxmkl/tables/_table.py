@@ -20,7 +20,7 @@ FEW_VALUES = 20  # whole numbers with at most so many values might have been mea
 class Dataset:
     """A table of examples in the order of the file, ready for a learner."""
 
-    X: Any  #: (n, D) float32 or float64, finite; :class:`~jaxmkl.streaming.SparseRows` if read so
+    X: Any  #: (n, D) float32 or float64, finite; :class:`jaxmkl.streaming.SparseRows` if read so
     #: (n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more
     y: np.ndarray
     task: str  #: "regression", "classification" (two classes) or "multiclass"

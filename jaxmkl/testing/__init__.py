@@ -6,5 +6,10 @@
 Both raise an ``AssertionError`` whose one sentence says what is wrong, and are silent otherwise.
 """
 
-from jaxmkl.testing.kernels import check_kernel as check_kernel
-from jaxmkl.testing.learners import check_learner as check_learner
+from jaxmkl.testing.kernels import check_kernel
+from jaxmkl.testing.learners import check_learner
+
+__all__ = [
+    "check_kernel",
+    "check_learner",
+]

@@ -32,9 +32,12 @@ from jaxmkl.updates.rule import Rule
 class Step(NamedTuple):
     """What a rule of first order would do, for models (R, P)."""
 
-    coefficient: jax.Array  #: of the example; 0 leaves it out
-    decay: jax.Array | None = None  #: of the model, to go with (R, P); None for 1
-    probability: jax.Array | None = None  #: with which the step is taken; None for always
+    coefficient: jax.Array
+    """Of the example; 0 leaves it out."""
+    decay: jax.Array | None = None
+    """Of the model, to go with (R, P); None for 1."""
+    probability: jax.Array | None = None
+    """With which the step is taken; None for always."""
 
 
 class Update(Rule):

@@ -18,11 +18,16 @@ class Recursive(NamedTuple):
     and written once a period. S is kept for a ridge penalty of 1, and divided by λ where used.
     """
 
-    weights: jax.Array  #: θ (R, M)
-    covariance: jax.Array  #: S (R, M, M), symmetric
-    rows: jax.Array  #: h (R, period, M), zeros where nothing was learned
-    scale: jax.Array  #: (R,)
-    floor: jax.Array  #: what φ must not fall below in this period (R,)
+    weights: jax.Array
+    """θ (R, M)."""
+    covariance: jax.Array
+    """S (R, M, M), symmetric."""
+    rows: jax.Array
+    """h (R, period, M), zeros where nothing was learned."""
+    scale: jax.Array
+    """(R,)."""
+    floor: jax.Array
+    """What φ must not fall below in this period (R,)."""
 
     @classmethod
     def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":

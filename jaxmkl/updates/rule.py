@@ -8,8 +8,8 @@ class Rule:
     range raises a ``ValueError`` that names it.
     """
 
-    #: Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`.
     loss: str = "hinge"
+    """Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`."""
 
     @property
     def num_rates(self) -> int:

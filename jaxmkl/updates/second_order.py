@@ -25,8 +25,8 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 class SecondOrder(Rule):
     """Base of rules of second order: frozen pytree dataclasses that define all methods."""
 
-    #: Rounds between two renewals of the covariance; blocks divide it.
     period: int
+    """Rounds between two renewals of the covariance; blocks divide it."""
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
@@ -68,12 +68,18 @@ class RLSState(NamedTuple):
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
     """
 
-    weights: jax.Array  #: θ (K, R, P, M)
-    covariance: jax.Array  #: S (R, P, M, M), symmetric
-    gains: jax.Array  #: (R, P, period, M)
-    factor: jax.Array  #: (R, P, period, period), lower triangular; zeros where nothing was learned
-    coefficients: jax.Array  #: (K, R, P, period)
-    scale: jax.Array  #: (R, P)
+    weights: jax.Array
+    """θ (K, R, P, M)."""
+    covariance: jax.Array
+    """S (R, P, M, M), symmetric."""
+    gains: jax.Array
+    """(R, P, period, M)."""
+    factor: jax.Array
+    """(R, P, period, period), lower triangular; zeros where nothing was learned."""
+    coefficients: jax.Array
+    """(K, R, P, period)."""
+    scale: jax.Array
+    """(R, P)."""
 
 
 class RLSCode(NamedTuple):

@@ -15,10 +15,14 @@ from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 class Waiting(NamedTuple):
     """Examples whose labels are due; that of round t stands at place t mod (N + 1)."""
 
-    x: Array  #: (N + 1, D)
-    y: Array  #: labels (N + 1,) or (N + 1, K); 0 where none was asked for
-    asked: Array  #: whether the label was asked for (N + 1,)
-    context: Any  #: what of the state belongs to them (:meth:`jaxmkl.Learner.context`)
+    x: Array
+    """(N + 1, D)."""
+    y: Array
+    """Labels (N + 1,) or (N + 1, K); 0 where none was asked for."""
+    asked: Array
+    """Whether the label was asked for (N + 1,)."""
+    context: Any
+    """What of the state belongs to them (:meth:`jaxmkl.Learner.context`)."""
 
 
 @pytree.dataclass
@@ -26,8 +30,10 @@ class DelayedState(WrapperState):
     """State of :class:`Delayed`."""
 
     waiting: Waiting
-    due: Array  #: examples that are still to be learned, at most N between rounds, int32
-    awaited: Array  #: labels asked for by ``ask`` for which no ``update`` came yet, int32
+    due: Array
+    """Examples that are still to be learned, at most N between rounds, int32."""
+    awaited: Array
+    """Labels asked for by ``ask`` for which no ``update`` came yet, int32."""
 
     round = property(lambda self: self.inner.round + self.due, doc="Examples seen.")
 
@@ -117,9 +123,9 @@ def delayed(learner: Learner, delay: int) -> Delayed:
                   then learn (x, y) of round t - N, if its label was asked for
 
     So losses are those of predictions made N rounds before their label is known. A question counts
-    when it is asked, against a :func:`~jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`.
+    when it is asked, against a :func:`jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`.
     All else is as the examples learned so far left it: the count of refused ones, scales inside,
-    and rounds without a question, so that :class:`~jaxmkl.query.Disagreement` may skip N more in
+    and rounds without a question, so that :class:`jaxmkl.query.Disagreement` may skip N more in
     a row than it is told, and a rate is low for the first N rounds.
 
     What stands around a delayed learner learns at once: put this around wrappers that look at

@@ -15,11 +15,14 @@ from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_num
 class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
-    #: q, the running quantile of |y - f|, a number or (K,); NaN before the first label
     quantile: Array
-    excess: Array  #: D, intervals that missed their label so far, beyond those that may
-    radius: Array  #: r, half the width of the next interval; NaN before the first label
-    labels: Array  #: labels seen, int32
+    """q, the running quantile of |y - f|, a number or (K,); NaN before the first label."""
+    excess: Array
+    """D, intervals that missed their label so far, beyond those that may."""
+    radius: Array
+    """r, half the width of the next interval; NaN before the first label."""
+    labels: Array
+    """Labels seen, int32."""
 
 
 class IntervalsInfo(NamedTuple):

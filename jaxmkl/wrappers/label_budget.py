@@ -1,7 +1,7 @@
 """A hard budget on labels, around any learner.
 
 What counts is that a label was asked for, not that it came. Where answers come late, ``predict``
-cannot count, as it changes no state: :meth:`~jaxmkl.Learner.ask` does.
+cannot count, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
     state = learner.update(state, x, y)             when the answer is there: not charged again
@@ -79,7 +79,7 @@ class LabelBudget(Wrapper):
         return _charged(super().receive_label(state, asked), -given_back)
 
     def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
-        """As :meth:`jaxmkl.MultiTask.round`, and as it says where labels are short.
+        """As :meth:`jaxmkl.models.MultiTask.round`, and as it says where labels are short.
 
         Args:
           state, examples, most: as there; ``most`` of None means all that are left.

@@ -16,8 +16,10 @@ from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 class LaggedState(WrapperState):
     """State of :class:`Lagged`; the latest comes first."""
 
-    labels: Array  #: (L,), zeros before there are any
-    errors: Array  #: (M,), zeros before there are any
+    labels: Array
+    """(L,), zeros before there are any."""
+    errors: Array
+    """(M,), zeros before there are any."""
 
     @property
     def num_inputs(self) -> int:  # type: ignore[override]

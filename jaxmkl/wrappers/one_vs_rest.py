@@ -17,11 +17,16 @@ from jaxmkl.wrappers.wrapper import Wrapper
 class OneVsRestState:
     """State of :class:`OneVsRest`."""
 
-    inner: Any  #: those of the K learners, with a leading axis K
-    key: Array  #: typed PRNG key of the first of them
-    round: Array  #: examples seen, int32
-    invalid: Array  #: examples refused, int32
-    nonfinite: Array  #: labelled rounds in which one of them diverged, at most, int32
+    inner: Any
+    """Those of the K learners, with a leading axis K."""
+    key: Array
+    """Typed PRNG key of the first of them."""
+    round: Array
+    """Examples seen, int32."""
+    invalid: Array
+    """Examples refused, int32."""
+    nonfinite: Array
+    """Labelled rounds in which one of them diverged, at most, int32."""
 
     num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")

@@ -15,8 +15,10 @@ from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 class ProbabilitiesState(WrapperState):
     """State of :class:`Probabilities`."""
 
-    log_scale: Array  #: log a
-    curvature: Array  #: h, the sum of second derivatives so far, and 1
+    log_scale: Array
+    """log a."""
+    curvature: Array
+    """h, the sum of second derivatives so far, and 1."""
 
 
 @pytree.dataclass

@@ -35,16 +35,19 @@ class Scaler:
         pytree.abstract(self, "accept")
 
 
-#: Values after which :class:`RunningMoments` knows enough to judge others by.
 JUDGED_FROM = 16
+"""Values after which :class:`RunningMoments` knows enough to judge others by."""
 
 
 class RunningMomentsState(NamedTuple):
     """State of :class:`RunningMoments`."""
 
-    num_seen: Array  #: inputs seen, n, int32
-    of_all: Moments  #: m and v
-    of_last: Moments  #: of those since n was a power of two; zeros without a ``clip``
+    num_seen: Array
+    """Inputs seen, n, int32."""
+    of_all: Moments
+    """m and v."""
+    of_last: Moments
+    """Of those since n was a power of two; zeros without a ``clip``."""
 
     @property
     def mean(self) -> Array:

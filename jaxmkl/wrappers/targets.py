@@ -18,9 +18,11 @@ MOMENTS = RunningMoments(100.0)
 class ScaledTargetsState(WrapperState):
     """State of :class:`ScaledTargets`."""
 
-    moments: RunningMomentsState  #: of the labels: their number, m and v, (1,) or (K,)
-    #: u, the running 90 % quantile of |y - f|, a number or (K,), in units of y; 0 before the first
+    moments: RunningMomentsState
+    """Of the labels: their number, m and v, (1,) or (K,)."""
     residual: Array
+    """u, the running 90 % quantile of |y - f|, a number or (K,), in units of y; 0 before the
+    first."""
 
 
 @pytree.dataclass

@@ -87,8 +87,10 @@ class Wrapper(Learner):
 class Row(NamedTuple):
     """One example, not encoded yet."""
 
-    x: Array  #: (D,)
-    given: Array  #: by which its random numbers go, before any scaling (D,)
+    x: Array
+    """(D,)."""
+    given: Array
+    """By which its random numbers go, before any scaling (D,)."""
 
 
 class OneByOne(Wrapper):

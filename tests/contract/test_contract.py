@@ -232,27 +232,6 @@ def test_factories_are_documented(factory):
         assert re.search(rf"\b{parameter}\b", text), parameter
 
 
-def public_things():
-    """All public classes and functions of the top and of the namespaces, by name."""
-    namespaces = [jaxmkl] + [value for value in vars(jaxmkl).values() if inspect.ismodule(value)]
-    for space in namespaces:
-        for name, value in vars(space).items():
-            ours = getattr(value, "__module__", "").startswith("jaxmkl")
-            if ours and not name.startswith("_") and (inspect.isclass(value) or callable(value)):
-                yield f"{space.__name__}.{name}", value
-
-
-@pytest.mark.parametrize(("name", "value"), dict(public_things()).items())
-def test_what_is_public_is_documented(name, value):
-    """Methods may have the documentation of the base that declares them."""
-    assert inspect.getdoc(value), name
-    if inspect.isclass(value):
-        for method, function in inspect.getmembers(value, inspect.isfunction):
-            if not method.startswith("_"):
-                assert inspect.getdoc(getattr(value, method)), f"{name}.{method}"
-                assert function.__module__.startswith("jaxmkl") or issubclass(value, tuple)
-
-
 # --- every learner -------------------------------------------------------------------------------
 
 

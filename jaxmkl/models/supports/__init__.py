@@ -22,16 +22,36 @@ Sums of kernels keep their sign where they are too small for their dtype
 (:mod:`jaxmkl.kernels.scaled`).
 """
 
-from jaxmkl.models.supports.budget import BudgetSupport as BudgetSupport
-from jaxmkl.models.supports.eviction import Choice as Choice
-from jaxmkl.models.supports.eviction import Eviction as Eviction
-from jaxmkl.models.supports.eviction import Project as Project
-from jaxmkl.models.supports.eviction import RemoveOldest as RemoveOldest
-from jaxmkl.models.supports.eviction import RemoveRandom as RemoveRandom
-from jaxmkl.models.supports.eviction import Replace as Replace
-from jaxmkl.models.supports.eviction import SelfTuned as SelfTuned
-from jaxmkl.models.supports.eviction import View as View
-from jaxmkl.models.supports.growing import DenseSupport as DenseSupport
-from jaxmkl.models.supports.protocol import Proposal as Proposal
-from jaxmkl.models.supports.protocol import Store as Store
-from jaxmkl.models.supports.sparse import SparseSupport as SparseSupport
+from jaxmkl.models.supports import eviction, protocol
+from jaxmkl.models.supports.budget import BudgetSupport
+from jaxmkl.models.supports.eviction import (
+    Choice,
+    Eviction,
+    Project,
+    RemoveOldest,
+    RemoveRandom,
+    Replace,
+    SelfTuned,
+    View,
+)
+from jaxmkl.models.supports.growing import DenseSupport
+from jaxmkl.models.supports.protocol import Proposal, Store
+from jaxmkl.models.supports.sparse import SparseSupport
+
+__all__ = [
+    "BudgetSupport",
+    "Choice",
+    "DenseSupport",
+    "Eviction",
+    "Project",
+    "Proposal",
+    "RemoveOldest",
+    "RemoveRandom",
+    "Replace",
+    "SelfTuned",
+    "SparseSupport",
+    "Store",
+    "View",
+    "eviction",
+    "protocol",
+]

@@ -15,15 +15,24 @@ from jaxmkl.models.supports.protocol import Codes, Proposal, Store
 class BudgetState(NamedTuple):
     """State of :class:`BudgetSupport`; C is the budget."""
 
-    rows: jax.Array  #: settled supports of each kernel (P, C, D), in order
-    own: jax.Array  #: values k_p(x, x) of the slots (P, C + R)
-    coefficients: jax.Array  #: of the slots (P, C + R): the settled, then the period's examples
-    order: jax.Array  #: of the slots (P, C + R): place or age; EMPTY where there is no support
-    arrivals: jax.Array  #: supports that came, counted on from the period's start (P,), int32
-    recent_rows: jax.Array  #: the period's examples so far (R, D)
-    number: jax.Array  #: supports of each kernel (P,), int32
-    overflow: jax.Array  #: 0, as there is always room, int32
-    eviction: Any  #: the eviction's own state
+    rows: jax.Array
+    """Settled supports of each kernel (P, C, D), in order."""
+    own: jax.Array
+    """Values k_p(x, x) of the slots (P, C + R)."""
+    coefficients: jax.Array
+    """Of the slots (P, C + R): the settled, then the period's examples."""
+    order: jax.Array
+    """Of the slots (P, C + R): place or age; EMPTY where there is no support."""
+    arrivals: jax.Array
+    """Supports that came, counted on from the period's start (P,), int32."""
+    recent_rows: jax.Array
+    """The period's examples so far (R, D)."""
+    number: jax.Array
+    """Supports of each kernel (P,), int32."""
+    overflow: jax.Array
+    """0, as there is always room, int32."""
+    eviction: Any
+    """The eviction's own state."""
 
 
 @pytree.dataclass

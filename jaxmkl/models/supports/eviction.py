@@ -25,36 +25,56 @@ EMPTY = 2**30
 class View(NamedTuple):
     """What an eviction sees of a round; slots are B settled places and the period's examples."""
 
-    learned: jax.Array  #: whether kernel p takes the example in (P,)
-    coefficient: jax.Array  #: with which coefficient (P,)
-    coefficients: jax.Array  #: of the slots, after the decay (P, B + R)
-    order: jax.Array  #: of the slots: by place or by age, empty ones last (P, B + R)
-    kernel: jax.Array  #: values k_p(x, slot) (P, B + R)
-    own: jax.Array  #: values k_p(slot, slot) (P, B + R)
-    itself: jax.Array  #: k_p(x, x) (P,)
-    oldest: jax.Array  #: order of the oldest (P,), where the budget is full
-    number: jax.Array  #: supports of kernel p (P,), int32
-    full: jax.Array  #: whether they are B (P,)
-    decay: jax.Array | None  #: what all coefficients have just been multiplied by (P,), or None
-    draw: jax.Array | None  #: a uniform random number (P,), or None
-    slot: jax.Array  #: the slot of the example itself
-    budget: int  #: B, a Python integer
+    learned: jax.Array
+    """Whether kernel p takes the example in (P,)."""
+    coefficient: jax.Array
+    """With which coefficient (P,)."""
+    coefficients: jax.Array
+    """Of the slots, after the decay (P, B + R)."""
+    order: jax.Array
+    """Of the slots: by place or by age, empty ones last (P, B + R)."""
+    kernel: jax.Array
+    """Values k_p(x, slot) (P, B + R)."""
+    own: jax.Array
+    """Values k_p(slot, slot) (P, B + R)."""
+    itself: jax.Array
+    """k_p(x, x) (P,)."""
+    oldest: jax.Array
+    """Order of the oldest (P,), where the budget is full."""
+    number: jax.Array
+    """Supports of kernel p (P,), int32."""
+    full: jax.Array
+    """Whether they are B (P,)."""
+    decay: jax.Array | None
+    """What all coefficients have just been multiplied by (P,), or None."""
+    draw: jax.Array | None
+    """A uniform random number (P,), or None."""
+    slot: jax.Array
+    """The slot of the example itself."""
+    budget: int
+    """B, a Python integer."""
 
 
 class Choice(NamedTuple):
     """What an eviction decides."""
 
-    inserted: jax.Array  #: whether the example becomes a support vector of kernel p (P,)
-    coefficient: jax.Array  #: its coefficient (P,)
-    victim: jax.Array  #: order of the one that goes where the budget is full (P,)
-    coefficients: jax.Array  #: of the slots before one goes and one comes (P, B + R)
+    inserted: jax.Array
+    """Whether the example becomes a support vector of kernel p (P,)."""
+    coefficient: jax.Array
+    """Its coefficient (P,)."""
+    victim: jax.Array
+    """Order of the one that goes where the budget is full (P,)."""
+    coefficients: jax.Array
+    """Of the slots before one goes and one comes (P, B + R)."""
 
 
 class Eviction:
     """Base of all evictions: frozen pytree dataclasses."""
 
-    by_age: bool = False  #: whether supports are ordered by age, or keep their place
-    random: bool = False  #: whether ``choose`` draws
+    by_age: bool = False
+    """Whether supports are ordered by age, or keep their place."""
+    random: bool = False
+    """Whether ``choose`` draws."""
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> Any:
         """Its own state, a pytree."""
@@ -94,10 +114,14 @@ class RemoveOldest(Eviction):
 class SelfTunedState(NamedTuple):
     """State of :class:`SelfTuned`."""
 
-    deviation: jax.Array  #: Q (P,), what removals have cost so far
-    mistakes: jax.Array  #: M (P,), examples taken in, of the dtype of the data
-    victims: jax.Array  #: values f_p of the next R to go (P, R)
-    gram: jax.Array  #: their kernel values among each other (P, R, R)
+    deviation: jax.Array
+    """Q (P,), what removals have cost so far."""
+    mistakes: jax.Array
+    """M (P,), examples taken in, of the dtype of the data."""
+    victims: jax.Array
+    """Values f_p of the next R to go (P, R)."""
+    gram: jax.Array
+    """Their kernel values among each other (P, R, R)."""
 
 
 @pytree.dataclass
@@ -191,8 +215,10 @@ class Replace(Eviction):
 class ProjectState(NamedTuple):
     """State of :class:`Project`."""
 
-    inverse: jax.Array  #: of the Gram matrix of the supports, by place (P, B, B)
-    slot: jax.Array  #: where the supports are, by place (P, B), int32
+    inverse: jax.Array
+    """Of the Gram matrix of the supports, by place (P, B, B)."""
+    slot: jax.Array
+    """Where the supports are, by place (P, B), int32."""
 
 
 @pytree.dataclass

@@ -15,14 +15,22 @@ from jaxmkl.models.supports.tiles import dense_sums
 class GrowingState(NamedTuple):
     """State of a store without a budget."""
 
-    rows: jax.Array  #: settled supports (C + R, D)
-    coefficients: Any  #: theirs: (P, C + R), or :class:`~jaxmkl.models.supports.tiles.Entries`
-    used: jax.Array  #: number of settled supports, int32
-    scale: jax.Array  #: what coefficients are to be multiplied by (P,): 1 after a period's end
-    recent_rows: jax.Array  #: the period's examples so far (R, D)
-    recent: jax.Array  #: their coefficients (P, R)
-    number: jax.Array  #: supports of each kernel (P,), int32
-    overflow: jax.Array  #: examples that were not taken in for want of room, int32
+    rows: jax.Array
+    """Settled supports (C + R, D)."""
+    coefficients: Any
+    """Theirs: (P, C + R), or :class:`jaxmkl.models.supports.tiles.Entries`."""
+    used: jax.Array
+    """Number of settled supports, int32."""
+    scale: jax.Array
+    """What coefficients are to be multiplied by (P,): 1 after a period's end."""
+    recent_rows: jax.Array
+    """The period's examples so far (R, D)."""
+    recent: jax.Array
+    """Their coefficients (P, R)."""
+    number: jax.Array
+    """Supports of each kernel (P,), int32."""
+    overflow: jax.Array
+    """Examples that were not taken in for want of room, int32."""
 
 
 @pytree.dataclass

@@ -28,12 +28,15 @@ class Proposal(NamedTuple):
     leaves every bit as it was.
     """
 
-    learned: jax.Array  #: whether kernel p takes the example in, boolean (P,)
-    coefficient: jax.Array  #: with which coefficient (P,)
-    #: What all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel does
-    #: not take part; or None for 1.
+    learned: jax.Array
+    """Whether kernel p takes the example in, boolean (P,)."""
+    coefficient: jax.Array
+    """With which coefficient (P,)."""
     decay: jax.Array | None = None
-    draw: jax.Array | None = None  #: uniform numbers (P,) for a store that is ``random``, or None
+    """What all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel does
+    not take part; or None for 1."""
+    draw: jax.Array | None = None
+    """Uniform numbers (P,) for a store that is ``random``, or None."""
 
 
 class Store:
@@ -44,10 +47,11 @@ class Store:
     examples were not taken in for want of room, both int32.
     """
 
-    #: R, rounds after which new supports are settled: a power of two, and so is the size of
-    #: blocks, which is at most R and aligned with the rounds.
     period: int
-    random: bool = False  #: whether ``learn`` needs random numbers
+    """R, rounds after which new supports are settled: a power of two, and so is the size of
+    blocks, which is at most R and aligned with the rounds."""
+    random: bool = False
+    """Whether ``learn`` needs random numbers."""
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
         """A state without supports."""
@@ -111,11 +115,16 @@ def as_period(owner: Any, name: str, value: Any) -> int:
 class Codes(NamedTuple):
     """What a block's examples are to the support; leading axis B."""
 
-    settled: Any  #: sums (B, P) over the settled supports; None in a store with a budget
-    recent: jax.Array  #: kernels (B, P, R) against the period's examples, as the store wants them
-    own: jax.Array  #: values k_p(x, x), (B, P)
-    rows: jax.Array  #: the examples (B, D)
-    round: jax.Array  #: their rounds (B,), int32
+    settled: Any
+    """Sums (B, P) over the settled supports; None in a store with a budget."""
+    recent: jax.Array
+    """Kernels (B, P, R) against the period's examples, as the store wants them."""
+    own: jax.Array
+    """Values k_p(x, x), (B, P)."""
+    rows: jax.Array
+    """The examples (B, D)."""
+    round: jax.Array
+    """Their rounds (B,), int32."""
 
 
 def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array) -> Codes:

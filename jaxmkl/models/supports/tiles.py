@@ -99,10 +99,14 @@ dense_sums.defvjp(_dense_forward, _dense_backward)
 class Entries(NamedTuple):
     """Coefficients one by one, each of one kernel."""
 
-    row: Array  #: which row (E,), int32
-    kernel: Array  #: of which kernel (E,), int32
-    coefficient: Array  #: how much (E,)
-    used: Array  #: number of entries in use, int32
+    row: Array
+    """Which row (E,), int32."""
+    kernel: Array
+    """Of which kernel (E,), int32."""
+    coefficient: Array
+    """How much (E,)."""
+    used: Array
+    """Number of entries in use, int32."""
 
 
 def column_values(kernels: Kernel, products: Products, index: Array) -> Array:

@@ -1,0 +1,121 @@
+"""Write a kernel, an update rule, a learner of your own.
+
+A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose
+fields say what they take. It then works wherever one of the library's does: in sweeps, gradients,
+blocks, checkpoints. :mod:`jaxmkl.testing` says whether it keeps what the others promise.
+
+## A kernel
+
+One method: the kernel's values of u = r² / b², elementwise, the squared distance in units of the
+bandwidth. A stack of bandwidths, a bandwidth for each input, sums and products then come by
+themselves. Further parameters are further fields.
+
+>>> from typing import Any
+>>> import jax, jax.numpy as jnp, jaxmkl
+>>> from jaxmkl import kernels, models, pytree, query, updates
+>>> @pytree.dataclass
+... class Matern52(kernels.Stationary):
+...     def profile(self, u):
+...         s = jnp.sqrt(5 * u)
+...         return (1 + s + s**2 / 3) * jnp.exp(-s)
+...     def spectral_scale(self, key, num_features, dtype):
+...         shape = self.num_kernels, num_features
+...         return jnp.sqrt(2.5 / jax.random.gamma(key, 2.5, shape, dtype))
+>>> jaxmkl.testing.check_kernel(Matern52(0.7))
+
+The second method is for random features, and may be left out: what a standard normal frequency is
+multiplied by (:class:`jaxmkl.kernels.Stationary`). Without it the kernel works in learners with
+supports, and is refused where features are wanted. Kernels of the inner product: subclass
+:class:`jaxmkl.kernels.DotProduct`. All others: :class:`jaxmkl.kernels.Kernel`.
+
+## An update rule
+
+One method: from the models' values f, the label y and the squared norm k(x, x) of the example
+comes a coefficient. The same rule then serves models on features and models with supports. This
+one is passive aggressive regression (Crammer et al., 2006): no step while the error is below ε.
+
+>>> @pytree.dataclass
+... class PassiveAggressiveRegression(updates.Update):
+...     epsilon: Any = pytree.nonnegative(0.1)
+...     aggressiveness: Any = pytree.positive(1.0)
+...     loss = "squared"                              # by which its models are judged
+...     def step(self, f, y, norm):
+...         epsilon, most = (jnp.asarray(v, f.dtype) for v in (self.epsilon, self.aggressiveness))
+...         beyond = jnp.maximum(jnp.abs(y - f) - epsilon, 0)
+...         return updates.Step(jnp.sign(y - f) * jnp.minimum(most, beyond / norm))
+>>> rule = PassiveAggressiveRegression(epsilon=0.05)
+>>> PassiveAggressiveRegression(-1.0)
+Traceback (most recent call last):
+ValueError: PassiveAggressiveRegression: epsilon must be a finite number of at least 0; got -1.0
+>>> on_features = jaxmkl.MKL(models.FeatureModels(jaxmkl.Gaussian([0.5, 1.0, 2.0]), rule))
+>>> on_supports = jaxmkl.MKL(models.SupportModels(Matern52([0.5, 1.0, 2.0]), rule))
+>>> X = jax.random.normal(jax.random.key(0), (300, 2))
+>>> y = jnp.sin(2 * X[:, 0])
+>>> for learner in on_features, on_supports:
+...     state = learner.init(jax.random.key(1), num_inputs=2)
+...     state, outputs = jaxmkl.run(learner, state, X, y)
+...     print(bool(outputs.loss[200:].mean() < y.var() / 4))
+True
+True
+
+Numbers of a rule are cast to the dtype of ``f`` where they are used, so that a run in single
+precision stays in it.
+
+## A learner
+
+Most new algorithms are one new part: a rule, a query (:class:`jaxmkl.query.Query`), a selection
+(:class:`jaxmkl.select.Select`), an aggregate (:class:`jaxmkl.aggregate.Aggregate`), a way to evict
+(:class:`jaxmkl.models.supports.Eviction`), a bank of models (:class:`jaxmkl.models.Bank`); or
+stand around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these is a
+:class:`jaxmkl.Algorithm` with four methods:
+
+    begin      the state: fields of the frame, and yours
+    encode     what a block of examples needs no label for, all rows at once
+    forecast   the prediction from one example's code
+    learn      the next state
+
+The frame does the rest: key, rounds, refused examples, classes as ±1, queries, blocks. This one
+has a few prototypes, each with the mean label of the examples that were nearest to it:
+
+>>> @pytree.dataclass
+... class PrototypesState(jaxmkl.State):
+...     centres: jax.Array  # (C, D)
+...     means: jax.Array    # (C,)
+...     counts: jax.Array   # (C,)
+>>> @pytree.dataclass
+... class Prototypes(jaxmkl.Algorithm):
+...     size: int = pytree.count(16)
+...     query: Any = pytree.part(query.Query, "a query", query.All())
+...     loss = "squared"
+...     def begin(self, frame, key, num_inputs, dtype):
+...         centres = jax.random.normal(key, (self.size, num_inputs), dtype)
+...         none = jnp.zeros(self.size, dtype)
+...         return PrototypesState(**frame, centres=centres, means=none, counts=none)
+...     def encode(self, state, X, keys):
+...         distances = ((X[:, None] - state.centres[None]) ** 2).sum(axis=2)
+...         return distances.argmin(axis=1)
+...     def forecast(self, state, nearest):
+...         return query.Forecast.of_one(state.means[nearest])
+...     def learn(self, state, nearest, forecast, round):
+...         counts = state.counts.at[nearest].add(round.learns.astype(state.counts.dtype))
+...         share = jnp.where(round.learns, 1 / jnp.maximum(counts[nearest], 1), 0)
+...         means = state.means.at[nearest].add(share * (round.y - state.means[nearest]))
+...         return state.replace(means=means, counts=counts)
+>>> jaxmkl.testing.check_learner(Prototypes(4))
+>>> learner = jaxmkl.label_budget(Prototypes(30, query.Random(0.8)), 200)
+>>> state = learner.init(jax.random.key(1), num_inputs=2)
+>>> state, outputs = jaxmkl.run(learner, state, X, y)
+>>> bool(outputs.loss[200:].mean() < y.var() / 2)
+True
+
+## What to keep to
+
+- ``encode`` may look only at what a block does not change: ``centres`` here, not ``means``.
+- ``learn`` changes nothing that labels decide unless ``round.learns``, and no bit at all unless
+  ``round.present``: mask the change, not the state.
+- Random numbers come from the ``keys`` that ``encode`` is given; ``begin`` has a key of its own.
+- Arrays have the state's dtype; counters are int32. Shapes never depend on values.
+- Arrays belong in fields of the state, not in closures.
+
+A class is saved by its module and name, so for :func:`jaxmkl.load` it must have been imported.
+"""

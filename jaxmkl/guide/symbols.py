@@ -1,0 +1,112 @@
+"""Symbols of the papers, their names here, and the papers.
+
+## Sizes
+
+| Letter | What | Letter | What |
+|---|---|---|---|
+| T | rounds, examples of a stream | P | kernels |
+| B | examples of a block; supports of a budget | E | models: kernels times rates times rules |
+| D | inputs | R | rates of a rule; rounds of a period |
+| F | frequencies of a kernel | M | coordinates of a feature map, 2 F of Fourier features |
+| C | capacity, room for supports | K | tasks, classes, targets |
+| S | seeds, runs side by side | L | labels (or examples) looked back at |
+
+## What a stream has
+
+| Symbol | In code | Shape |
+|---|---|---|
+| x_t, y_t | a row of `X`, an entry of `y` | (D,), () or (K,) |
+| f(x), the prediction | `prediction.value`, `outputs.prediction` | () or (K,), (T,) or (T, K) |
+| L(f, y) | `outputs.loss`, `jaxmkl.losses` | (T,) |
+| whether y_t was asked for | `outputs.queried` | (T,), boolean |
+| how much y_t is worth | `prediction.score` | () |
+
+## Kernels and features
+
+| Symbol | In code | Shape |
+|---|---|---|
+| k_p(x, x') | `kernel.gram(X, Y)` | (P, n, m) |
+| b, σ, the width | `Gaussian(bandwidth)` | (), (P,) or (P, D) |
+| γ of exp(-γ r²) | 1 / (2 `bandwidth`²) | |
+| v_1, ..., v_F, frequencies for width 1 | `state.models[0].frequencies` | (P, F, D) |
+| z_p(x) | features | (P, M) |
+| θ_p | `state.models[0].rules[0].weights` | (K or 1, R, P, M) |
+| S, the covariance of least squares | in the states of `RLS` | (R, P, M, M) |
+| x_j, a_pj of Σ_j a_pj k_p(x_j, x) | supports and their coefficients | (C, D), (P, C) |
+
+## Rates and other numbers
+
+| Symbol | In code | Where |
+|---|---|---|
+| η, η_l | `step_size`, `step_sizes` | gradient steps |
+| λ of the penalty | `regularization` | gradient steps, RLS; a share of λ_max in `design` |
+| η_g, the rate of Hedge | `hedge_rate`, `aggregate.rate` | `Hedge` |
+| γ = exp(-η_g) | `discount` | votes, as of `spa` |
+| w_p, q_p, weights of models | `learner.info(state).weights` | (E,) |
+| η_c, the tolerance | `tolerance` | `query.Disagreement` |
+| M, skips in a row | `max_skips` | `query.Disagreement` |
+| δ of adaptive selection | `selection_threshold`, `threshold` | `AdaptiveKernelSelection` |
+| δ, smoothing of probabilities | `smoothing` | `select.Sampled`, `DrawOne` |
+| C of PA-I | `aggressiveness` | `PassiveAggressive` |
+| α, β of SPA | `alpha`, `beta` | `SparsePassiveAggressive` |
+| φ, forgetting | `forgetting` | `RLS` |
+| ρ, memories | `memories` | `Mixture` |
+| ν, when a basis function is replaced | `threshold` | `oks_sil` |
+| h of selective sampling | `h` | `query.Margin`, `query.Uncertainty` |
+
+## The five papers
+
+- Songnam Hong and Jeongmin Chae (2022), Active learning with multiple kernels, IEEE Transactions
+  on Neural Networks and Learning Systems 33(7), https://doi.org/10.1109/TNNLS.2020.3047953:
+  `raker`, `omkl_aks`, `amkl`, `amkl_aks`.
+- Jing Lu, Steven Hoi, Doyen Sahoo and Peilin Zhao (2015), Budget online multiple kernel learning,
+  https://arxiv.org/abs/1511.04813: `omkc_u`, `omkc_dd`, `omkc_sd`, `spa` and all on a budget.
+- Xiao Zhang and Shizhong Liao (2020), Hypothesis sketching for online kernel selection in
+  continuous kernel space, IJCAI: `oks_sil`, and its comparisons `okl_gd`, `oks`, `proj_ka`.
+- Hanmo Wang, Liang Du, Peng Zhou, Lei Shi, Yuhua Qian and Yi-Dong Shen (2015), Experimental design
+  with multiple kernels, IEEE International Conference on Data Mining: `jaxmkl.design`.
+- Kernel sampling for online multi-task classification (of which we have the supplement alone):
+  `multitask`.
+
+## Where parts come from
+
+- Perceptron: Rosenblatt (1958), https://doi.org/10.1037/h0042519.
+- Passive aggressive: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006),
+  https://jmlr.org/papers/v7/crammer06a.html.
+- Gradient descent with kernels: Kivinen, Smola and Williamson (2004), Online learning with
+  kernels, https://doi.org/10.1109/TSP.2004.830991.
+- Normalised steps: Nagumo and Noda (1967), https://doi.org/10.1109/TAC.1967.1098599.
+- Random features: Rahimi and Recht (2007), Random features for large-scale kernel machines, NIPS;
+  orthogonal ones: Yu et al. (2016), https://arxiv.org/abs/1610.09072; with many kernels: Shen,
+  Chen and Giannakis (2019), https://arxiv.org/abs/1712.09983.
+- Hedge: Freund and Schapire (1997), https://doi.org/10.1006/jcss.1997.1504; over kernels: Hoi,
+  Jin, Zhao and Yang (2013), https://doi.org/10.1007/s10994-012-5319-2; of regression: Sahoo, Hoi
+  and Li (2014), https://doi.org/10.1145/2623330.2623712.
+- Drawing one kernel: Yang, Mahdavi, Jin, Yi and Hoi (2012),
+  https://doi.org/10.1609/aaai.v26i1.8298.
+- Mixtures of second order: Gaillard, Stoltz and van Erven (2014), https://arxiv.org/abs/1402.2044;
+  the gradient trick: Cesa-Bianchi and Lugosi (2006), Prediction, learning, and games, 2.5.
+- Stacks: Wolpert (1992), https://doi.org/10.1016/S0893-6080(05)80023-1; Breiman (1996),
+  https://doi.org/10.1007/BF00117832.
+- Budgets: Dekel, Shalev-Shwartz and Singer (2005), The Forgetron, NIPS; Cavallanti, Cesa-Bianchi
+  and Gentile (2007), https://doi.org/10.1007/s10994-007-5003-0; Wang and Vucetic (2010), Online
+  passive-aggressive algorithms on a budget, AISTATS; Zhao, Wang, Wu, Jin and Hoi (2012),
+  https://arxiv.org/abs/1206.4633; Orabona, Keshet and Caputo (2009),
+  https://jmlr.org/papers/v10/orabona09a.html.
+- Widths by gradient: Chen, Liang, Zheng and Príncipe (2016), https://arxiv.org/abs/1401.5899.
+- Alignment: Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment,
+  NIPS.
+- Sampled dictionaries: Calandriello, Lazaric and Valko (2017), Efficient second-order online
+  kernel learning with adaptive embedding, NIPS.
+- Many tasks: Yang, Zhao, Zhou and Gao (2019), Confidence weighted multitask learning, AAAI.
+- Selective sampling: Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective
+  sampling for linear classification, JMLR 7.
+- Choosing points: Yu, Bi and Tresp (2006), https://doi.org/10.1145/1143844.1143980; Yu, Zhu, Xu
+  and Gong (2008), https://doi.org/10.1145/1390334.1390442; Nie, Wang, Huang and Ding (2013), Early
+  active learning via robust representation and structured sparsity, IJCAI.
+- Intervals: Gibbs and Candès (2021), https://arxiv.org/abs/2106.00170; Angelopoulos, Candès and
+  Tibshirani (2023), https://arxiv.org/abs/2307.16895.
+- Probabilities: Platt (1999), Probabilistic outputs for support vector machines.
+- Running moments: Welford (1962), https://doi.org/10.1080/00401706.1962.10490022; the robust loss:
+  Huber (1964), https://doi.org/10.1214/aoms/1177703732.
+"""
