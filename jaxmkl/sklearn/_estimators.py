@@ -48,8 +48,8 @@ class MKLRegressor(RegressorMixin, Online):
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> regressor = MKLRegressor("raker", step_size=0.01, random_state=0).fit(X[:300], y[:300])
-    >>> regressor.score(X[300:], y[300:]) > 0.3
+    >>> regressor = MKLRegressor("raker", shuffle=True, random_state=0).fit(X[:300], y[:300])
+    >>> regressor.score(X[300:], y[300:]) > 0.2
     True
     """
 
