@@ -10,6 +10,7 @@ composed learner. The rest lives in namespaces:
     design                            choosing the points worth labelling from a pool
     data metrics losses               files and labels, what a run achieved
     pytree testing                    for kernels, rules and learners of one's own
+    sklearn                           estimators for scikit-learn, where that is imported
 """
 
 from jaxmkl import _pytree

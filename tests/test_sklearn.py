@@ -215,6 +215,7 @@ def test_every_recipe_is_made_for_its_task(name):
 
 REFUSED = [
     ({"learner": "rakr"}, "learner must be a learner, a function that makes one, or one of raker"),
+    ({"learner": lambda: 3}, "MKLRegressor: learner must be a learner, as jaxmkl.raker"),
     ({"learner": jaxmkl.spa()}, "learner must be one of regression; got 'MKL, one of cl"),
     ({"learner": jaxmkl.raker(num_outputs=3)}, "y must be of 3 column.*got '1 column"),
     ({"scale": "standard"}, "scale must be True or False; got 'standard'"),
@@ -242,6 +243,8 @@ def test_labels_and_weights_that_are_refused(classes):
         regressor().partial_fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="y must be of two classes or more; got 1 class"):
         found.fit(X, np.ones(150))
+    with pytest.raises(NotFittedError):
+        found.predict(X)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         found.partial_fit(X, y)
     found.partial_fit(X[:50], y[:50] > 1, classes=[False, True])

@@ -39,8 +39,8 @@ class MKLRegressor(RegressorMixin, Online):
 
     Inputs may be sparse (one block of rows at a time becomes dense), targets several columns with
     a recipe that has ``num_outputs``. Work is done in single precision, unless X is in float64 and
-    JAX has double precision switched on: a column whose offset is far above its changes, as a
-    year in seconds, loses these. No weights of examples.
+    JAX has double precision switched on: a column or a target whose offset is far above its
+    changes, as a time in seconds since 1970, loses these. ``sample_weight`` is refused.
 
     Raises:
       ValueError: by ``fit`` and ``partial_fit``, for a parameter out of its range, or rows that

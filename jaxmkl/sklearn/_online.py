@@ -10,7 +10,7 @@ from sklearn.utils import shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxmkl._checks import input_bound
-from jaxmkl._learner import Learner
+from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.recipes._task import arguments_for, names_of
@@ -89,6 +89,7 @@ class Online(Parametrised):
         if not isinstance(recipe, Learner):
             arguments = arguments_for(recipe, self._task, num_outputs)
             recipe = recipe(**arguments | self._parameters)
+            require_learner(owner, recipe)
         given = self.learner if isinstance(self.learner, str) else type(recipe).__name__
         given, wanted = (f"{given}, one of {recipe.task}", f"one of {self._task}")
         require(recipe.task == self._task, owner, "learner", given, wanted)
@@ -126,7 +127,7 @@ class Online(Parametrised):
 
     def _predicted(self, X: Any) -> np.ndarray:
         """The learner's values for the rows of X: (n,), of several targets or classes (n, K)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "state_")
         X = self._checked(X, reset=False)
         dtype = self.learner_.dtype(self.state_)
         largest, bound = float(np.abs(X).max()), input_bound(dtype)
