@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
+from jaxmkl.recipes._task import arguments_for
 
 from .inside import kernel_weights, kernels_of, num_supports
 from .options import Settings, UsageError
@@ -99,11 +100,7 @@ def candidate(
         UsageError: the factory refuses a value, or makes a learner for another task.
     """
     signature = inspect.signature(jaxmkl.LEARNERS[factory])
-    if task == "classification":
-        if "task" in signature.parameters:
-            arguments = {"task": task, **arguments}
-        elif "loss" in signature.parameters and signature.parameters["loss"].default == "squared":
-            arguments = {"loss": "logistic", **arguments}
+    arguments = arguments_for(jaxmkl.LEARNERS[factory], task) | arguments
     arguments |= {k: v for k, v in settings.items() if k in signature.parameters}
     try:
         learner = jaxmkl.LEARNERS[factory](**arguments)

@@ -12,7 +12,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, and labels as numbers;
 - :mod:`jaxmkl.metrics`, :mod:`jaxmkl.losses`: what a run achieved;
-- :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own.
+- :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
+- ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
 """
 
 from jaxmkl import (

@@ -1,0 +1,181 @@
+"""The regressor and the classifier."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from jaxmkl._learner import Learner
+from jaxmkl.recipes._task import arguments_for
+from jaxmkl.sklearn._online import Online
+from jaxmkl.wrappers import probabilities, scaled_targets
+
+
+class MKLRegressor(RegressorMixin, Online):
+    """A learner of numbers as a regressor.
+
+    ``fit`` is one pass over the rows in their order, as of a stream; ``partial_fit`` goes on from
+    there, or begins. Rows that are sorted by their labels, as those of iris and those that
+    stratified folds leave in their order, are a stream in which each class is forgotten for the
+    next: ``shuffle`` them.
+
+    Args:
+      learner: the name of a recipe in :data:`jaxmkl.LEARNERS`, a function that makes a learner, or
+        a learner.
+      scale: whether inputs are scaled by :class:`jaxmkl.wrappers.RunningMoments` and targets by
+        :func:`jaxmkl.wrappers.scaled_targets`, in the same pass.
+      shuffle: whether ``fit`` draws the order of the rows, by ``random_state``.
+      random_state: of the random features, or whatever a learner draws: a whole number for
+        ``jax.random.key`` of it, or as scikit-learn takes it.
+      parameters: arguments of the recipe, as ``num_features``. They are parameters like all
+        others in ``set_params``, ``clone`` and grid searches.
+
+    Attributes:
+      learner_, state_: the learner with all that stands around it, and its state, as
+        :func:`jaxmkl.run` and :func:`jaxmkl.save` take them.
+      n_features_in_, feature_names_in_: as of all estimators.
+
+    Inputs may be sparse (one block of rows at a time becomes dense), targets several columns with
+    a recipe that has ``num_outputs``. Work is done in single precision, unless X is in float64 and
+    JAX has double precision switched on: a column or a target whose offset is far above its
+    changes, as a time in seconds since 1970, loses these. ``sample_weight`` is refused.
+
+    Raises:
+      ValueError: by ``fit`` and ``partial_fit``, for a parameter out of its range, or rows that
+        cannot be learned from.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> regressor = MKLRegressor("raker", shuffle=True, random_state=0).fit(X[:300], y[:300])
+    >>> regressor.score(X[300:], y[300:]) > 0.2
+    True
+    """
+
+    _task = "regression"
+
+    def _several(self) -> bool:
+        """Whether y may have several columns."""
+        recipe = self._recipe()
+        if isinstance(recipe, Learner):
+            return recipe.num_outputs is not None
+        return callable(recipe) and "num_outputs" in arguments_for(recipe, self._task, 2)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several()
+        return tags
+
+    def _around(self, learner: Learner) -> Learner:
+        return scaled_targets(learner) if self.scale else learner
+
+    def _targets(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+        """X and targets (n,), or (n, K)."""
+        options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": reset}
+        X, y = self._checked(X, y, **options)
+        return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+        """Learn from the rows of X (n, D) in their order, afresh; y is (n,) or (n, K)."""
+        self._refuse(refused)
+        X, y = self._targets(X, y, reset=True)
+        self._begin(X, y.shape[1] if y.ndim == 2 else None)
+        return self._play(*self._ordered(X, y))
+
+    def partial_fit(self, X: Any, y: Any, **refused: Any) -> Self:
+        """Learn from some more rows, in one pass, by what is known."""
+        self._refuse(refused)
+        first = not hasattr(self, "state_")
+        X, y = self._targets(X, y, reset=first)
+        if first:
+            self._begin(X, y.shape[1] if y.ndim == 2 else None)
+        return self._play(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions (n,), of several targets (n, K); nothing is learned."""
+        return self._predicted(X)
+
+
+class MKLClassifier(ClassifierMixin, Online):
+    """A learner of classes as a classifier, of two or several, with probabilities.
+
+    Several classes are one against the rest: on shared features where the recipe has
+    ``num_classes``, else by :func:`jaxmkl.wrappers.one_vs_rest`. Probabilities are those of
+    :func:`jaxmkl.wrappers.probabilities`. A recipe whose loss is squared by default gets the
+    logistic one. All else is as of :class:`MKLRegressor`.
+
+    Attributes:
+      classes_: the classes (K,), sorted.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> classifier = MKLClassifier("raker", num_features=20, random_state=0).fit(X[:400], y[:400])
+    >>> classifier.score(X[400:], y[400:]) > 0.9, classifier.predict_proba(X[400:]).shape
+    (True, (169, 2))
+    """
+
+    _task = "classification"
+
+    def _around(self, learner: Learner) -> Learner:
+        return probabilities(learner)
+
+    def _begin_with(self, X: Any, classes: Any) -> None:
+        self.classes_ = np.unique(classes)
+        K = len(self.classes_)
+        if K < 2:
+            text = "y must be of two classes or more; got 1 class"
+            raise ValueError(f"{type(self).__name__}: {text}")
+        self._begin(X, K if K > 2 else None)
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        """Labels as the learner reads them: -1 and +1 of two classes, else 0 to K - 1."""
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            known = f"of the classes {self.classes_}"
+            raise ValueError(f"{type(self).__name__}: y must be {known}; got {unknown}")
+        found = np.searchsorted(self.classes_, y).astype(np.float32)
+        return found if len(self.classes_) > 2 else 2.0 * found - 1.0
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+        """Learn from the rows of X (n, D) in their order, afresh; y is (n,)."""
+        self._refuse(refused)
+        X, y = self._checked(X, y)
+        check_classification_targets(y)
+        self._begin_with(X, y)
+        return self._play(*self._ordered(X, self._codes(y)))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
+        """Learn from some more rows, in one pass, by what is known.
+
+        Args:
+          X, y: as of :meth:`fit`.
+          classes: all classes there will be; to be given at the first call, unless there was a
+            ``fit`` before.
+        """
+        self._refuse(refused)
+        first = not hasattr(self, "state_")
+        X, y = self._checked(X, y, reset=first)
+        if first:
+            text = "classes must be passed on the first call to partial_fit"
+            if classes is None:
+                raise ValueError(f"{type(self).__name__}: {text}")
+            self._begin_with(X, classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            known = f"those of the first call, {self.classes_}"
+            raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
+        return self._play(X, self._codes(y))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds (n,) of the second of two classes; of several the (n, K) before a softmax."""
+        return self._predicted(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (n, K), in the order of ``classes_``."""
+        z = self.decision_function(X)
+        return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else softmax(z, axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class of each row (n,)."""
+        z = self.decision_function(X)
+        return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]

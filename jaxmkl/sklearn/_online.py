@@ -1,0 +1,145 @@
+"""Learners as estimators: a stream is the rows in their order."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import jax
+import numpy as np
+import scipy.sparse
+from sklearn.utils import shuffle
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jaxmkl._checks import input_bound
+from jaxmkl._learner import Learner, require_learner
+from jaxmkl._pytree import require
+from jaxmkl.recipes import LEARNERS
+from jaxmkl.recipes._task import arguments_for, names_of
+from jaxmkl.sklearn._parameters import Parametrised
+from jaxmkl.sklearn._pickles import packed, unpacked
+from jaxmkl.streaming import run
+from jaxmkl.wrappers import RunningMoments, one_vs_rest, scaled
+
+#: Rows to predict at a time, always as many: what a row gets has nothing to do with the others.
+ROWS = 64
+
+
+@jax.jit
+def _values(learner: Learner, state: Any, X: jax.Array) -> jax.Array:
+    return learner.predict_many(state, X).value
+
+
+class Online(Parametrised):
+    """What regressor and classifier share."""
+
+    _task: str
+
+    def __init__(
+        self,
+        learner: str | Learner | Callable[..., Learner] = "expert_mkl",
+        *,
+        scale: bool = True,
+        shuffle: bool = False,
+        random_state: Any = None,
+        **parameters: Any,
+    ) -> None:
+        self.learner = learner
+        self.scale = scale
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self._parameters = parameters
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state | {"state_": packed(state["state_"])} if "state_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        there = "state_" in state
+        super().__setstate__(state | {"state_": unpacked(state["state_"])} if there else state)
+
+    def _recipe(self) -> Any:
+        """The function that makes the learner, or what was given in its place."""
+        return LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
+
+    def _names(self) -> Iterable[str] | None:
+        recipe = self._recipe()
+        if isinstance(recipe, Learner):
+            return ()
+        return names_of(recipe) if callable(recipe) else None
+
+    def _refuse(self, given: dict[str, Any]) -> None:
+        """Refuse weights of examples, and whatever else no learner takes."""
+        for name in given:
+            raise TypeError(
+                f"{type(self).__name__}: {name} is not supported: a learner takes rows as they "
+                "come, each for as much as any other; repeat those that should count for more"
+            )
+
+    def _made(self, num_outputs: int | None) -> Learner:
+        """The learner, for so many targets or classes, with what stands around it."""
+        recipe, owner = self._recipe(), type(self).__name__
+        good = isinstance(recipe, Learner) or callable(recipe)
+        wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
+        require(good, owner, "learner", self.learner, wanted)
+        self._refuse_unknown(self._parameters)
+        if not isinstance(recipe, Learner):
+            arguments = arguments_for(recipe, self._task, num_outputs)
+            recipe = recipe(**arguments | self._parameters)
+            require_learner(owner, recipe)
+        given = self.learner if isinstance(self.learner, str) else type(recipe).__name__
+        given, wanted = (f"{given}, one of {recipe.task}", f"one of {self._task}")
+        require(recipe.task == self._task, owner, "learner", given, wanted)
+        if self._task == "classification" and num_outputs and recipe.num_outputs is None:
+            recipe = one_vs_rest(recipe, num_outputs)
+        least, what = (2, "classes") if self._task == "classification" else (1, "column(s)")
+        given, wanted = (f"{K or least} {what}" for K in (num_outputs, recipe.num_outputs))
+        require(recipe.num_outputs == num_outputs, owner, "y", given, f"of {wanted}")
+        require(self.scale in (True, False), owner, "scale", self.scale, "True or False")
+        return self._around(scaled(recipe, RunningMoments()) if self.scale else recipe)
+
+    def _around(self, learner: Learner) -> Learner:
+        raise NotImplementedError
+
+    def _begin(self, X: Any, num_outputs: int | None) -> None:
+        """A learner, and its state before the first row."""
+        self.learner_ = self._made(num_outputs)
+        dtype = jax.dtypes.canonicalize_dtype(X.dtype)
+        self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
+
+    def _ordered(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The rows in the order in which ``fit`` takes them."""
+        given = self.shuffle
+        require(given in (True, False), type(self).__name__, "shuffle", given, "True or False")
+        return shuffle(X, y, random_state=self.random_state) if given else (X, y)
+
+    def _play(self, X: Any, y: np.ndarray) -> Self:
+        self.state_, _ = run(self.learner_, self.state_, X, y)
+        return self
+
+    def _checked(self, X: Any, *y: Any, **options: Any) -> Any:
+        """X (n, D), dense or CSR, and y if it is given, as scikit-learn checks them."""
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, *y, accept_sparse="csr", dtype=dtypes, **options)
+
+    def _predicted(self, X: Any) -> np.ndarray:
+        """The learner's values for the rows of X: (n,), of several targets or classes (n, K)."""
+        check_is_fitted(self, "state_")
+        X = self._checked(X, reset=False)
+        dtype = self.learner_.dtype(self.state_)
+        largest, bound = float(np.abs(X).max()), input_bound(dtype)
+        wanted = f"of magnitude at most {bound:.3g}"
+        require(largest <= bound, type(self).__name__, "X", largest, wanted)
+        parts = (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
+        found = [self._of_part(part, dtype) for part in parts]
+        return np.concatenate(found)[: X.shape[0]].astype(np.float64)
+
+    def _of_part(self, X: Any, dtype: Any) -> jax.Array:
+        X = X.toarray() if scipy.sparse.issparse(X) else X
+        self.learner_.check_inputs(X)
+        filled = np.zeros((ROWS, X.shape[1]), dtype)
+        filled[: len(X)] = X
+        return _values(self.learner_, self.state_, filled)

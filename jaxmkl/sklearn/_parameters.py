@@ -1,0 +1,56 @@
+"""Parameters that belong to what an estimator calls."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+
+class Parametrised(BaseEstimator):
+    """Base of estimators whose ``**parameters`` are those of a function that they call.
+
+    Those that were given stand among :meth:`get_params`, after the estimator's own; all that the
+    function has may be set. As with any estimator, what a constructor was given is checked by
+    ``fit``. A subclass defines ``__init__``, which keeps them as ``_parameters``, and ``_names``.
+    """
+
+    _parameters: dict[str, Any]
+
+    def _names(self) -> Iterable[str] | None:
+        """The names that ``parameters`` may have; None where the function is not known."""
+        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by their names: the estimator's own, then those given of its function."""
+        return super().get_params(deep) | self._parameters
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator, or of its function.
+
+        Raises:
+          ValueError: for a name that neither has.
+        """
+        own = {key for key in params if key.partition("__")[0] in self._get_param_names()}
+        super().set_params(**{key: params[key] for key in own})
+        others = {key: value for key, value in params.items() if key not in own}
+        self._refuse_unknown(others)
+        self._parameters = self._parameters | others
+        return self
+
+    def _refuse_unknown(self, given: Iterable[str]) -> None:
+        known = self._names()
+        if known is None:
+            return
+        for name in sorted({*given} - {*known}):
+            own, others = ", ".join(self._get_param_names()), ", ".join(sorted(known)) or "none"
+            text = f"it has {own}, and here of its function {others}"
+            raise ValueError(f"{type(self).__name__}: invalid parameter {name!r}: {text}")
+
+    def _key(self) -> jax.Array:
+        """The key that ``random_state`` stands for: of a whole number, that of JAX."""
+        given, draws = self.random_state, check_random_state(self.random_state)
+        whole = isinstance(given, int | np.integer)
+        return jax.random.key(int(given) if whole else draws.randint(2**31 - 1))

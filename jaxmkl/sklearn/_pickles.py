@@ -1,0 +1,35 @@
+"""States of learners in pickles: arrays of NumPy, as any machine has them."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+
+class _Key(NamedTuple):
+    """A typed key in a pickle."""
+
+    data: np.ndarray
+    implementation: str
+
+
+def packed(state: Any) -> Any:
+    """A state in host memory."""
+
+    def pack(leaf: Any) -> Any:
+        if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return np.asarray(leaf)
+        return _Key(np.asarray(jax.random.key_data(leaf)), str(jax.random.key_impl(leaf)))
+
+    return jax.tree.map(pack, state)
+
+
+def unpacked(state: Any) -> Any:
+    """The state that was packed."""
+
+    def unpack(leaf: Any) -> Any:
+        if not isinstance(leaf, _Key):
+            return jax.numpy.asarray(leaf)
+        return jax.random.wrap_key_data(jax.numpy.asarray(leaf.data), impl=leaf.implementation)
+
+    return jax.tree.map(unpack, state, is_leaf=lambda leaf: isinstance(leaf, _Key))
