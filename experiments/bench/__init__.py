@@ -2,12 +2,13 @@
 
 And learners with support vectors: seconds a pass over data sets of the papers, and memory;
 whether the last tenth of a stream takes as long as the first where the support is bounded; passes
-over many tasks, and the memory of their models; and choosing points of pools.
+over many tasks, and the memory of their models; choosing points of pools; models of other packages
+on the same streams; and many seeds at once on an accelerator.
 """
 
 from ..options import Options
 from ..report import Report
-from . import features, pools, supports
+from . import device, features, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
@@ -16,6 +17,10 @@ def run(options: Options, report: Report) -> None:
         features.long_stream(report)
     elif options.memory:
         supports.memory(options, report)
+    elif options.peers:
+        peers.run(options, report)
+    elif options.device:
+        device.run(report)
     elif options.pools or options.large_pools:
         pools.run(options, report)
     else:
