@@ -21,7 +21,7 @@ import jaxmkl
 
 from ..evaluate import Stream, candidate, compiled
 from ..inside import state_bytes
-from ..papers.amkl_river import several
+from ..papers.amkl_river import several, single
 from .timing import one_run
 
 
@@ -34,7 +34,7 @@ class Model:
     regression: str | None = None
     classification: str | None = None
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    scaled: tuple[str, ...] = ()  # the tasks in which river's StandardScaler stands before it
+    scaler: Mapping[str, str] = dataclasses.field(default_factory=dict)  # river's, by task
 
     def path(self, task: str) -> str | None:
         """Return where it is inside its package, None where it does not do the task."""
@@ -49,7 +49,10 @@ class Model:
         return lambda: make(**bound.arguments), {"class": name, **bound.arguments}
 
 
-BOTH = ("regression", "classification")
+STANDARD, UNIT = (
+    dict.fromkeys(("regression", "classification"), name)
+    for name in ("StandardScaler", "MinMaxScaler")
+)
 MODELS = (
     Model(
         "scikit-learn SGD",
@@ -64,7 +67,7 @@ MODELS = (
         "forest.ARFRegressor",
         "forest.ARFClassifier",
         {"seed": 42},
-        scaled=("regression",),
+        scaler={"regression": "StandardScaler"},
     ),
     Model(
         "river AMF",
@@ -72,13 +75,14 @@ MODELS = (
         "forest.AMFRegressor",
         "forest.AMFClassifier",
         {"seed": 42},
+        scaler=UNIT,
     ),
     Model(
         "river KNN",
         "river",
         "neighbors.KNNRegressor",
         "neighbors.KNNClassifier",
-        scaled=BOTH,
+        scaler=STANDARD,
     ),
     Model("river Bayesian linear", "river", "linear_model.BayesianLinearRegression"),
     Model(
@@ -148,11 +152,11 @@ def of_sklearn(model: Model, stream: Stream) -> Ready:
 
 
 def of_river(model: Model, stream: Stream) -> Ready:
-    """A model of river, behind its StandardScaler or not."""
-    from river.preprocessing import StandardScaler
+    """A model of river, behind one of its scalers or not."""
+    from river import preprocessing
 
     make, settings = model.made(stream.task)
-    scaled = stream.task in model.scaled
+    scaler = model.scaler.get(stream.task)
     names = [f"x{i}" for i in range(stream.X.shape[1])]
     labels = stream.y if stream.task == "regression" else stream.y.astype(int)
     examples = [
@@ -161,13 +165,15 @@ def of_river(model: Model, stream: Stream) -> Ready:
     ]
 
     def play() -> list[float]:
-        fresh, said = StandardScaler() | make() if scaled else make(), []
+        fresh, said = make(), []
+        if scaler is not None:
+            fresh = getattr(preprocessing, scaler)() | fresh
         for x, label in examples:
             said.append(fresh.predict_one(x) or 0.0)  # None where it knows no class yet
             fresh.learn_one(x, label)
         return said
 
-    return Ready(play, {**settings, **({"inputs": "StandardScaler"} if scaled else {})})
+    return Ready(play, {**settings, "inputs": scaler})
 
 
 def of_capymoa(model: Model, stream: Stream) -> Ready:
@@ -206,9 +212,9 @@ def ours(model: Model, stream: Stream) -> Ready:
     learner = jaxmkl.scaled(learner, wrappers.RunningMoments())
     if stream.task == "regression":
         learner = wrappers.scaled_targets(learner)
-    T, D = stream.X.shape
-    state = learner.enlarged(learner.init(jax.random.key(0), D), T)
-    arguments, program = (learner, state, stream.X, stream.y), {}
+    X, y = (jax.device_put(data) for data in (single(stream).X, single(stream).y))
+    state = learner.enlarged(learner.init(jax.random.key(0), X.shape[1]), len(y))
+    arguments, program = (learner, state, X, y), {}
 
     def start() -> dict[str, float]:
         program["run"], stages = compiled(one_run, *arguments)

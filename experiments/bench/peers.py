@@ -50,7 +50,7 @@ def streams(options: Options, report: Report) -> list[Stream]:
                 found.append(Stream(name, X[rows], y[rows], task))
                 continue
         elif made := amkl_river.bundled(name):
-            found.append(amkl_river.stream_of(name, made()))
+            found.append(amkl_river.read(name, made()))
             continue
         report.say(f"{name}: not there, left out")
     if not found:
@@ -112,6 +112,8 @@ def run(options: Options, report: Report) -> None:
         hidden=("state_mib",),
         notes=(
             "; ".join(versions),
+            "ARF, AMF: adaptive random and aggregated Mondrian forest; KNN: nearest neighbours; "
+            "SGB: streaming gradient boosting; SGD: on Fourier features",
             "defaults, nothing tuned (--json has all settings); forests of river have 10 trees, "
             "those of CapyMOA 100",
             f"the median of {PASSES} passes, of fewer where they take {ENOUGH:g} s; "
