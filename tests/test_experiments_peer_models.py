@@ -212,7 +212,19 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
         assert f">{text}</text>" in picture
 
 
-def test_the_picture_is_the_same_for_the_same_rows_and_has_every_model():
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--datasets", "tom"], "--datasets and --plots are those of --peers"),
+        (["--peers", "--datasets", "moon"], "unknown data set 'moon'"),
+    ],
+)
+def test_what_bench_does_not_know_is_refused(given, words, capsys):
+    assert main(["bench", *given]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_picture_has_every_model_with_looks_of_its_own():
     found = []
     for dataset, error in {"a": "mae", "b": "mistake_rate"}.items():
         for i, model in enumerate(peer_models.MODELS):

@@ -6,13 +6,19 @@ over many tasks, and the memory of their models; choosing points of pools; model
 on the same streams; and many seeds at once on an accelerator.
 """
 
-from ..options import Options
+from ..options import Options, UsageError
 from ..report import Report
 from . import device, features, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the benchmark, or what was asked for instead."""
+    """Run the benchmark, or what was asked for instead.
+
+    Raises:
+        UsageError: something was given that only ``--peers`` takes.
+    """
+    if not options.peers and (options.datasets or options.plots):
+        raise UsageError("bench: --datasets and --plots are those of --peers")
     if options.long:
         features.long_stream(report)
     elif options.memory:
