@@ -97,10 +97,16 @@ def parser() -> argparse.ArgumentParser:
     )
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    of_bench.add_argument("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
+    of_bench.add_argument(
+        "--datasets", type=names, metavar="A,B", help="--peers: some of its data"
+    )
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
         ("--long", f"the stream of {LONG:,} examples"),
         ("--memory", "the memory of many support vectors"),
+        ("--peers", "models of other packages, in turn with ours: some minutes"),
+        ("--device", "1, 32 and 1,024 seeds at once, on the accelerator there is"),
         ("--pools", "choosing points of pools"),
         ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
     ):

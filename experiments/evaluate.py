@@ -192,14 +192,24 @@ class Runs:
         return Played(measured, self.seconds_per_run).rows(*name)
 
 
-def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, float]:
-    """Compile a jitted function for its arguments, the static ones by name.
+class Stages(NamedTuple):
+    """The seconds of what comes before a first call."""
+
+    trace: float = 0.0
+    lowering: float = 0.0
+    compile: float = 0.0
+
+
+def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, Stages]:
+    """Trace, lower and compile a jitted function for its arguments, the static ones by name.
 
     Returns:
-        what is to be called with the arguments, and the seconds of tracing and compiling.
+        what is to be called with the arguments, and the seconds of each.
     """
-    began = time.perf_counter()
-    return function.lower(*arguments, **static).compile(), time.perf_counter() - began
+    traced, tracing = timed(functools.partial(function.trace, **static), *arguments)
+    lowered, lowering = timed(traced.lower)
+    ready, compiling = timed(lowered.compile)
+    return ready, Stages(tracing, lowering, compiling)
 
 
 _programs: dict[Any, Any] = {}

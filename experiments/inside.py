@@ -68,9 +68,9 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
 
 
 def state_bytes(state: Any) -> int:
-    """Return the bytes of a state's arrays, its key left out."""
-    leaves = jax.tree.leaves(state.replace(key=state.round))
-    return sum(leaf.nbytes for leaf in leaves)
+    """Return the bytes of a state's arrays, its keys left out."""
+    is_key = jax.dtypes.prng_key
+    return sum(a.nbytes for a in jax.tree.leaves(state) if not jnp.issubdtype(a.dtype, is_key))
 
 
 def with_step_size(learner: Any, step_size: Any) -> Any:

@@ -34,6 +34,8 @@ class Options:
     memory: bool = False
     pools: bool = False
     large_pools: bool = False
+    peers: bool = False
+    device: bool = False
 
 
 @contextmanager

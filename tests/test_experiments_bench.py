@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from experiment_rows import rows_of, value
 
+import jaxmkl
 from experiments import report
 from experiments.__main__ import main
-from experiments.bench import features, supports, timing
+from experiments.bench import device, features, supports, timing
 from experiments.options import Options
 
 SMALL_PROGRAMS = True
@@ -41,6 +42,9 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     faster = value(rows, "scikit-learn", "times_raker")
     each = [value(rows, name, "microseconds_per_example") for name in ("scikit-learn", "raker")]
     assert faster == pytest.approx(each[0] / each[1], rel=0.9)
+    for name in ("raker", "expert_mkl"):
+        for stage in ("trace", "lowering", "compile"):
+            assert 0 < value(rows, name, f"{stage}_seconds") < 100
     for name in ("spa, 2 orders", "rbp", "multitask"):
         assert value(rows, name, "seconds_per_pass") < value(rows, name, "compile_seconds")
     assert value(rows, "rbp", "support") == 16 * 5
@@ -98,7 +102,9 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
         others={"plain": lambda: calls.append(1)},
     )
     np.testing.assert_array_equal(found["of five"].result, 2 * np.arange(5.0))
-    assert found["twice"].compiling > 0 == found["plain"].compiling
+    assert min(found["twice"].stages) > 0 == max(found["plain"].stages)
+    before = list(found["twice"].before())
+    assert before == ["trace_seconds", "lowering_seconds", "compile_seconds"]
     assert [len(one.seconds) for one in found.values()] == [2, 2, 2]
     assert len(calls) == 4  # one that is not timed before each
     assert "timing 3 things in turn, 2 times" in capsys.readouterr().out
@@ -108,6 +114,36 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
         ("one", 3.0, 0.0, 4),
     ]
     assert rows[0].parameters["repeats"] == 3
+
+
+def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, capsys):
+    learners = {
+        "raker": jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=4),
+        "multitask": jaxmkl.multitask(device.NUM_TASKS, jaxmkl.Gaussian(3.0), size=5),
+    }
+    monkeypatch.setattr(device, "learners", lambda: learners)
+    monkeypatch.setattr(device, "SEEDS", (1, 3))
+    monkeypatch.setattr(device, "EXAMPLES", {"raker": 40, "multitask": 30})
+    out = tmp_path / "device.json"
+    assert main(["bench", "--device", "--json", str(out)]) == 0
+    rows = rows_of(out)
+    names = [name + of for name in learners for of in ("", ", 3 seeds")]
+    assert list(dict.fromkeys(r["algorithm"] for r in rows)) == names
+    for name in names:
+        stages = ("trace", "lowering", "compile")
+        assert min(value(rows, name, f"{stage}_seconds") for stage in stages) > 0
+        assert value(rows, name, "microseconds_per_example") > 0
+    assert [r["seeds"] for r in rows if r["metric"] == "trace_seconds"] == [1, 3, 1, 3]
+    kind = jax.devices()[0]
+    assert f"device: {kind.device_kind}, platform {kind.platform}" in capsys.readouterr().out
+
+
+def test_examples_of_the_device_are_those_of_a_learners_task():
+    for name, learner in device.learners().items():
+        X, y = device.examples(name, learner, 40)
+        assert X.shape == (40, device.INPUTS + (name == "multitask"))
+        assert X.dtype == y.dtype == np.float32
+        assert (set(y) == {-1, 1}) == (learner.task == "classification")
 
 
 def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_folder):

@@ -160,6 +160,7 @@ def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
 def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
     monkeypatch.setattr(amkl_labels, "PEER_RATES", (0.5,))
     monkeypatch.setattr(amkl_labels, "PEER_ROUNDS", 60)
+    monkeypatch.setattr(amkl_labels, "PEER_SEEDS", 2)
     options = Options(command="amkl", data=data_folder, settings={"num_features": 4})
     shown = report.Report("python -m experiments amkl")
     job = Job(amkl.PAPER, options, shown, ("german",), ("expert_mkl",), 3)
@@ -218,9 +219,11 @@ def test_data_of_river_are_scaled_online(rivers, tmp_path, monkeypatch):
 
 
 def test_labels_of_several_classes_are_numbered():
-    examples = [({"x": i}, name) for i, name in enumerate(["sky", "grass", "path", "sky"])]
-    stream = amkl_river.stream_of("segments", examples)
+    examples = [({"x": 7 + i}, name) for i, name in enumerate(["sky", "grass", "path", "sky"])]
+    stream = amkl_river.single(amkl_river.read("segments", examples))
     assert stream.task == "classification"
+    assert stream.X.tolist() == [[0], [1], [2], [3]]
+    assert stream.X.dtype == stream.y.dtype == np.float32
     assert stream.y.tolist() == [2, 0, 1, 2]
     prediction = np.eye(3)[[[2, 0, 1, 1]]]
     order = np.arange(4)[None]

@@ -2,20 +2,31 @@
 
 And learners with support vectors: seconds a pass over data sets of the papers, and memory;
 whether the last tenth of a stream takes as long as the first where the support is bounded; passes
-over many tasks, and the memory of their models; and choosing points of pools.
+over many tasks, and the memory of their models; choosing points of pools; models of other packages
+on the same streams; and many seeds at once on an accelerator.
 """
 
-from ..options import Options
+from ..options import Options, UsageError
 from ..report import Report
-from . import features, pools, supports
+from . import device, features, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the benchmark, or what was asked for instead."""
+    """Run the benchmark, or what was asked for instead.
+
+    Raises:
+        UsageError: something was given that only ``--peers`` takes.
+    """
+    if not options.peers and (options.datasets or options.plots):
+        raise UsageError("bench: --datasets and --plots are those of --peers")
     if options.long:
         features.long_stream(report)
     elif options.memory:
         supports.memory(options, report)
+    elif options.peers:
+        peers.run(options, report)
+    elif options.device:
+        device.run(report)
     elif options.pools or options.large_pools:
         pools.run(options, report)
     else:

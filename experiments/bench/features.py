@@ -19,7 +19,16 @@ from ..evaluate import keys_of
 from ..inside import encode, kernels_of, whole_blocks
 from ..options import Options
 from ..report import Report
-from .timing import Data, figures, measured, peak_memory, ratios, real_or
+from .timing import (
+    Data,
+    figures,
+    many_runs,
+    measured,
+    one_run,
+    peak_memory,
+    ratios,
+    real_or,
+)
 
 INPUTS = 77
 LENGTH = 13_813
@@ -59,18 +68,6 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 
 @jax.jit
-def _run(learner: Any, state: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
-
-
-@jax.jit
-def _run_many(learner: Any, keys: Any, X: Any, y: Any) -> Any:
-    return jaxmkl.run_many(
-        learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
-    )
-
-
-@jax.jit
 def _product(learner: Any, state: Any, X: jax.Array) -> jax.Array:
     """The bare product X V' of whole blocks, each stored where the next one will be."""
     blocks, frequencies = (
@@ -99,19 +96,19 @@ def short(options: Options, report: Report) -> None:
     state, keys = raker.init(key, INPUTS), keys_of(SEEDS_AT_ONCE)
     # what is called, with what, and the examples it plays
     calls: dict[str, tuple[Any, tuple, int]] = {
-        "raker": (_run, (raker, state, X, y), T),
-        f"raker, {SEEDS_AT_ONCE} seeds": (_run_many, (raker, keys, X, y), T * SEEDS_AT_ONCE),
+        "raker": (one_run, (raker, state, X, y), T),
+        f"raker, {SEEDS_AT_ONCE} seeds": (many_runs, (raker, keys, X, y), T * SEEDS_AT_ONCE),
         "encoding": (jax.jit(encode), (raker, state, X), T),
         "product": (_product, (raker, state, X), T),
-        "expert_mkl": (_run, (expert, expert.init(key, INPUTS), X[:few], y[:few]), few),
+        "expert_mkl": (one_run, (expert, expert.init(key, INPUTS), X[:few], y[:few]), few),
     }
     part = few // 8
     many = (expert, keys, X[:part], y[:part])
-    calls[f"expert_mkl, {SEEDS_AT_ONCE} seeds"] = (_run_many, many, part * SEEDS_AT_ONCE)
+    calls[f"expert_mkl, {SEEDS_AT_ONCE} seeds"] = (many_runs, many, part * SEEDS_AT_ONCE)
     for name, learner in zip(("two", "ten"), of_classes, strict=True):
         label = digits > NUM_CLASSES / 2 if learner.num_outputs is None else digits
         arguments = (learner, learner.init(key, INPUTS), X[:few], label)
-        calls[f"expert_mkl, {name} classes"] = (_run, arguments, few)
+        calls[f"expert_mkl, {name} classes"] = (one_run, arguments, few)
     found = measured(
         report,
         {name: call[:2] for name, call in calls.items()},
@@ -134,8 +131,8 @@ def short(options: Options, report: Report) -> None:
     for name, times in each.items():
         metrics = {"microseconds_per_example": times}
         metrics |= {m: ratios(times, each[other]) for m, other in beside.get(name, {}).items()}
-        if found[name].compiling:
-            metrics["compile_seconds"] = [found[name].compiling]
+        if name in calls:
+            metrics |= found[name].before()
         seeds = {"seeds": SEEDS_AT_ONCE} if name.endswith("seeds") else {}
         rows += of_features(dataset, name, metrics, **seeds)
     report.table(

@@ -68,13 +68,14 @@ def of_two_classes(name: str) -> Data:
 
 
 @jax.jit
-def _orders(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+def orders_at_once(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+    """Return the predictions of runs of all keys, each in its own order, and their supports."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
     return outputs.prediction, num_supports(learner, states)
 
 
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:
-    """Return the data set's name and what :func:`_orders` plays a case with."""
+    """Return the data set's name and what :func:`orders_at_once` plays a case with."""
     dataset, X, y = real_or(options, case.dataset, partial(of_two_classes, case.dataset))
     learner = jaxmkl.LEARNERS[case.learner](**case.arguments)
     X, y = jax.device_put(X[: case.length]), jax.device_put(y[: case.length])
@@ -84,13 +85,15 @@ def call_of(case: Case, options: Options) -> tuple[str, tuple]:
 def support_vectors(options: Options, report: Report) -> None:
     """Time passes of learners with support vectors."""
     played = [(case, *call_of(case, options)) for case in CASES]
-    calls = {f"{data} {case.name}": (_orders, arguments) for case, data, arguments in played}
+    calls = {
+        f"{data} {case.name}": (orders_at_once, arguments) for case, data, arguments in played
+    }
     found = measured(report, calls, REPEATS, twice=False)
     rows: list[Row] = []
     for (case, dataset, _), of_case in zip(played, found.values(), strict=True):
         metrics = {
             "seconds_per_pass": [s / case.orders for s in of_case.seconds],
-            "compile_seconds": [of_case.compiling],
+            **of_case.before(),
             "support": [float(np.mean(of_case.result[1]))],
         }
         rows += case.rows(dataset, metrics)
@@ -100,7 +103,7 @@ def support_vectors(options: Options, report: Report) -> None:
         notes=(
             "16 kernels; oks_sil: one, that moves; with 10 orders at once the time is that of one "
             "pass of one order",
-            "compile seconds: tracing and compiling, once for all passes",
+            "trace, lowering and compile seconds: once for all passes",
         ),
     )
 
@@ -177,13 +180,13 @@ def many_tasks(options: Options, report: Report) -> None:
         for name, h in TASK_RUNS.items()
     }
     keys = keys_of(TASK_ORDERS)
-    calls = {name: (_orders, (learner, keys, *data)) for name, learner in learners.items()}
+    calls = {name: (orders_at_once, (learner, keys, *data)) for name, learner in learners.items()}
     rows: list[Row] = []
     for name, found in measured(report, calls, REPEATS, twice=False).items():
         state = learners[name].init(keys[0], stream.X.shape[1])
         metrics = {
             "seconds_per_pass": [s / TASK_ORDERS for s in found.seconds],
-            "compile_seconds": [found.compiling],
+            **found.before(),
             "state_mib": [state_bytes(state) / 2**20],
         }
         rows += figures(stream.name, name, metrics, seeds=TASK_ORDERS, size=100)
@@ -201,7 +204,7 @@ def _peak_of(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]
     """Play a case; return its data set and what was measured."""
     dataset, arguments = call_of(case, options)
     before = peak_memory()
-    (_, number), seconds = timed(_orders, *arguments)
+    (_, number), seconds = timed(orders_at_once, *arguments)
     return dataset, {
         "peak_memory_mib": [peak_memory()],
         "memory_before_mib": [before],

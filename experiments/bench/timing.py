@@ -15,7 +15,7 @@ import numpy as np
 
 import jaxmkl
 
-from ..evaluate import compiled, timed
+from ..evaluate import Stages, compiled, timed
 from ..options import Options, UsageError
 from ..papers.paper import data_folder
 from ..report import Report, Row
@@ -31,6 +31,20 @@ def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
         name, X, y = made()
         return name, X.astype(np.float32), y.astype(np.float32)
     return name, np.asarray(data.X, np.float32), np.asarray(data.y, np.float32)
+
+
+@jax.jit
+def one_run(learner: Any, state: Any, X: Any, y: Any) -> Any:
+    """Return the outputs of a run from a state."""
+    return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
+
+
+@jax.jit
+def many_runs(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+    """Return the states and outputs of runs of all keys, in file order."""
+    return jaxmkl.run_many(
+        learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
+    )
 
 
 def in_turn(
@@ -54,11 +68,15 @@ def in_turn(
 
 
 class Measured(NamedTuple):
-    """A compiled call: what the first one made, seconds to compile it, seconds of later ones."""
+    """A compiled call: what the first one made, seconds before it, seconds of later ones."""
 
     result: Any
-    compiling: float
+    stages: Stages
     seconds: list[float]
+
+    def before(self) -> dict[str, list[float]]:
+        """Return the metrics of tracing, lowering and compiling."""
+        return {f"{stage}_seconds": [s] for stage, s in self.stages._asdict().items()}
 
 
 def measured(
@@ -75,18 +93,18 @@ def measured(
     be timed among them; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], Any]] = {}
-    first: dict[str, tuple[Any, float]] = {}
+    first: dict[str, tuple[Any, Stages]] = {}
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
             step(name)
-            ready, compiling = compiled(function, *arguments)
+            ready, stages = compiled(function, *arguments)
             functions[name] = partial(ready, *arguments)
             # it touches fresh memory
-            first[name] = jax.block_until_ready(functions[name]()), compiling
+            first[name] = jax.block_until_ready(functions[name]()), stages
     functions |= others or {}
     report.say(f"timing {len(functions)} things in turn, {repeats} times")
     later = in_turn(functions, repeats, twice=twice)
-    return {name: Measured(*first.get(name, (None, 0.0)), later[name]) for name in functions}
+    return {name: Measured(*first.get(name, (None, Stages())), later[name]) for name in functions}
 
 
 def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
@@ -114,12 +132,15 @@ def figures(
     ]
 
 
-def peak_memory() -> float:
-    """Return the most memory the process has held so far, in MiB."""
+def peak_memory(field: str = "VmHWM") -> float:
+    """Return the most memory the process has held so far, in MiB; of "VmRSS" what it holds now.
+
+    Where the system does not tell what is held now, the most so far stands for it.
+    """
     status = Path("/proc/self/status")
     if status.exists():  # there getrusage starts with what the parent process held
         for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(f"{field}:"):
                 return int(line.split()[1]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

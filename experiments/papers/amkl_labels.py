@@ -20,7 +20,7 @@ LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 # Strategies of others are asked one example after the other: fewer orders, fewer examples.
 PEER_RATES = (0.05, 0.1, 0.2, 0.5)
-PEER_SEEDS = 2
+PEER_SEEDS = 4
 PEER_ROUNDS = 2000
 
 

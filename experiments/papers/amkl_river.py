@@ -36,15 +36,13 @@ def bundled(name: str) -> Callable[[], Any] | None:
     return getattr(datasets, name)
 
 
-def stream_of(name: str, examples: Any) -> Stream:
+def read(name: str, examples: Any) -> Stream:
     """Return the stream of pairs of a dict of numbers and a label, as river has them.
 
-    Two classes become -1 and +1, several ones 0, 1, ... in the order of their names. The first
-    example is subtracted from all: scalers do not see it, but single precision would lose a large
-    common offset.
+    Two classes become -1 and +1, several ones 0, 1, ... in the order of their names.
 
-    >>> stream_of("a", [({"x": 1}, True), ({"x": 3, "z": 2}, False)]).X.tolist()
-    [[0.0, 0.0], [2.0, 2.0]]
+    >>> read("a", [({"x": 1}, True), ({"x": 3, "z": 2}, False)]).X.tolist()
+    [[1.0, 0.0], [3.0, 2.0]]
     """
     inputs, y = zip(*examples, strict=True)
     columns = dict.fromkeys(column for x in inputs for column in x)
@@ -54,7 +52,15 @@ def stream_of(name: str, examples: Any) -> Stream:
     if task == "classification":
         classes, labels = np.unique(labels, return_inverse=True)
         labels = 2 * labels - 1 if len(classes) == 2 else labels
-    return Stream(name, X - X[0], labels, task).astype(np.float32)
+    return Stream(name, X, labels, task)
+
+
+def single(stream: Stream) -> Stream:
+    """Return a stream in single precision, the first example subtracted from all.
+
+    Scalers do not see that, but single precision would lose a large common offset.
+    """
+    return dataclasses.replace(stream, X=stream.X - stream.X[0]).astype(np.float32)
 
 
 def several(stream: Stream) -> bool:
@@ -98,7 +104,7 @@ def river(job: Job) -> None:
     if bundled(datasets[0]) is None:
         job.report.say("river: the package river is not installed, its data sets are left out")
         return
-    streams = {name: stream_of(name, bundled(name)()) for name in datasets}  # type: ignore[misc]
+    streams = {name: single(read(name, bundled(name)())) for name in datasets}  # type: ignore[misc]
     pairs = [
         (dataset, name)
         for dataset in datasets

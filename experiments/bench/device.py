@@ -1,0 +1,72 @@
+"""Many seeds at once on whatever accelerator JAX finds, in microseconds an example and seed."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from ..evaluate import keys_of
+from ..report import Report, Row
+from .supports import orders_at_once
+from .timing import figures, measured
+
+SEEDS = (1, 32, 1024)
+REPEATS = 3
+INPUTS = 20
+NUM_TASKS = 29
+# Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator plays more of them.
+EXAMPLES = {"raker": 1024, "expert_mkl": 256, "spa": 512, "omkc_dd": 256, "multitask": 256}
+TIMES_MORE = 8
+
+
+def learners() -> dict[str, Any]:
+    """Return the learners by name."""
+    return {
+        "raker": jaxmkl.raker(),
+        "expert_mkl": jaxmkl.expert_mkl(),
+        "spa": jaxmkl.spa(),
+        "omkc_dd": jaxmkl.omkc_dd(),
+        "multitask": jaxmkl.multitask(NUM_TASKS, jaxmkl.Gaussian(3.0)),
+    }
+
+
+def examples(name: str, learner: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return generated examples X (T, D) and y (T,) of a learner's task, float32."""
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(number, INPUTS)).astype(np.float32)
+    y = np.sin(X @ draws.normal(size=INPUTS) / 4) + 0.1 * draws.normal(size=number)
+    if learner.task == "classification":
+        y = np.where(y > 0, 1.0, -1.0)
+    if name == "multitask":
+        X = jaxmkl.data.with_tasks(draws.integers(NUM_TASKS, size=number), X)
+    return X, y.astype(np.float32)
+
+
+def run(report: Report) -> None:
+    """Time every learner with every number of seeds."""
+    more = 1 if jax.default_backend() == "cpu" else TIMES_MORE
+    rows: list[Row] = []
+    for name, learner in learners().items():
+        T = EXAMPLES[name] * more
+        data = jax.device_put(examples(name, learner, T))
+        # an order for each seed: else a learner without random numbers would make one run of all
+        calls = {str(S): (orders_at_once, (learner, keys_of(S), *data)) for S in SEEDS}
+        report.say(f"{name}: {T} examples")
+        for seeds, found in measured(report, calls, REPEATS, twice=False).items():
+            S = int(seeds)
+            each = [s / (T * S) * 1e6 for s in found.seconds]
+            metrics = {"microseconds_per_example": each, **found.before()}
+            label = name if S == 1 else f"{name}, {S} seeds"
+            rows += figures("generated", label, metrics, seeds=S, examples=T, inputs=INPUTS)
+    device = jax.devices()[0]
+    report.table(
+        f"Seeds at once: microseconds an example and seed, medians of {REPEATS} rounds",
+        rows,
+        notes=(
+            f"device: {device.device_kind}, platform {device.platform}; jax {jax.__version__}",
+            f"{INPUTS} inputs, an order for each seed; multitask: {NUM_TASKS} tasks; examples: "
+            + ", ".join(f"{name} {number * more}" for name, number in EXAMPLES.items()),
+        ),
+    )

@@ -1,0 +1,239 @@
+"""Models of other packages, and ours beside them, each made ready to play one stream.
+
+All of them predict an example, and learn it then. Inputs, and targets that are numbers, are scaled
+online where a package's documentation does so. What is not said here is the package's default.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import jaxmkl
+
+from ..evaluate import Stream, candidate, compiled
+from ..inside import state_bytes
+from ..papers.amkl_river import several, single
+from .timing import one_run
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model of a package, for numbers and for classes: where it is, and its arguments."""
+
+    name: str  # in tables
+    package: str
+    regression: str | None = None
+    classification: str | None = None
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    scaler: Mapping[str, str] = dataclasses.field(default_factory=dict)  # river's, by task
+
+    def path(self, task: str) -> str | None:
+        """Return where it is inside its package, None where it does not do the task."""
+        return self.regression if task == "regression" else self.classification
+
+    def made(self, task: str, **arguments: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
+        """Return what makes it anew, and every parameter it has then."""
+        module, _, name = f"{self.package}.{self.path(task)}".rpartition(".")
+        make = getattr(importlib.import_module(module), name)
+        bound = inspect.signature(make).bind(**{**self.arguments, **arguments})
+        bound.apply_defaults()
+        return lambda: make(**bound.arguments), {"class": name, **bound.arguments}
+
+
+STANDARD, UNIT = (
+    dict.fromkeys(("regression", "classification"), name)
+    for name in ("StandardScaler", "MinMaxScaler")
+)
+MODELS = (
+    Model(
+        "scikit-learn SGD",
+        "sklearn",
+        "linear_model.SGDRegressor",
+        "linear_model.SGDClassifier",
+        {"random_state": 0},
+    ),
+    Model(
+        "river ARF",
+        "river",
+        "forest.ARFRegressor",
+        "forest.ARFClassifier",
+        {"seed": 42},
+        scaler={"regression": "StandardScaler"},
+    ),
+    Model(
+        "river AMF",
+        "river",
+        "forest.AMFRegressor",
+        "forest.AMFClassifier",
+        {"seed": 42},
+        scaler=UNIT,
+    ),
+    Model(
+        "river KNN",
+        "river",
+        "neighbors.KNNRegressor",
+        "neighbors.KNNClassifier",
+        scaler=STANDARD,
+    ),
+    Model("river Bayesian linear", "river", "linear_model.BayesianLinearRegression"),
+    Model(
+        "CapyMOA ARF",
+        "capymoa",
+        "regressor.AdaptiveRandomForestRegressor",
+        "classifier.AdaptiveRandomForestClassifier",
+    ),
+    Model("CapyMOA SOKNL", "capymoa", "regressor.SOKNL"),
+    Model(
+        "CapyMOA SGB",
+        "capymoa",
+        "regressor.StreamingGradientBoostedRegression",
+        "classifier.StreamingGradientBoostedTrees",
+    ),
+    Model("raker", "jaxmkl", "raker", "raker"),
+    Model("expert_mkl", "jaxmkl", "expert_mkl", "expert_mkl"),
+    Model("spa", "jaxmkl", None, "spa"),
+)
+COMPONENTS = 850  # of scikit-learn's Fourier features: as many as raker has
+
+
+def missing(package: str) -> str | None:
+    """Return why the models of a package cannot be played here, None where they can."""
+    if find_spec(package) is None:
+        return "not installed"
+    java = shutil.which("java") or os.environ.get("JAVA_HOME")
+    return "no Java" if package == "capymoa" and not java else None
+
+
+class Ready(NamedTuple):
+    """A model and a stream."""
+
+    play: Callable[[], Iterable[Any]]  # a pass of a fresh model; returns what it predicted (T,)
+    settings: dict[str, Any]
+    start: Callable[[], dict[str, float]] = dict  # once before the first pass; tells metrics
+
+
+def of_sklearn(model: Model, stream: Stream) -> Ready:
+    """StandardScaler, RBFSampler and SGD by scikit-learn, fed one example after the other."""
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.preprocessing import StandardScaler
+
+    X, y, numbers = stream.X, stream.y, stream.task == "regression"
+    make, settings = model.made(stream.task)
+    of_sampler = {"gamma": 1 / X.shape[1], "n_components": COMPONENTS, "random_state": 0}
+    known = {} if numbers else {"classes": np.unique(y)}
+
+    def play() -> np.ndarray:
+        linear, inputs, targets = make(), StandardScaler(), StandardScaler()
+        sampler = RBFSampler(**of_sampler).fit(X[:1])
+        said = np.zeros(len(y))
+        for t in range(len(y)):
+            x, label = X[t : t + 1], y[t : t + 1]
+            z = sampler.transform(inputs.partial_fit(x).transform(x))
+            if t > 0:
+                (said[t],) = linear.predict(z)
+            if t > 0 and numbers:
+                ((said[t],),) = targets.inverse_transform([[said[t]]])
+            if numbers:
+                label = targets.partial_fit(label[:, None]).transform(label[:, None])[0]
+            linear.partial_fit(z, label, **known)
+        return said
+
+    scalers = {"inputs": "StandardScaler", **({"targets": "StandardScaler"} if numbers else {})}
+    return Ready(play, {**settings, "RBFSampler": of_sampler, **scalers})
+
+
+def of_river(model: Model, stream: Stream) -> Ready:
+    """A model of river, behind one of its scalers or not."""
+    from river import preprocessing
+
+    make, settings = model.made(stream.task)
+    scaler = model.scaler.get(stream.task)
+    names = [f"x{i}" for i in range(stream.X.shape[1])]
+    labels = stream.y if stream.task == "regression" else stream.y.astype(int)
+    examples = [
+        (dict(zip(names, x, strict=True)), label)
+        for x, label in zip(stream.X.tolist(), labels.tolist(), strict=True)
+    ]
+
+    def play() -> list[float]:
+        fresh, said = make(), []
+        if scaler is not None:
+            fresh = getattr(preprocessing, scaler)() | fresh
+        for x, label in examples:
+            said.append(fresh.predict_one(x) or 0.0)  # None where it knows no class yet
+            fresh.learn_one(x, label)
+        return said
+
+    return Ready(play, {**settings, "inputs": scaler})
+
+
+def of_capymoa(model: Model, stream: Stream) -> Ready:
+    """A model of CapyMOA, which is MOA in Java."""
+    from capymoa.stream import NumpyStream
+
+    kind, y, classes = "numeric", stream.y, None
+    if stream.task == "classification":
+        kind, (classes, y) = "categorical", np.unique(stream.y, return_inverse=True)
+    data = NumpyStream(stream.X.astype(np.float64), y, target_type=kind)
+    make, settings = model.made(stream.task, schema=data.get_schema())
+    instances = list(data)
+
+    def play() -> list[float]:
+        fresh, said = make(), []
+        for instance in instances:
+            told = fresh.predict(instance) or 0  # None where it knows no class yet
+            said.append(float(told if classes is None else classes[told]))
+            fresh.train(instance)
+        return said
+
+    del settings["schema"]
+    return Ready(play, settings)
+
+
+def ours(model: Model, stream: Stream) -> Ready:
+    """A learner of this library behind running moments, compiled for the whole stream."""
+    name, more, K = str(model.path(stream.task)), {}, 0
+    if several(stream):
+        K = int(stream.y.max()) + 1
+        more = {"num_classes": K} if name != "spa" else {}
+    made = candidate(model.name, name, stream.task, {**model.arguments, **more})
+    learner, wrappers = made.learner, jaxmkl.wrappers
+    if K and not more:
+        learner = wrappers.one_vs_rest(learner, K)
+    learner = jaxmkl.scaled(learner, wrappers.RunningMoments())
+    if stream.task == "regression":
+        learner = wrappers.scaled_targets(learner)
+    X, y = (jax.device_put(data) for data in (single(stream).X, single(stream).y))
+    state = learner.enlarged(learner.init(jax.random.key(0), X.shape[1]), len(y))
+    arguments, program = (learner, state, X, y), {}
+
+    def start() -> dict[str, float]:
+        program["run"], stages = compiled(one_run, *arguments)
+        return {"ready_seconds": sum(stages), "state_mib": state_bytes(state) / 2**20}
+
+    def play() -> np.ndarray:
+        said = np.asarray(program["run"](*arguments).prediction)
+        if stream.task == "regression":
+            return said
+        return said.argmax(axis=-1) if K else np.sign(said)
+
+    return Ready(play, {**made.parameters, "learner": learner}, start)
+
+
+READY = {"sklearn": of_sklearn, "river": of_river, "capymoa": of_capymoa, "jaxmkl": ours}
+
+
+def ready(model: Model, stream: Stream) -> Ready:
+    """Make a model ready to play a stream; its settings begin with its package and version."""
+    made = READY[model.package](model, stream)
+    name = {"sklearn": "scikit-learn"}.get(model.package, model.package)
+    return made._replace(settings={"package": f"{name} {version(name)}", **made.settings})

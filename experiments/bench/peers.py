@@ -1,0 +1,185 @@
+"""Error, time and memory of models of other packages and of ours, on the same streams."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+from ..evaluate import Stream, timed
+from ..options import Options, chosen
+from ..papers import amkl_river
+from ..report import Report, Row, plain
+from .features import of_77_inputs
+from .peer_models import MODELS, Model, missing, ready
+from .timing import figures, in_own_process, peak_memory, real_or
+
+LENGTH = 4_000  # examples of the papers' data sets that are played
+OF_PAPERS = {"magic04": "classification", "tom": "regression", "twitter": "regression"}
+DATASETS = (*amkl_river.DATASETS, *OF_PAPERS)
+PASSES = 20
+ENOUGH = 2.0  # seconds: after as many no other pass is begun
+
+ERROR = {"mistake_rate": "mistakes", "mae": "mean absolute error"}  # that are drawn
+# each package's own; grey and colours of middling lightness can be seen on light and dark
+COLOURS = {"jaxmkl": "#e8590c", "river": "#2f9e44", "capymoa": "#7c6cf0", "sklearn": "#1c86d1"}
+GREY = "#7a7a7a"
+MARKS = "osD^v"
+COLUMNS = 4
+
+
+def streams(options: Options, report: Report) -> list[Stream]:
+    """Return river's data sets and those of the papers that are there, as far as asked for.
+
+    Classes of the papers come in an order drawn once, numbers in file order. Without any data a
+    generated stream stands for them.
+    """
+    found = []
+    for name in chosen("data set", options.datasets, DATASETS, DATASETS):
+        if name in OF_PAPERS:
+            dataset, X, y = real_or(options, name, of_77_inputs)
+            if dataset == name:
+                task = OF_PAPERS[name]
+                order = np.random.default_rng(0).permutation(len(y))
+                rows = (order if task == "classification" else np.arange(len(y)))[:LENGTH]
+                found.append(Stream(name, X[rows], y[rows], task))
+                continue
+        elif made := amkl_river.bundled(name):
+            found.append(amkl_river.read(name, made()))
+            continue
+        report.say(f"{name}: not there, left out")
+    if not found:
+        dataset, X, y = of_77_inputs()
+        found = [Stream(dataset, X[:LENGTH], y[:LENGTH].astype(np.float32), "regression")]
+    return found
+
+
+def errors(said: Iterable[float], stream: Stream) -> dict[str, list[float]]:
+    """Return the share of mistakes, or the mean absolute and squared error."""
+    wrong = np.asarray(said, np.float64) - stream.y
+    if stream.task == "classification":
+        return {"mistake_rate": [float(np.mean(wrong != 0))]}
+    return {"mae": [float(np.mean(np.abs(wrong)))], "mse": [float(np.mean(wrong**2))]}
+
+
+def measured(model: Model, stream: Stream) -> list[Row]:
+    """Play a model over a stream in this process and return its rows."""
+    jax.devices()  # the library is ready, as the packages are
+    import_module(model.package)
+    made = ready(model, stream)
+    before = peak_memory("VmRSS")
+    starting = made.start()
+    said, first = timed(made.play)
+    grown, seconds = peak_memory() - before, [first]
+    while len(seconds) < PASSES and sum(seconds) < ENOUGH:
+        seconds.append(timed(made.play)[1])
+    metrics = {
+        **errors(said, stream),
+        "microseconds_per_example": [s / len(stream.y) * 1e6 for s in seconds],
+        "memory_growth_mib": [grown],
+        **{name: [figure] for name, figure in starting.items()},
+    }
+    settings = {"examples": len(stream.y), **plain(made.settings)}
+    return figures(stream.name, model.name, metrics, **settings)
+
+
+def run(options: Options, report: Report) -> None:
+    """Play every model on every stream, each pair in a process of its own, one after the other."""
+    reasons = {package: missing(package) for package in COLOURS}
+    for package, why in reasons.items():
+        if why:
+            report.say(f"{package}: {why}, its models are left out")
+    pairs = [
+        (stream, model)
+        for stream in streams(options, report)
+        for model in MODELS
+        if model.path(stream.task) and not reasons[model.package]
+    ]
+    rows: list[Row] = []
+    with report.progress("peers", len(pairs)) as step:
+        for stream, model in pairs:
+            step(f"{stream.name} {model.name}")
+            rows += in_own_process(measured, model, stream)
+    versions = dict.fromkeys(str(row.parameters["package"]) for row in rows)
+    report.table(
+        "Models of other packages and ours: each predicts an example, then learns it",
+        rows,
+        hidden=("state_mib",),
+        notes=(
+            "; ".join(versions),
+            "ARF, AMF: adaptive random and aggregated Mondrian forest; KNN: nearest neighbours; "
+            "SGB: streaming gradient boosting; SGD: on Fourier features",
+            "defaults, nothing tuned (--json has all settings); forests of river have 10 trees, "
+            "those of CapyMOA 100",
+            f"the median of at most {PASSES} passes, none begun after {ENOUGH:g} s of them; "
+            "ours in one compiled call, ready after tracing, lowering and compiling",
+            "memory: how much the most that the process has held grew in the first pass; of ours "
+            "that is the compiler's for the most part, of CapyMOA what Java took",
+            f"{', '.join(OF_PAPERS)}: {LENGTH} examples at most",
+        ),
+    )
+    if options.plots is not None:
+        options.plots.mkdir(parents=True, exist_ok=True)
+        path = options.plots / "peers.svg"
+        # text as text, and the same file for the same figures
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "peers"}):
+            picture(rows).savefig(path, transparent=True, metadata={"Date": None})
+        report.say(f"picture: {path}")
+
+
+def picture(rows: Iterable[Row]) -> Figure:
+    """Draw error against time, a panel for each data set: below and to the left is better."""
+    panels: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        panels.setdefault(row.dataset, {}).setdefault(row.algorithm, {})[row.metric] = row.mean
+    columns = min(COLUMNS, len(panels))
+    lines = -(-len(panels) // columns)
+    result = Figure(figsize=(3.1 * columns, 2.6 * lines + 1.0), layout="constrained")
+    places = result.subplots(lines, columns, squeeze=False).ravel()
+    of_package: dict[str, list[str]] = {}
+    for model in MODELS:
+        of_package.setdefault(model.package, []).append(model.name)
+    looks: dict[str, dict[str, Any]] = {
+        name: {"color": COLOURS[package], "marker": MARKS[i]}
+        for package, names in of_package.items()
+        for i, name in enumerate(names)
+    }
+    seen = set()
+    for axes, (dataset, models) in zip(places, panels.items(), strict=False):
+        for name, metrics in models.items():
+            (error,) = (metric for metric in ERROR if metric in metrics)
+            place = metrics["microseconds_per_example"], metrics[error]
+            ours = name in of_package["jaxmkl"]  # larger, and behind
+            axes.plot(*place, ls="", ms=8 if ours else 6, zorder=3 - ours, **looks[name])
+            seen.add(name)
+        axes.set(xscale="log", yscale="log", title=dataset, ylabel=ERROR[error])
+        axes.set(xlabel="microseconds an example", xlim=(1, 3e4))
+        low, high = axes.get_ylim()
+        wide = high > 5 * low
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(4))
+        axes.yaxis.set_major_formatter("{x:g}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_locator(NullLocator())
+            axis.label.set(color=GREY, size=9)
+        axes.tick_params(colors=GREY, labelsize=8)
+        axes.title.set(color=GREY, size=10)
+        axes.grid(color=GREY, alpha=0.25)
+        for spine in axes.spines.values():
+            spine.set_color(GREY)
+    for axes in places[len(panels) :]:
+        axes.set_axis_off()
+    handles = [Line2D([], [], ls="", label=name, **looks[name]) for name in looks if name in seen]
+    result.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        labelcolor=GREY,
+        frameon=False,
+        fontsize=9,
+    )
+    return result
