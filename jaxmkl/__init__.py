@@ -69,6 +69,9 @@ from jaxmkl.streaming import permutations as permutations
 from jaxmkl.streaming import run as run
 from jaxmkl.streaming import run_many as run_many
 from jaxmkl.streaming import stream as stream
+from jaxmkl.tables import Model as Model
+from jaxmkl.tables import load_model as load_model
+from jaxmkl.tables import save_model as save_model
 from jaxmkl.wrappers import label_budget as label_budget
 from jaxmkl.wrappers import scaled as scaled
 

@@ -2,6 +2,7 @@
 
     read         a whole file or DataFrame as a :class:`Dataset`
     open_table   the same in chunks of rows, whatever the length
+    Model        a learner with its columns: predicts another table (save_model, load_model)
     Columns      what each column becomes: decided on the first rows, kept as JSON, applied later
 
 Everything here works on the host. What was decided is said in :attr:`Columns.notes`, a sentence
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl.labels import labels as labels
 from jaxmkl.tables._arrays import scale as scale
 from jaxmkl.tables._arrays import with_tasks as with_tasks
+from jaxmkl.tables._model import Model as Model
+from jaxmkl.tables._model import load_model as load_model
+from jaxmkl.tables._model import save_model as save_model
 from jaxmkl.tables._polars import needs_polars
 from jaxmkl.tables._read import read as read
 from jaxmkl.tables._table import Dataset as Dataset
@@ -28,7 +32,17 @@ if TYPE_CHECKING:
 
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "_source", "open_table": "_source"}
 _LATE |= {"Chunk": "_text"}
-__all__ = ["Dataset", "labels", "read", "scale", "with_tasks", *_LATE]
+__all__ = [
+    "Dataset",
+    "Model",
+    "labels",
+    "load_model",
+    "read",
+    "save_model",
+    "scale",
+    "with_tasks",
+    *_LATE,
+]
 
 
 def __getattr__(name: str) -> Any:

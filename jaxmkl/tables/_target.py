@@ -47,9 +47,9 @@ class Target:
         return 2.0 * y - 1.0 if len(self.classes) == 2 else y
 
     def named(self, values: np.ndarray) -> np.ndarray:
-        """Predictions (n,) or (n, K) as classes by their names, or numbers as they are."""
+        """Predictions (n,) or (n, K), less ``start``, as classes' names or as numbers."""
         if self.task == "regression":
-            return np.asarray(values, np.float64)
+            return self.start + np.asarray(values, np.float64)
         places = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
         return np.array(self.classes)[places]
 
