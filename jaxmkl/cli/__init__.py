@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
         return options.command(options)
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         print(f"jaxmkl: {name}{error.strerror or error}", file=sys.stderr)

@@ -69,8 +69,8 @@ def candidates(
     if own:
         notes.append(f"--labels does not apply to {', '.join(own)}, which asks in its own way")
     if any("tolerance" in one.parameters for one in made):
-        notes.append("amkl and amkl_aks skip labels where their kernels agree: tolerance "
-                     f"{PAUSES['tolerance']:g}, at most {PAUSES['max_skips']} in a row")  # fmt: skip
+        most = f"at most {PAUSES['max_skips']} in a row unless --set max_skips says so"
+        notes.append(f"amkl and amkl_aks skip labels where their kernels agree, {most}")
     return made
 
 
@@ -145,16 +145,13 @@ def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
 
     Empty for a learner that has none.
     """
-    info, inside = learner.info(state), learner
+    inside = learner
     while isinstance(inside, Wrapper):
         inside = inside.learner
-    kernels = (
-        getattr(inside.models[0], "kernels", None) if isinstance(inside, jaxmkl.MKL) else None
-    )
-    weights = getattr(info, "weights", None)
+    banks = inside.models if isinstance(inside, jaxmkl.MKL) else ()
+    kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
+    weights = getattr(learner.info(state), "weights", None)
     if weights is None or not isinstance(kernels, Kernel):
-        return {}
-    if np.shape(weights)[-1] % kernels.num_kernels:
         return {}
     each = np.asarray(weights, np.float64).reshape(-1, inside.num_models).mean(axis=0)
     total = each.reshape(-1, kernels.num_kernels).sum(axis=0)

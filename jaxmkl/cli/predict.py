@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxmkl.cli import show
 from jaxmkl.tables import load_model, open_table
 
@@ -47,15 +49,26 @@ def command(given: Any) -> int:
                     [chunk.place, "prediction", *["probability"] * bool(model.classes)]
                 )
                 begun = True
-            columns = [model.named(values).tolist()]
+            columns = [spelled(model.named(values))]
             if model.classes:
-                columns.append(model.probabilities(values).max(axis=1).tolist())
+                columns.append(spelled(model.probabilities(values).max(axis=1)))
             writer.writerows(zip(chunk.numbers, *columns, strict=True))
             rows += len(values)
             say(rows, table.share_read())
     if not rows:
         raise ValueError(f"{table.top}: a header and no rows below it")
     return 0
+
+
+def spelled(values: np.ndarray) -> list[str]:
+    """Words as they are, numbers by the digits that single precision has; nothing for NaN.
+
+    >>> spelled(np.array([1 / 3, np.nan]))
+    ['0.3333333', '']
+    """
+    if values.dtype.kind == "U":
+        return values.tolist()
+    return ["" if np.isnan(value) else f"{value:.7g}" for value in values.tolist()]
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import numpy as np
 from jaxmkl.cli import learners, options, show
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, chunks_of
+from jaxmkl.cli.predict import spelled
 from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
 from jaxmkl.tables import Model, load_model, save_model
@@ -171,10 +172,10 @@ def _labels(play: Play, chunk: Any) -> np.ndarray:
 
 
 def _spelled(target: Any, values: np.ndarray) -> list:
-    """Codes or numbers as the target's own, None where NaN."""
+    """Codes or numbers as the target's own, nothing where NaN."""
     if not target.classes:
-        return [None if np.isnan(value) else value for value in values.tolist()]
-    return [None if np.isnan(code) else target.classes[int(code)] for code in values.tolist()]
+        return spelled(values)
+    return ["" if np.isnan(code) else target.classes[int(code)] for code in values.tolist()]
 
 
 def _results(

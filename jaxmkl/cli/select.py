@@ -53,9 +53,8 @@ def command(given: Any) -> int:
     X, _ = columns.encode(whole, columns.init())
     for note in columns.notes:
         print(note, file=sys.stderr)
-    ranking = ranked(
-        jaxmkl.tables.scale(X, "standard").astype(np.float32), given.num, given.method
-    )
+    X = jaxmkl.tables.scale(X, "standard").astype(np.float32)
+    ranking = ranked(X, given.num, given.method)
     with written(given.out) as file:
         writer = csv.writer(file)
         writer.writerow(["rank", whole.place, *names])
@@ -65,7 +64,7 @@ def command(given: Any) -> int:
 
 
 def ranked(X: np.ndarray, num: int, method: str) -> list[int]:
-    """The ``num`` rows of X (n, D) to label first, best first, by a method of :mod:`jaxmkl.design`.
+    """The ``num`` rows of X (n, D) to label first, best first, by :mod:`jaxmkl.design`.
 
     Of a Gaussian as wide as the median distance, for gmkal of three; of many rows by their random
     features.

@@ -92,7 +92,8 @@ def table(results: Results) -> None:
     if results.num_unlabelled:
         rows += f", {results.num_unlabelled:,} without a target: predicted, not learned"
     rate = results.num_rows / results.seconds
-    cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second, {results.peak_bytes / 2**20:,.0f} MiB"
+    cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
+    cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
     head = f"{results.source}: {results.target!r}, {results.task}"
     for line in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
         console.print(line, markup=False, soft_wrap=True)
