@@ -148,7 +148,7 @@ def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
     inside = learner
     while isinstance(inside, Wrapper):
         inside = inside.learner
-    banks = inside.models if isinstance(inside, jaxmkl.MKL) else ()
+    banks: tuple = inside.models if isinstance(inside, jaxmkl.MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
     weights = getattr(learner.info(state), "weights", None)
     if weights is None or not isinstance(kernels, Kernel):

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,17 @@ def command(given: Any) -> int:
     first = whole._replace(frame=whole.frame[: given.first])
     columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False)
     n = len(whole.frame)
-    if given.num > n:
-        raise UsageError(f"--num {given.num}: {given.file} has {n} rows")
     X, _ = columns.encode(whole, columns.init())
-    for note in columns.notes:
-        print(note, file=sys.stderr)
     X = jaxmkl.tables.scale(X, "standard").astype(np.float32)
-    ranking = ranked(X, given.num, given.method)
+    different = np.sort(np.unique(X, axis=0, return_index=True)[1])  # of rows alike the first
+    if given.num > len(different):
+        found = f"{len(different)} different ones among {n}"
+        raise UsageError(f"--num {given.num}: {given.file} has too few rows, {found}")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        ranking = different[ranked(X[different], given.num, given.method)].tolist()
+    for note in (*columns.notes, *(warning.message for warning in warned)):
+        print(note, file=sys.stderr)
     with written(given.out) as file:
         writer = csv.writer(file)
         writer.writerow(["rank", whole.place, *names])
