@@ -1,6 +1,7 @@
 """The command, by real small runs: tables, models, predictions, interruptions, what is refused."""
 
 import csv
+import datetime
 import io
 import json
 import math
@@ -8,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -21,12 +23,13 @@ from trees import assert_equal
 import jaxmkl
 from jaxmkl.cli import main, play, show
 from jaxmkl.tables import Columns, open_table
+from jaxmkl.tables._bytes import zstd
 
 SMALL_PROGRAMS = True
 SMALL = ("--learner", "raker", "--set", "num_features=4")
 
 
-TOLD = ("mistakes", "kappa to last", "majority so far", "last label", "300 rows of 5 inputs",
+TOLD = ("mistakes", "kappa", "majority so far", "last label", "300 rows of 5 inputs",
         "6 without a target: predicted, not learned", "column 'colour' holds words")  # fmt: skip
 
 
@@ -319,14 +322,14 @@ def test_progress_at_a_terminal(monkeypatch):
         def isatty(self):
             return True
 
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with show.progress("t.csv") as say:
-        say(10, 0.1)
-        assert sys.stderr.getvalue() == ""
-        monkeypatch.setattr(show, "PATIENCE", 0.0)
-        say(20, 0.5)
-        assert "t.csv" in sys.stderr.getvalue()
-    assert "20 rows" in sys.stderr.getvalue()
+    for patience, seen in ((60.0, False), (0.0, True)):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        monkeypatch.setattr(show, "PATIENCE", patience)
+        with show.progress("t.csv") as say:
+            while seen and not sys.stderr.getvalue():
+                time.sleep(0.01)
+            say(20, 0.5)
+        assert ("20 rows" in sys.stderr.getvalue()) == seen
 
 
 @pytest.mark.slow
@@ -336,3 +339,44 @@ def test_the_module_is_the_command_and_reads_standard_input():
     done = subprocess.run(command, input=table, capture_output=True, text=True, env={**os.environ})
     assert done.returncode == 0, done.stderr
     assert "50 rows of 1 inputs" in done.stdout
+
+
+def test_a_table_with_everything_in_it(tmp_path, capsys):
+    draws, n = np.random.default_rng(0), 6000
+    days = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=5 * i) for i in range(n)]
+    words = draws.integers(0, 5000, n)
+    code = words % 40
+    cells = {
+        "number": [f"{value:.3f}".replace(".", ",") for value in draws.normal(size=n)],
+        "first; day": [f"{day:%Y-%m-%d}" for day in days],
+        "second day": [f"{day:%d.%m.%Y %H:%M}" for day in days],
+        "third day": [f"{day:%d %b %Y}" for day in days],
+        "large": (10**17 + draws.integers(0, 10**16, n)).tolist(),
+        "share": [f"{value:.1f}%".replace(".", ",") for value in draws.random(n)],
+        "item": [f"item {word}" for word in words],
+        "row": range(n),
+        "kind": [f"kind {c}" if i % 2 else "" for i, c in enumerate(code)],
+    }
+    text = pl.DataFrame(cells).write_csv(separator=";", quote_style="necessary").encode()
+    packed = zstd("it").compress(b"\xef\xbb\xbf" + text)
+    (tmp_path / "all.csv.zst").write_bytes(packed)
+    out = tmp_path / "all.json"
+    run(tmp_path / "all.csv.zst", *SMALL, "--target", "kind", "--json", out)
+    shown = capsys.readouterr().out
+    for said in (
+        "column 'number': numbers, with decimal commas",
+        "column 'first; day' holds times of the form %Y-%m-%d: days since the first",
+        "column 'second day' holds times of the form %d.%m.%Y %H:%M: days since the first",
+        "column 'third day' holds times of the form %d %b %Y: days since the first",
+        "numbers as they stand: 'large'",
+        "column 'share': numbers, with decimal commas, with percent signs, in hundredths",
+        "column 'item' holds text of",
+        "column 'row' counts the rows: left out",
+        "the target has 40 classes: 'kind 0', 'kind 1', 'kind 10'",
+        "6,000 rows of 52 inputs, 3,000 without a target: predicted, not learned",
+    ):
+        assert said in shown
+    means, content = figures(out)
+    assert len(content["classes"]) == 40
+    assert means["raker", "label_rate"] == 1
+    assert 0 < means["raker", "mistake_rate"] < 1

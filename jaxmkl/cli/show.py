@@ -3,7 +3,7 @@
 import contextlib
 import math
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,15 +11,15 @@ from jaxmkl.cli.results import Results, Row
 from jaxmkl.tables._polars import needs_polars
 
 PATIENCE = 2.0  # seconds before progress is shown
-WIDTH = 120  # columns where no terminal says
+WIDTH, NARROWEST = 120, 78  # columns where no terminal says, and at least
 TITLES = {
     "mistake_rate": "mistakes",
     "kappa": "kappa",
-    "kappa_last": "kappa to last",
+    "kappa_last": "kappa\nto last",
     "mse": "MSE",
     "mae": "MAE",
-    "skill": "skill to mean",
-    "skill_last": "skill to last",
+    "skill": "skill\nto mean",
+    "skill_last": "skill\nto last",
     "label_rate": "labels",
 }
 
@@ -32,25 +32,24 @@ def progress(name: str) -> Iterator[Report]:
 
     Yields a function of the number of rows and the share of the table that were played.
     """
-    began = time.monotonic()
-    bar: Any = None
+    if not sys.stderr.isatty():
+        yield lambda rows, share: None
+        return
+    bar = _bar()
+    task = bar.add_task(name, total=None, rows="")
 
     def say(rows: int, share: float | None) -> None:
-        nonlocal bar
-        if bar is None:
-            if not sys.stderr.isatty() or time.monotonic() - began < PATIENCE:
-                return
-            bar = _bar()
-            bar.start()
-            bar.add_task(name, total=None, rows="")
         total = None if share is None else 1.0
-        bar.update(bar.task_ids[0], total=total, completed=share or 0.0, rows=f"{rows:,} rows")
+        bar.update(task, total=total, completed=share or 0.0, rows=f"{rows:,} rows")
 
+    patience = threading.Timer(PATIENCE, bar.start)
+    patience.start()
     try:
         yield say
     finally:
-        if bar is not None:
-            bar.stop()
+        patience.cancel()
+        patience.join()
+        bar.stop()
 
 
 def _bar() -> Any:
@@ -75,14 +74,14 @@ def table(results: Results) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    wide = console.width if console.is_terminal else WIDTH
+    console = Console(highlight=False, width=max(wide, NARROWEST))  # figures are never cut
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
     metrics = list(dict.fromkeys(name for row in results.table for name in row.metrics))
     for name in metrics:
         shown.add_column(TITLES.get(name, name), justify="right", no_wrap=True)
-    for title in ("µs a row", "memory"):
+    for title in ("µs\na row", "memory"):
         shown.add_column(title, justify="right", no_wrap=True)
     for row in results.table:
         cells = [_spread(row.metrics.get(name)) for name in metrics]
