@@ -8,7 +8,8 @@ composed learner. The rest lives in namespaces:
     wrappers                          scaling, label budgets, late labels, ...
     streaming                         drivers, sparse inputs
     design                            choosing the points worth labelling from a pool
-    data metrics losses               files and labels, what a run achieved
+    tables (also data)                files, DataFrames, models in files, labels
+    metrics losses                    what a run achieved
     pytree testing                    for kernels, rules and learners of one's own
 """
 

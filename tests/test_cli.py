@@ -88,6 +88,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, capsys
     assert sum(content["table"][0]["kernel_weights"].values()) == pytest.approx(1, abs=1e-5)
     assert {"jax", "jaxmkl", "numpy", "polars", "python"} == set(content["versions"])
     assert content["classes"] == ["big tree", "small bush"]
+    assert content["command"].startswith(f"jaxmkl run {plants} --learner raker --set")
 
     # by hand: the label before, and the class that was most frequent
     kinds = [row["kind"] for row in known]
@@ -330,6 +331,16 @@ def test_progress_at_a_terminal(monkeypatch):
                 time.sleep(0.01)
             say(20, 0.5)
         assert ("20 rows" in sys.stderr.getvalue()) == seen
+
+
+def test_without_what_the_command_needs():
+    for name in ("polars", "rich"):
+        program = f"import sys; sys.modules[{name!r}] = None; from jaxmkl.cli import main\n"
+        program += "sys.exit(main(['run', 'no.csv']))"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert 'pip install "jaxmkl[cli]"' in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,13 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0; 2 for a request that cannot be met, which one line on standard error says; 130 after an
     interruption.
     """
-    from jaxmkl.cli import info, predict, run, select
-
-    parser, commands = parser_of(__doc__ or "")
-    for command in (run, predict, select, info):
-        command.add_to(commands)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+        from jaxmkl.cli import info, predict, run, select  # which need the extra ``cli``
+
+        parser, commands = parser_of(__doc__ or "")
+        for command in (run, predict, select, info):
+            command.add_to(commands)
+        options = parser.parse_args(arguments)
+        options.line = shlex.join(["jaxmkl", *arguments])
         return options.command(options)
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import resource
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -197,10 +196,10 @@ def _results(
                  "a learner that follows it looks better than it is"]  # fmt: skip
     ends = [min((i + 1) * curve.size, play.num_rows) for i in range(len(curve.means))]
     per_name = [{name: tuple(v.tolist()) for name, v in of.items()} for of in (errors, labels)]
-    known = {k: v for k, v in vars(given).items() if k not in ("command", "name")}
+    known = {k: v for k, v in vars(given).items() if k not in ("command", "name", "line")}
     target: Any = columns.target
     return Results(
-        command=shlex.join(["jaxmkl", *sys.argv[1:]]) if given.name else "",
+        command=given.line,
         source=str(given.file),
         target=target.name,
         task=columns.task,

@@ -108,7 +108,8 @@ def target_of(
     distinct = spelled(known).unique(maintain_order=True)
     if len(distinct) == 1:
         found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
-        raise ValueError(f"{column}: {found}; nothing to learn")
+        advice = "nothing to learn (--first N looks at more rows, --target names another)"
+        raise ValueError(f"{column}: {found}; {advice}")
     if task is None:
         task = "regression" if numeric and len(distinct) > 2 else "classification"
         _note_numbers(known, len(distinct), task, notes)
