@@ -11,7 +11,7 @@ from jaxmkl.cli.results import Results, Row
 from jaxmkl.tables._polars import needs_polars
 
 PATIENCE = 2.0  # seconds before progress is shown
-WIDTH, NARROWEST = 120, 78  # columns where no terminal says, and at least
+WIDTH = 120  # columns where no terminal says
 TITLES = {
     "mistake_rate": "mistakes",
     "kappa": "kappa",
@@ -75,7 +75,6 @@ def table(results: Results) -> None:
 
     console = Console(highlight=False)
     wide = console.width if console.is_terminal else WIDTH
-    console = Console(highlight=False, width=max(wide, NARROWEST))  # figures are never cut
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
     metrics = list(dict.fromkeys(name for row in results.table for name in row.metrics))
@@ -87,6 +86,8 @@ def table(results: Results) -> None:
         cells = [_spread(row.metrics.get(name)) for name in metrics]
         style = "dim" if row.is_baseline else None
         shown.add_row(row.name, *cells, *_costs(row), style=style)
+    needed = Console(width=1000).measure(shown).maximum
+    console = Console(highlight=False, width=max(wide, needed))  # figures are never cut
     rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
     if results.num_unlabelled:
         rows += f", {results.num_unlabelled:,} without a target: predicted, not learned"
@@ -111,7 +112,7 @@ def _spread(value: tuple[float, float] | None) -> str:
     if value is None:
         return ""
     mean, std = value
-    return figure(mean) + (f" ± {figure(std)}" if std > 0 else "")
+    return figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
 
 
 def figure(value: float) -> str:
