@@ -232,6 +232,7 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
         assert means[name, "kappa_last"] == pytest.approx(against)
 
 
+@pytest.mark.slow
 def test_late_labels(iris, tmp_path):
     path, labels = iris
     out, model = tmp_path / "iris.json", tmp_path / "m"
@@ -267,6 +268,7 @@ def test_select_ranks_rows(method, plants, capsys):
     assert "column 'kind' left out, as asked" in error
 
 
+@pytest.mark.slow
 def test_select_from_many_rows_by_features(tmp_path, capsys):
     draws = np.random.default_rng(0)
     pl.DataFrame(draws.normal(size=(3500, 3))).write_parquet(tmp_path / "pool.parquet")
@@ -352,6 +354,7 @@ def test_the_module_is_the_command_and_reads_standard_input():
     assert "50 rows of 1 inputs" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_table_with_everything_in_it(tmp_path, capsys):
     draws, n = np.random.default_rng(0), 6000
     days = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=5 * i) for i in range(n)]
