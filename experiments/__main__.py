@@ -2,15 +2,14 @@
 
 import argparse
 import ast
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jax
+from jaxmkl.cli import keep_programs
 
-from . import bench, own, tour
+from . import bench, tour
 from .bench.features import LONG
 from .options import Options, UsageError
 from .papers import PAPERS
@@ -88,13 +87,6 @@ def parser() -> argparse.ArgumentParser:
             metavar="P,Q",
             help=f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}",
         )
-    of_run = commands.add_parser("run", parents=[common], help="one's own data")
-    of_run.add_argument("file", type=Path, metavar="FILE", help="CSV, LIBSVM text or npz")
-    of_run.add_argument("--target", metavar="COLUMN", help="the column to be predicted")
-    of_run.add_argument("--learner", metavar="NAME", help="one learner instead of three")
-    of_run.add_argument(
-        "--scale", choices=own.SCALINGS, default="moments", help="how features are scaled"
-    )
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     of_bench.add_argument("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
@@ -129,9 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 2 for a request that cannot be met."""
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
+        if arguments[:1] == ["run"]:
+            raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
         options = options_of(arguments)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
-        jobs = {"tour": tour.run, "run": own.run, "bench": bench.run}
+        jobs = {"tour": tour.run, "bench": bench.run}
         if options.command in PAPERS:
             run_paper(PAPERS[options.command], options, report)
         else:
@@ -142,14 +136,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"python -m experiments: {error}", file=sys.stderr)
         return 2
     return 0
-
-
-def keep_programs() -> None:
-    """Keep compiled programs for later calls, where JAX was not told of a place for them."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 if __name__ == "__main__":

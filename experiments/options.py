@@ -26,10 +26,6 @@ class Options:
     json: Path | None = None
     plots: Path | None = None
     settings: Settings = dataclasses.field(default_factory=dict)
-    file: Path | None = None
-    target: str | None = None
-    learner: str | None = None
-    scale: str = "moments"
     long: bool = False
     memory: bool = False
     pools: bool = False

@@ -10,7 +10,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
 - :mod:`jaxmkl.streaming`: drivers, sparse inputs;
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
-- :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, and labels as numbers;
+- :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
+  numbers;
 - :mod:`jaxmkl.metrics`, :mod:`jaxmkl.losses`: what a run achieved;
 - :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
@@ -69,6 +70,7 @@ from jaxmkl.recipes import (
     spa,
 )
 from jaxmkl.streaming import permutations, run, run_many, stream
+from jaxmkl.tables import Model, load_model, save_model
 from jaxmkl.wrappers import label_budget, scaled
 
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "Laplacian",
     "Learner",
     "Linear",
+    "Model",
     "Output",
     "Polynomial",
     "Prediction",
@@ -103,6 +106,7 @@ __all__ = [
     "label_budget",
     "labels",
     "load",
+    "load_model",
     "losses",
     "metrics",
     "mkl",
@@ -129,6 +133,7 @@ __all__ = [
     "run",
     "run_many",
     "save",
+    "save_model",
     "scaled",
     "select",
     "spa",

@@ -72,7 +72,7 @@ def _on_device(name: str, array: np.ndarray) -> jax.Array:
     return jax.device_put(array)
 
 
-def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
+def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: Any = None) -> None:
     """Write a learner and its state, after any number of rounds, to one file.
 
     The file appears at ``path`` whole or not at all: an interrupted save leaves what was there.
@@ -81,6 +81,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
       path: the file to write, by custom ending in ``.npz``.
       learner, state: the learner made of numbers, strings, arrays, tuples and classes that
         :func:`jaxmkl.pytree.dataclass` registered, and a state of it or those of many runs.
+      extra: what JSON can hold, to be kept beside them (see :func:`load_extra`).
 
     Raises:
       ValueError: for another learner, a state of another one, or another order of arguments.
@@ -112,6 +113,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any) -> None:
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
+    header |= {"extra": extra}
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
     partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
     try:
@@ -140,6 +142,22 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
       FileNotFoundError: when there is no such file.
       ValueError: for no checkpoint, one damaged or of another version, a learner that is not like
         ``like``, or a double-precision state where JAX has x64 switched off.
+    """
+    return load_extra(path, like=like)[:2]
+
+
+def load_extra(
+    path: str | os.PathLike[str], *, like: Learner | None = None
+) -> tuple[Learner, Any, Any]:
+    """As :func:`load`, with the ``extra`` that was saved beside them, None if there was none.
+
+    >>> import jaxmkl, tempfile
+    >>> learner = jaxmkl.raker()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     state = learner.init(jax.random.key(0), num_inputs=2)
+    ...     save(f"{folder}/it.npz", learner, state, extra={"columns": ["a", "b"]})
+    ...     load_extra(f"{folder}/it.npz")[2]
+    {'columns': ['a', 'b']}
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
@@ -171,7 +189,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
     leaves = [found[key] for key in leaves_by_name(fitting)]
-    return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
+    state = jax.tree.unflatten(jax.tree.structure(fitting), leaves)
+    return learner, state, header.get("extra")
 
 
 def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]) -> Any:

@@ -2,8 +2,6 @@
 
 import doctest
 import importlib
-import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,21 +13,6 @@ from experiments.papers import PAPERS
 from experiments.papers.printed import printed
 
 SMALL_PROGRAMS = True
-
-
-@pytest.fixture
-def plants(tmp_path: Path) -> Path:
-    """A CSV file with a column of text, missing cells and labels of two words."""
-    draws = random.Random(0)
-    lines = ["height,colour,kind"]
-    for i in range(200):
-        tree = draws.random() < 0.5
-        height = "" if i % 17 == 0 else f"{draws.gauss(20 if tree else 10, 3):.2f}"
-        colour = draws.choice(["red", "blue"] if tree else ["blue", "dark green"])
-        lines.append(f"{height},{colour},{'big tree' if tree else 'small bush'}")
-    path = tmp_path / "plants.csv"
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, capsys):
@@ -79,60 +62,12 @@ def test_everything_the_main_job_offers_is_there():
         assert set(np.unique(tour.STREAMS[name]().y)) == {-1, 1}
 
 
-@pytest.mark.slow
-def test_own_classes_of_two_words(plants, tmp_path, capsys):
-    out, plots = tmp_path / "own.json", tmp_path / "plots"
-    arguments = ["run", str(plants), "--learner", "expert_mkl", "--seeds", "2", *SMALL]
-    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
-    assert {(r["paper"], r["dataset"]) for r in rows} == {("own", "plants.csv")}
-    assert value(rows, "expert_mkl", "mistake_rate") < 0.2
-    assert pictures(plots) == {"run_plants.png"}
-    shown = capsys.readouterr().out
-    assert "'big tree' is -1 and 'small bush' is +1" in shown
-    assert "'colour' holds text" in shown
-    assert "12 missing cells" in shown
-    assert "online by running moments" in shown
-
-
-def test_own_numbers_are_judged_in_their_own_units(plants, tmp_path, capsys):
-    found = {}
-    text = plants.read_text()
-    header, *lines = text.splitlines()
-    for factor in (1, 1000):
-        scaled = [
-            ",".join([f"{factor * float(h):.2f}" if h else "", *rest])
-            for h, *rest in (line.split(",") for line in lines)
-        ]
-        plants.write_text("\n".join([header, *scaled]) + "\n")
-        out = tmp_path / f"{factor}.json"
-        arguments = ["run", str(plants), "--target", "height", "--learner", "amkl_aks"]
-        assert main([*arguments, "--scale", "ranks", "--seeds", "2", "--json", str(out)]) == 0
-        found[factor] = rows_of(out)
-    for rows in found.values():
-        assert 0 < value(rows, "amkl_aks", "skill") < 1
-    small, large = (value(rows, "amkl_aks", "mse") for rows in found.values())
-    assert large == pytest.approx(1e6 * small, rel=1e-3)
-    heights = np.array([float(line.split(",")[0]) for line in lines if line[0] != ","])
-    assert 1 - small / heights.var() == pytest.approx(value(found[1], "amkl_aks", "skill"))
-    shown = capsys.readouterr().out
-    assert "12 rows without a target dropped" in shown
-    assert f"variance {heights.var():.6g}" in shown
-
-
-def test_a_sorted_file_is_told(tmp_path, capsys):
-    path = tmp_path / "sorted.csv"
-    path.write_text("x,label\n" + "".join(f"{i % 7},{int(i >= 50)}\n" for i in range(100)))
-    assert main(["run", str(path), "--learner", "raker", "--seeds", "1"]) == 0
-    assert "the file looks sorted" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (
             ["nonsense"],
-            "choose from 'tour', 'amkl', 'bomkl', 'oks', 'design', 'multitask', 'run', 'bench'",
+            "choose from 'tour', 'amkl', 'bomkl', 'oks', 'design', 'multitask', 'bench'",
         ),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
@@ -154,10 +89,7 @@ def test_a_sorted_file_is_told(tmp_path, capsys):
         (["oks", "--algorithms", "spa"], "there are: oks_sil, okl_gd, oks, proj_ka"),
         (["oks", "--set", "num_sampled=0"], "oks_sil: HypothesisSketch: num_sampled"),
         (["bench", "--long", "--memory"], "not allowed with argument --long"),
-        (["run"], "the following arguments are required: FILE"),
-        (["run", "/no/such.csv"], "/no/such.csv: No such file or directory"),
-        (["run", "/no/such.csv", "--learner", "svm"], "unknown learner 'svm'; there are: raker, "),
-        (["run", "/no/such.csv", "--scale", "logs"], "invalid choice: 'logs'"),
+        (["run", "no.csv", "--seeds", "2"], "one's own data: jaxmkl run no.csv --seeds 2"),
     ],
 )
 def test_a_request_that_cannot_be_met_is_one_line_and_status_2(
@@ -173,31 +105,12 @@ def test_a_request_that_cannot_be_met_is_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "is empty"),
-        ("x,kind\n1,red\n2,green\n3,blue\n", "has 3 classes"),
-        ("x,y\n1,2\n3\n", "line 3"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_one_line_and_status_2(content, said, tmp_path, capsys):
-    path = tmp_path / "file.csv"
-    path.write_text(content)
-    assert main(["run", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert str(path) in error
-    assert said in error
-    assert main(["run", str(path), "--target", "z"]) == 2
-
-
 def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit) as left:
         main(["--help"])
     assert left.value.code == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("tour", "run", "bench", *PAPERS))
+    assert all(name in shown for name in ("tour", "bench", *PAPERS))
 
 
 def test_generated_examples_depend_on_key_and_index_alone():

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jaxmkl.tables import _csv, _table, read
+from jaxmkl import tables
+from jaxmkl.tables import _cells, _table, read
 
 quick = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=6)
@@ -96,12 +97,15 @@ def test_separators_newlines_and_byte_order_marks(write, separator, newline, sta
 def test_missing_cells(write, missing):
     path = write("t.csv", f"a,b,y\n1,u,1\n{missing},v,2\n7,{missing},3\n4,u,4.5\n9,u,{missing}\n")
     table = read(path)
-    expect(table, feature_names=("a", "b=u", "b=v", "b=?"), y=[1, 2, 3, 4.5])
-    assert_array_equal(table.X, [[1, 1, 0, 0], [4, 0, 1, 0], [7, 0, 0, 1], [4, 1, 0, 0]])
+    names = ("a", "a is missing", "b=u", "b=v", "b=?")
+    expect(table, feature_names=names, y=[1, 2, 3, 4.5])
+    # filled by the mean of those before
+    X = [[1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [7, 0, 0, 0, 1], [4, 0, 1, 0, 0]]
+    assert_array_equal(table.X, X)
     notes = "\n".join(table.notes)
     assert "1 row without a target dropped (line 6)" in notes
-    assert "column 'a': 1 missing cell replaced by the median 4.0" in notes
-    assert "column 'b' holds text: one 0/1 feature for each of its 3 values, of which ?" in notes
+    assert "column 'a': numbers, missing cells become the mean so far, a feature tells" in notes
+    assert "column 'b' holds words: one 0/1 feature for each of its 3 values, of which ?" in notes
 
 
 def test_small_tables(write):
@@ -118,37 +122,31 @@ def test_small_tables(write):
     # the header has as many commas as semicolons: the rows decide
     table = small("x, m;z, m;class|1;2;3|2;3;5|4;1;9", "x, m|z, m", [[1, 2], [2, 3], [4, 1]])
     expect(table, y=[3, 5, 9])
-    # medians are those of the rows kept
+    # means are those of the rows kept
     dropped = "2 rows without a target dropped (line 6, 7)"
-    small("a,y|1,1|2,2|,3|10,4.5|1000,|1000,NA", "a", [[1], [2], [2], [10]], dropped)
-    dropped = "dropped for having no value at all: 'b', 'column_3'"
-    small("a,b,,y|1,,,1|2,NA,,2|3,?,,4.5", "a", [[1], [2], [3]], dropped)
-    constant = "constant, and kept: 'b'"
-    small("a,b,y|1,5,1|2,5,2|3,,4.5", "a|b", [[1, 5], [2, 5], [3, 5]], constant)
+    X = [[1, 0], [2, 0], [1.5, 1], [10, 0]]
+    small("a,y|1,1|2,2|,3|10,4.5|1000,|1000,NA", "a|a is missing", X, dropped)
+    left = "column 'b' has no value in the first rows: left out"
+    small("a,b,,y|1,,,1|2,NA,,2|3,?,,4.5", "a", [[1], [2], [3]], left)
+    small(
+        "a,b,y|1,5,1|2,5,2|3,5,4.5",
+        "a",
+        [[1], [2], [3]],
+        "column 'b' is '5' in all of the first rows: left out",
+    )
     # only later rows show that the column is text
     small("a,y|1,1|2,2|1,3|x,4|?,5.5", "a=1|a=2|a=x|a=?", np.eye(4)[[0, 1, 0, 2, 3]])
     # quotes inside a cell, and behind a space
-    small("""a,y|5'11"x,1| "b, ""c""\",2|d,3""", """a=5'11"x|a=b, "c"|a=d""", np.eye(3))
+    small("""a,y|5'11"x,1| "b, ""c""\",2|d,3""", """a=5'11"x|a=b, "c"|a=d""", np.eye(3)[[0, 1, 2]])
 
 
 def test_many_rows(write):
     rows = [(str(i % 7), "ab?"[i % 3], "", '"v, ""w""\n"', str(i * 0.5)) for i in range(20_000)]
     table = read(write("t.csv", "a,b,c,d,y\n" + "\n".join(map(",".join, rows)) + "\n"))
-    assert table.feature_names == ("a", "b=a", "b=b", "b=?", 'd=v, "w"')
+    assert table.feature_names == ("a", "b=a", "b=b", "b=?")
     assert_array_equal(table.X[:, 0], np.arange(20_000) % 7)
     assert_array_equal(table.X[:, 1:4].argmax(axis=1), np.arange(20_000) % 3)
     assert_array_equal(table.y, np.arange(20_000) * 0.5)
-
-
-def test_a_column_of_text_has_its_limit(write):
-    def table(count):
-        cells = [f"v{i}" for i in range(count)] + ["", "NA", "?"]
-        return "a,y\n" + "\n".join(f"{cell},{i}.5" for i, cell in enumerate(cells))
-
-    assert len(read(write("t.csv", table(100))).feature_names) == 101
-    message = refusal(write("t.csv", table(101)))
-    assert "line 2, column 'a'" in message
-    assert "more than 100 distinct values; drop the column or make it numeric" in message
 
 
 LETTERS = st.text(string.ascii_letters + ' _-"é', min_size=1, max_size=6)
@@ -160,16 +158,17 @@ NAMES = st.lists(LETTERS.map(str.strip).filter(bool), min_size=2, max_size=5, un
     names=NAMES, separator=st.sampled_from(",;\t"), quoting=st.sampled_from([0, 1]), X=st.data()
 )
 def test_numbers_come_back_from_csv(names, separator, quoting, X):
-    assume(not any(n.casefold() in _table.MISSING | set(_csv.TARGET_NAMES) for n in names))
+    assume(not any(n.casefold() in _table.MISSING | set(_table.TARGET_NAMES) for n in names))
     assume(not any(math.isfinite(float(n)) for n in names if n.isdecimal()))
     shape = st.tuples(st.integers(3, 8), st.just(len(names)))
     table = X.draw(hnp.arrays(np.float64, shape, elements=FLOATS))
-    assume(len(np.unique(table[:, -1])) > 2)
+    varied = (table[:, :-1] != table[0, :-1]).any(axis=0)
+    assume(varied.any() and len(np.unique(table[:, -1])) > 2)
     rows = [names, *table.tolist()]
     result = read_from("t.csv", csv_text(rows, delimiter=separator, quoting=quoting))
-    assert_array_equal(result.X, table[:, :-1])
+    assert_array_equal(result.X, table[:, :-1][:, varied])
     assert_array_equal(result.y, table[:, -1])
-    assert result.feature_names == tuple(names[:-1])
+    assert result.feature_names == tuple(np.array(names[:-1])[varied])
     assert result.target == names[-1]
 
 
@@ -180,6 +179,8 @@ WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).ma
 @given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _table.MISSING), min_size=3))
 def test_text_comes_back_from_csv(cells):
     assume(not any(cell.casefold() in ("inf", "infinity") for cell in cells))
+    assume(len(set(cells)) > 1)
+    assume({cell.casefold() for cell in cells} not in map(set, _cells.FALSE_TRUE))
     rows = [(cell, number + 0.5) for number, cell in enumerate(cells)]
     result = read_from("t.csv", csv_text([("word", "y"), *rows]))
     assert (result.X.sum(axis=1) == 1).all()
@@ -206,8 +207,8 @@ def test_the_target_by_its_name(write, header):
     ("cells", "task", "classes", "y"),
     [
         ("0 1 1", "classification", ("0", "1"), [-1, 1, 1]),
-        ("+1 -1 1", "classification", ("-1", "+1"), [1, -1, 1]),
-        ("2.0 1 2", "classification", ("1", "2.0"), [1, -1, 1]),
+        ("+1 -1 1", "classification", ("-1", "1"), [1, -1, 1]),
+        ("2.0 1 2", "classification", ("1", "2"), [1, -1, 1]),
         ("True False True", "classification", ("False", "True"), [1, -1, 1]),
         ("spam ham spam", "classification", ("ham", "spam"), [1, -1, 1]),
         ("b c a", "multiclass", ("a", "b", "c"), [1, 2, 0]),
@@ -260,19 +261,27 @@ LINES = 'a,b,y\n"two\nlines",1,1\n"and\r\nthree\nmore",2,2\nx,,3\ny,4,5,6\n'
         ("t.csv", "a,b,c\n1,2,3\n\n1\n", ", line 4: 1 cell where the header has 3 columns"),
         ("t.csv", "a,b\n1,2\n2,inf\n3,4", ", line 3, column 'b': 'inf' is not finite"),
         ("t.csv", "a,b\n1,2\n-1e999,1\n3,4", ", line 3, column 'a': '-1e999' is not finite"),
-        ("t.csv", "a,b\n1,2\n2,2\n", ", column 'b': the target is '2' in every row; nothing to"),
-        ("t.csv", "a,b\n1,u\n", ", column 'b': the target is 'u' in every row; nothing to learn"),
+        (
+            "t.csv",
+            "a,b\n1,2\n2,2\n",
+            ", column 'b': the target is '2' in every row looked at (2); n",
+        ),
+        ("t.csv", "a,b\n1,u\n", ", column 'b': the target is 'u' in every row looked at (1); no"),
         ("t.csv", 'a,b\n1,2\n3,"4\n5,6\n', ", line 3: unexpected end of data"),
         ("t.csv", 'a,b\n1,2\n3,"4"5\n', ", line 3: ',' expected after '\"'"),
         ("t.csv", "5.1,3.5,setosa\n4,3,setosa", ", line 1: the first line must name the columns"),
         ("t.csv", "3,7,1\n4,9,0\n", ", line 1: the first line must name the columns"),
-        ("t.csv", "a b\n1 2\n", ", line 1: a header of two or more columns"),
+        ("t.csv", "a b\n1 2\n", ", line 1: columns are to be parted by commas"),
         ("t.csv", "y,b\n1,\n2,\n", ": has no features"),
-        ("t.csv", "a;y\n1,5;1\n2,5;2\n3;4\n", ", column 'a': numbers with commas, e.g. '1,5'"),
+        (
+            "t.csv",
+            "a;y\n1,500;1\n2,500;2\n",
+            ", line 2, column 'a': numbers with commas, e.g. '1,500'",
+        ),
         ("t.csv", LINES, ", line 8: 4 cells"),  # as an editor counts
         ("t.csv", b"a,b\n" + b"1,2\n" * 5000 + b"\xe9,3\n", ", line 5002: is not text in UTF-8"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), ", line 1: is not text in UTF-8"),
-        ("t.csv.gz", b"\x1f\x8b\x08\x00aaaa", ": is compressed; unpack it first"),
+        ("t.csv.gz", b"\x1f\x8b\x08\x00aaaa", ": is damaged: Compressed file ended"),
         ("t.npz", "a,b\n1,2\n", ": is no npz archive"),
         ("t.svm", "1 1:2 2:3\n-1 2:1 2:2\n", ", line 2, column 2: the index follows 2; indices"),
         ("t.svm", "1 1:2\n\n-1 3:1 2:2\n", ", line 3, column 2: the index follows 3; indices"),
@@ -295,16 +304,21 @@ def test_text_that_is_refused(write, name, content, message):
 
 @pytest.mark.parametrize("cell", ["1O9", "1_9", "0x10", "1 2", "١٢", "1\x1f", "1\x00"])
 def test_a_slip_in_a_column_of_numbers(write, cell):
-    message = f", line 16, column 'b': {cell!r} is not a number, unlike the others"
+    message = f", line 16, column 'b': {cell!r} is not a number, unlike the others;"
     for options in ({}, {"target": "a"}):
-        assert refusal(write("t.csv", SLIP.format(cell)), **options) == message
+        assert refusal(write("t.csv", SLIP.format(cell)), **options).startswith(message)
 
 
-def test_csv_without_polars(write, monkeypatch):
+def test_tables_without_polars(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    monkeypatch.delitem(sys.modules, "jaxmkl.tables._csv", raising=False)
-    with pytest.raises(ImportError, match=r"t\.csv: CSV files are read by polars: pip install"):
+    for name in [name for name in sys.modules if name.startswith("jaxmkl.tables._")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(
+        ImportError, match=r'tables are read by polars: pip install "jaxmkl\[cli\]"'
+    ):
         read(write("t.csv", "a,y\n1,2\n2,3\n"))
+    with pytest.raises(ImportError, match="pip install"):
+        tables.open_table({"a": [1]})
     expect(read(write("t.svm", "1 1:2\n-1 1:3\n")), y=[1, -1])
 
 
@@ -331,8 +345,8 @@ def test_what_would_be_too_large_is_refused_before_it_is_made(write, monkeypatch
     assert refusal(path).startswith(message)
     X = scipy.sparse.csr_array((np.ones(1, np.float32), ([0], [3])), shape=(2, 10**6))
     assert "2 x 1000000 features" in refusal(write("t.npz", y=np.array([0, 1]), **parts(X)))
-    rows = "\n".join(f"{i},w{i % 100},{i}.5" for i in range(1400))
-    assert "1400 x 101 features" in refusal(write("t.csv", f"a,b,c\n{rows}"))
+    rows = "\n".join(f"{i % 7},w{i % 50},{i}.5" for i in range(3600))
+    assert "3600 x 51 features" in refusal(write("t.csv", f"a,b,c\n{rows}"))
 
 
 @quick

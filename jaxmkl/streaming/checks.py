@@ -44,11 +44,13 @@ def as_inputs(X: Any) -> Any:
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any) -> tuple:
+def check_examples(
+    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any, gaps: bool = False
+) -> tuple:
     """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
-    K classes as 0 to K - 1.
+    K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
     """
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
@@ -71,11 +73,17 @@ def check_examples(learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array):
-            _check_values(name, array, input_bound(dtype))
+            known = np.where(np.isnan(array), 0.0, array) if gaps and name == "y" else array
+            _check_values(name, known, input_bound(dtype))
     if not is_tracer(X):
         learner.check_inputs(np.asarray(X) if isinstance(X, jax.Array) else X)
     if classify and not is_tracer(y):
-        y = labels(y)[0] if K is None else codes(y, K)[0]
+        known = ~np.isnan(y) if gaps and y.dtype.kind == "f" else np.ones(len(y), bool)
+        found = y[known]
+        if len(found) > 0:
+            found = labels(found)[0] if K is None else codes(found, K)[0]
+        y = np.full(len(y), np.nan, found.dtype)
+        y[known] = found
     return X, y
 
 

@@ -355,6 +355,7 @@ def stream(
     *,
     block_size: int | None = None,
     record: Record = without_info,
+    gaps: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
@@ -369,6 +370,8 @@ def stream(
     Args:
       learner, state, block_size, record: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
+      gaps: whether labels may be missing, as NaN: such an example is predicted and counted among
+        the invalid ones, not learned.
 
     Yields:
       ``(state, records)`` after each chunk.
@@ -400,7 +403,7 @@ def stream(
                 continue
             if learner.task == "classification" and y.dtype.kind in "OSTU":
                 y, classes = checks.labels_in_words(learner, y, classes)
-            X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state))
+            X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state), gaps)
         except ValueError as error:
             raise ValueError(f"chunk {number}: {error}") from None
         room = max(room, _room_for(X))

@@ -1,24 +1,26 @@
 """LIBSVM text: a label, then the entries of a row by their indices."""
 
-import io
 import re
 from array import array
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse
 
-from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in, text_of
+from jaxmkl.tables._bytes import Bytes, not_text
+from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in
 
 
-def read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -> Dataset:
+def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool) -> Dataset:
     """Read LIBSVM text."""
+    path = file.name
     if target is not None:
         why = "the label is what comes first in every line of a LIBSVM file"
         raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
     spelled: list[str] = []
     data, indices, ends = array("d"), array("q"), array("q", [0])
     notes: list[str] = []
-    for line, text in enumerate(io.StringIO(text_of(path)), 1):
+    for line, text in _lines(file):
         label, *pairs = text.partition("#")[0].split() or [""]
         if not label:
             continue
@@ -56,3 +58,13 @@ def read_libsvm(path: str, target: str | None, task: str | None, sparse: bool) -
     notes = [f"features are numbered from {base}", *notes]
     values = np.array(spelled, np.float64)
     return finish(path, X, names, values, spelled, "label", f"{path}, label", task, notes)
+
+
+def _lines(file: Bytes) -> Iterator[tuple[int, str]]:
+    line, text = 0, file.text()
+    try:
+        with file.whole():
+            for line, row in enumerate(text, 1):
+                yield line, row
+    except UnicodeDecodeError as error:
+        raise not_text(file.name, line, error) from None

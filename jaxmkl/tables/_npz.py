@@ -20,6 +20,8 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
             parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
             found = f"its keys are {_table.shown(keys, 100)}"
             if not {*parts} <= {*keys}:
+                workbook = "xl/workbook.xml" in keys
+                found = "it is a workbook: save it as CSV" if workbook else found
                 raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
             if key not in keys or key in parts:
                 raise ValueError(f"{path}: has no target {key!r}; {found}")

@@ -1,45 +1,56 @@
-"""Reading a file, whatever its format."""
+"""Reading a whole table, whatever its format."""
 
+import contextlib
 import os
-import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from jaxmkl.tables._table import NOT_SPARSE, Dataset, number_in
+import numpy as np
+
+from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._polars import needs_polars
+from jaxmkl.tables._read_arrays import holds_arrays, read_arrays
+from jaxmkl.tables._table import NOT_SPARSE, Dataset, check_size, note_dropped, shown
 
 TASKS = ("regression", "classification", "multiclass")
 
 
 def read(
-    path: str | os.PathLike[str],
+    source: Any,
     target: str | None = None,
     task: str | None = None,
     *,
     sparse: bool = False,
+    drop: Collection[str] = (),
+    as_: Mapping[str, str] | None = None,
 ) -> Dataset:
-    """Read a data set from a CSV, LIBSVM text or npz file; the content decides which.
+    """Read a data set from a file, whose content decides what it is, or from a DataFrame.
 
-    CSV: a header, then one example a line; cells parted by comma, semicolon or tab, quoted where
-    they must be. A column of text becomes one 0/1 feature for each of its values. A missing cell
-    (empty, ``NA``, ``N/A``, ``NaN``, ``?``, ``null``) becomes the column's median, or a category
-    ``column=?`` of its own in a column of text; a row without a target is dropped.
+    Tables (CSV, NDJSON, Parquet, Arrow, DataFrames; see :func:`open_table`): what each column
+    becomes is decided on all rows, see :meth:`Columns.decide`. A missing cell (empty, ``NA``,
+    ``N/A``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean of those in the rows
+    before; a row without a target is dropped.
 
     LIBSVM: ``label index:value index:value ... # comment``, indices increasing and from 1, or
     from 0 if one of them is 0. What a row does not name is zero.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
     made dense unless ``sparse``; and the target (n,). Other keys are ignored; NaN counts as
-    missing. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
+    missing, and becomes the median. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is
+    multiclass.
 
     Features become float64, but the float16 and float32 of an npz file float32.
 
     Args:
-      path: the file.
-      target: the column of a CSV file, or the key of an npz file, to be predicted. By default
-        the CSV column named target, y, label or class, else the last one, and the key "y".
+      source: the path of a file, "-" for standard input, or a DataFrame.
+      target: the column of a table, or the key of an npz file, to be predicted. By default the
+        column named target, y, label or class, else the last one, and the key "y".
       task: "regression", "classification" or "multiclass". By default a target with two
         distinct values, numbers or text, is classification (the smaller one is -1), other
         numbers are regression, other text is multiclass.
       sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
         :class:`jaxmkl.streaming.SparseRows`, which the drivers take; none may be missing then.
+      drop, as_: for tables, as for :meth:`Columns.decide`.
 
     Returns:
       The :class:`Dataset`.
@@ -48,65 +59,66 @@ def read(
       FileNotFoundError: there is no such file.
       ValueError: the file cannot be read without guessing, the target does not exist or has
         one value only, or the task does not fit it; or ``sparse`` for a file that is not.
-      ImportError: a CSV file, where polars (the extra ``cli``) is not installed.
+      ImportError: a table, where polars (the extra ``cli``) is not installed.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "plants.csv")
     >>> _ = path.write_text("height,colour,class\\n1.5,red,yes\\n,blue,no\\n2.5,red,no\\n")
     >>> plants = read(path)
-    >>> plants.task, plants.classes, plants.feature_names
-    ('classification', ('no', 'yes'), ('height', 'colour=blue', 'colour=red'))
+    >>> plants.task, plants.classes
+    ('classification', ('no', 'yes'))
+    >>> plants.feature_names
+    ('height', 'height is missing', 'colour=blue', 'colour=red')
     >>> plants.X
-    array([[1.5, 0. , 1. ],
-           [2. , 1. , 0. ],
-           [2.5, 0. , 1. ]])
+    array([[1.5, 0. , 0. , 1. ],
+           [1.5, 1. , 1. , 0. ],
+           [2.5, 0. , 0. , 1. ]])
     >>> print(*plants.notes, sep="\\n")
     the target is the column 'class', by its name
     the target has two values: 'no' is -1 and 'yes' is +1
-    column 'colour' holds text: one 0/1 feature for each of its 2 values
-    column 'height': 1 missing cell replaced by the median 2.0
+    column 'height': numbers, missing cells become the mean so far, a feature tells which
+    column 'colour' holds words: one 0/1 feature for each of its 2 values; others are all zeros
     >>> folder.cleanup()
     """
-    path = os.fspath(path)
     if task is not None and task not in TASKS:
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
-    if os.path.isdir(path):
-        raise ValueError(f"{path}: is a folder; a file is wanted")
-    with open(path, "rb") as file:  # raises FileNotFoundError
-        start = file.read(2**16)
-    extension = os.path.splitext(path)[1].lower()
-    # imported where there is such a file: SciPy (which comes with JAX) and polars take a while
-    if start.startswith(b"PK"):
-        from jaxmkl.tables._npz import read_npz
-
-        return read_npz(path, target, task, sparse)
-    if start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")):
-        raise ValueError(f"{path}: is compressed; unpack it first")
-    if start.startswith(b"\x93NUMPY") or extension in (".npy", ".npz"):
-        wanted = "write one with numpy.savez(path, X=features, y=target)"
-        raise ValueError(f"{path}: is no npz archive; {wanted}")
-    text = start.decode("utf-8-sig", errors="replace")
-    if not text.strip():
-        raise ValueError(f"{path}: is empty")
-    if extension in (".libsvm", ".svmlight", ".svm") or _looks_like_libsvm(text):
-        from jaxmkl.tables._libsvm import read_libsvm
-
-        return read_libsvm(path, target, task, sparse)
-    if sparse:
-        raise ValueError(f"{path}: {NOT_SPARSE}; got a CSV file")
-    try:
-        from jaxmkl.tables._csv import read_csv
-    except ModuleNotFoundError:
-        raise ImportError(f"{path}: CSV files are read by polars: pip install polars") from None
-    return read_csv(path, target, task)
+    with contextlib.ExitStack() as closing:
+        is_file, table = isinstance(source, str | os.PathLike), None
+        if is_file:
+            file = closing.enter_context(Bytes(source))
+            if holds_arrays(file, os.path.splitext(os.fspath(source))[1].lower()):
+                return read_arrays(file, source, target, task, sparse)
+        if sparse:
+            raise ValueError(f"{file.name if is_file else 'DataFrame'}: {NOT_SPARSE}; got a table")
+        with needs_polars():
+            from jaxmkl.tables._source import ROWS, joined, open_file, open_table
+        table = open_file(source, file) if is_file else open_table(source)
+        return _of_table(joined(table, ROWS), [*table.notes], target, task, drop, as_)
 
 
-def _looks_like_libsvm(start: str) -> bool:
-    for line in start.splitlines():
-        label, *pairs = line.partition("#")[0].split() or [""]
-        if pairs:
-            return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
-        if label and number_in(label) is None:
-            return False
-    return False
+def _of_table(
+    whole: Any, notes: list[str], target: str | None, task: str | None, drop: Any, as_: Any
+) -> Dataset:
+    """The data set in a table that was read."""
+    from jaxmkl.tables._cells import known
+    from jaxmkl.tables._columns import Columns
+    from jaxmkl.tables._target import target_name
+
+    name = target_name(whole.source, whole.frame.columns, target, notes)
+    cells = known(whole.frame[name])
+    note_dropped(notes, [whole.numbers[row] for row in cells.is_null().arg_true()], whole.place)
+    whole = whole.filter(cells.is_not_null())
+    asked = "classification" if task == "multiclass" else task
+    columns = Columns.decide(whole, name, asked, drop=drop, as_=as_, notes=notes)
+    K, found = len(columns.classes), f"{whole.source}, column {name!r}"
+    if task == "classification" and K > 2:
+        found += f": classification needs two distinct values; got {K}: {shown(columns.classes)}"
+        raise ValueError(found)
+    check_size(whole.source, (len(whole.frame), len(columns.features)), np.float64)
+    X, y = columns.encode(whole, columns.init())[0], columns.targets(whole)
+    if K > 2 or task == "multiclass":
+        y, asked = np.maximum(y, 0).astype(np.int16), "multiclass"
+    else:
+        asked = columns.task
+    return Dataset(X, y, asked, columns.features, columns.classes, columns.notes, name, columns)

@@ -13,6 +13,8 @@ from jaxmkl.streaming.sparse import SparseRows
 MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
+TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
+MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 
 
@@ -29,6 +31,8 @@ class Dataset:
     classes: tuple[str, ...]
     notes: tuple[str, ...]  #: what was decided, filled in, encoded or left out, a sentence each
     target: str  #: the name of the target
+    #: :class:`~jaxmkl.tables.Columns` of a table: how another file becomes such inputs; else None
+    columns: Any = None
 
 
 def finish(
@@ -65,16 +69,6 @@ def finish(
         raise ValueError(f"{where}: the target has values beyond the range of {X.dtype}")
     X = SparseRows.from_csr(X) if is_sparse else X
     return Dataset(X, y, task, tuple(names), classes, tuple(notes), target)
-
-
-def text_of(path: str) -> str:
-    """The text of a file, all its line ends as one newline."""
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ValueError(f"{path}, line {line}: is not text in UTF-8") from None
 
 
 def number_in(cell: str) -> float | None:

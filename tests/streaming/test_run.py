@@ -20,7 +20,7 @@ from played import (
     run,
     spoiled,
 )
-from trees import assert_equal, everything, scan
+from trees import assert_close, assert_equal, everything, scan
 
 from jaxmkl import _learner, streaming, updates
 from jaxmkl.features import FourierFeatures
@@ -302,3 +302,29 @@ def test_a_learner_may_take_a_smaller_block():
     assert count.calls == calls
     _, six = run(learner, block_size=500, record=count)
     np.testing.assert_allclose(six, three, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("learner", [REGRESSION, CLASSIFICATION])
+def test_labels_that_are_not_there_are_predicted_and_not_learned(learner):
+    X, y = data()
+    y = np.where(y > 0, 1.0, -1.0).astype(np.float32) if learner is CLASSIFICATION else y
+    gaps = [0, 3, 4, 5, 6, 7, 20]
+    given = spoiled(y, np.nan, gaps)
+    chunks = [(X[:8], given[:8]), (X[8:], given[8:])]
+    played = list(streaming.stream(learner, begin(learner), chunks, block_size=BLOCK, gaps=True))
+    state = played[-1][0]
+    scanned, outputs = jax.lax.scan(learner.step, begin(learner), (X, given))
+    assert_close(state.models[0], scanned.models[0])
+    assert int(state.invalid) == int(scanned.invalid) > 0
+    prediction = np.concatenate([records.prediction for _, records in played])
+    np.testing.assert_allclose(prediction, outputs.prediction, rtol=1e-5, atol=1e-6)
+    assert np.isfinite(prediction).all()
+    known = np.delete(np.arange(len(y)), gaps)
+    assert set(np.flatnonzero(np.isfinite(np.concatenate([r.loss for _, r in played])))) == {
+        *known
+    }
+    with pytest.raises(ValueError, match="chunk 0: "):
+        list(streaming.stream(learner, begin(learner), chunks))
+    infinite = [(X, spoiled(given, np.inf, 1))]
+    with pytest.raises(ValueError, match="chunk 0: "):
+        list(streaming.stream(learner, begin(learner), infinite, gaps=True))

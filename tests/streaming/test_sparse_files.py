@@ -111,7 +111,7 @@ def test_files_that_are_not_sparse(tmp_path):
     table, archive = tmp_path / "t.csv", tmp_path / "t.npz"
     table.write_text("a,y\n1,2\n2,3\n")
     np.savez(archive, X=np.eye(2), y=[0, 1])
-    for path, what in ((table, "a CSV file"), (archive, "an npz file with a dense X")):
+    for path, what in ((table, "a table"), (archive, "an npz file with a dense X")):
         with pytest.raises(ValueError, match=rf"{path.name}: sparse must be False.*got {what}"):
             read(path, sparse=True)
 

@@ -1,0 +1,66 @@
+"""The command ``jaxmkl``: one's own data from a file to a table, a model, predictions.
+
+    jaxmkl run FILE       learn from a table in the order of its rows, each predicted before its
+                          label is seen; a table beside baselines, a model, predictions
+    jaxmkl predict MODEL FILE     predict the rows of a table with a model; nothing is learned
+    jaxmkl select FILE    which rows of a table to label first
+    jaxmkl info MODEL     what a model is made of
+
+``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxmkl.cli.options import UsageError, parser_of
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    0; 2 for a request that cannot be met, which one line on standard error says; 130 after an
+    interruption.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        from jaxmkl.cli import info, predict, run, select  # which need the extra ``cli``
+
+        parser, commands = parser_of(__doc__ or "")
+        for command in (run, predict, select, info):
+            command.add_to(commands)
+        options = parser.parse_args(arguments)
+        options.line = shlex.join(["jaxmkl", *arguments])
+        return options.command(options)
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        print(f"jaxmkl: {name}{error.strerror or error}", file=sys.stderr)
+    except (UsageError, ValueError, ImportError) as error:
+        print(f"jaxmkl: {' '.join(str(error).split())}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("jaxmkl: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return 2
+
+
+def keep_programs() -> None:
+    """Keep compiled programs for later calls, where JAX was not told of a place for them."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+def entry() -> int:
+    """What ``jaxmkl`` and ``python -m jaxmkl`` do: :func:`main`, with programs kept."""
+    keep_programs()
+    return main()

@@ -1,0 +1,161 @@
+"""Learners by their names, made for a task, scaled online; the names of their kernels."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+from jaxmkl.cli.options import UsageError
+from jaxmkl.kernels import Kernel
+from jaxmkl.wrappers import RunningMoments, Wrapper, delayed, one_vs_rest, probabilities
+from jaxmkl.wrappers import scaled_targets as with_scaled_targets
+
+DEFAULT = ("raker", "amkl_aks", "expert_mkl")
+#: How often learners that may skip labels do so, at targets of variance 1.
+PAUSES = {"tolerance": 1.0, "max_skips": 2}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidate:
+    """A learner, the name it has in tables, and the arguments it was made of."""
+
+    name: str
+    learner: Any
+    parameters: Mapping[str, Any]
+
+
+def candidates(
+    names: Sequence[str] | None,
+    task: str,
+    num_classes: int,
+    settings: Mapping[str, Any],
+    rate: float | None,
+    notes: list[str],
+) -> list[Candidate]:
+    """The learners asked for, or the default ones.
+
+    Args:
+      names: of :data:`jaxmkl.LEARNERS`.
+      task: "regression" or "classification".
+      num_classes: K of classification.
+      settings: arguments by name, for those learners that have them.
+      rate: the share of labels to be asked for, or None for the learner's own way.
+      notes: takes a sentence for what does not apply to a learner.
+
+    Raises:
+      UsageError: for a name or setting that none has, or what a learner refuses.
+    """
+    chosen = DEFAULT if names is None else tuple(dict.fromkeys(names))
+    for name in chosen:
+        if name not in jaxmkl.LEARNERS or name == "multitask":
+            others = ", ".join(other for other in jaxmkl.LEARNERS if other != "multitask")
+            raise UsageError(f"unknown learner {name!r}; there are: {others}")
+    for setting in settings:
+        without = [name for name in chosen if setting not in _parameters(name)]
+        if len(without) == len(chosen):
+            known = dict.fromkeys(p for name in chosen for p in _parameters(name))
+            text = f"--set {setting}: no parameter of {', '.join(chosen)}; there are: "
+            raise UsageError(text + ", ".join(known))
+        if without:
+            notes.append(f"--set {setting}: no parameter of {', '.join(without)}, left out there")
+    made = [_candidate(name, task, num_classes, settings, rate) for name in chosen]
+    own = [one.name for one in made if rate is not None and "query" not in one.parameters]
+    if len(own) == len(made) and rate is not None:
+        raise UsageError(f"--labels: {', '.join(own)} asks in its own way; take another learner")
+    if own:
+        notes.append(f"--labels does not apply to {', '.join(own)}, which asks in its own way")
+    if any("tolerance" in one.parameters for one in made):
+        most = f"at most {PAUSES['max_skips']} in a row unless --set max_skips says so"
+        notes.append(f"amkl and amkl_aks skip labels where their kernels agree, {most}")
+    return made
+
+
+def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(jaxmkl.LEARNERS[name]).parameters
+
+
+def _candidate(
+    name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
+) -> Candidate:
+    known, several = _parameters(name), task == "classification" and num_classes > 2
+    arguments: dict[str, Any] = {k: v for k, v in PAUSES.items() if k in known}
+    if task == "classification":
+        if "task" in known:
+            arguments["task"] = task
+        elif "loss" in known and known["loss"].default == "squared":
+            arguments["loss"] = "logistic"
+        if several and "num_classes" in known:
+            arguments["num_classes"] = num_classes
+    if rate is not None and "query" in known:
+        arguments["query"] = jaxmkl.query.Rate(rate)
+    arguments |= {k: v for k, v in settings.items() if k in known}
+    try:
+        learner: Any = jaxmkl.LEARNERS[name](**arguments)
+        if learner.task != task:
+            can = [n for n in DEFAULT if n != name]
+            text = f"{name}: does {learner.task}, and the target wants {task}"
+            raise UsageError(f"{text}; take another, as {' or '.join(can)}")
+        if several and learner.num_outputs is None:
+            learner = one_vs_rest(learner, num_classes)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name}: {error}") from error
+    learner = jaxmkl.scaled(learner, RunningMoments())
+    wrapped = probabilities if task == "classification" else with_scaled_targets
+    parameters = {k: p.default for k, p in known.items()} | arguments
+    parameters = {k: v for k, v in parameters.items() if v is not inspect.Parameter.empty}
+    return Candidate(name, wrapped(learner), parameters)
+
+
+def late(learner: Any, state: Any, delay: int) -> tuple[Any, Any]:
+    """A learner and its state, with labels that come ``delay`` rounds late."""
+    if not delay:
+        return learner, state
+    learner = delayed(learner, delay)
+    return learner, learner.around(state)
+
+
+def settled(learner: Any, state: Any, delay: int) -> tuple[Any, Any]:
+    """The learner inside, and its state once the labels that are due have come."""
+    return (learner.learner, learner.flushed(state).inner) if delay else (learner, state)
+
+
+def kernel_names(kernels: Kernel) -> list[str]:
+    """Names of P kernels, by their families and parameters.
+
+    >>> kernel_names(jaxmkl.Gaussian([0.1, 1.0]))
+    ['Gaussian(bandwidth=0.1)', 'Gaussian(bandwidth=1)']
+    """
+    if isinstance(kernels, jaxmkl.KernelDictionary):
+        return [name for part in kernels.kernels for name in kernel_names(part)]
+    P, parameters = kernels.num_kernels, []
+    for field in dataclasses.fields(kernels):  # type: ignore[arg-type]
+        value = getattr(kernels, field.name)
+        if isinstance(value, int | float | np.ndarray | jax.Array) and np.ndim(value) < 2:
+            parameters.append((field.name, np.broadcast_to(np.asarray(value, float), P)))
+    made = [", ".join(f"{name}={values[i]:.4g}" for name, values in parameters) for i in range(P)]
+    return [f"{type(kernels).__name__}({inside})" for inside in made]
+
+
+def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
+    """Weights of the kernels by their names, summed over their models, meaned over classes.
+
+    Empty for a learner that has none.
+    """
+    inside = learner
+    while isinstance(inside, Wrapper):
+        inside = inside.learner
+    banks: tuple = inside.models if isinstance(inside, jaxmkl.MKL) else ()
+    kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
+    weights = getattr(learner.info(state), "weights", None)
+    if weights is None or not isinstance(kernels, Kernel):
+        return {}
+    each = np.asarray(weights, np.float64).reshape(-1, inside.num_models).mean(axis=0)
+    total = each.reshape(-1, kernels.num_kernels).sum(axis=0)
+    found: dict[str, float] = {}
+    for name, weight in zip(kernel_names(kernels), total.tolist(), strict=True):
+        found[name] = found.get(name, 0.0) + weight
+    return found

@@ -1,0 +1,86 @@
+"""What the commands' options have in common, and the error that says what is wrong with one."""
+
+import argparse
+import ast
+from typing import Any, NoReturn
+
+
+class UsageError(Exception):
+    """The request cannot be met as it was given; the message is one line for the screen."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        raise UsageError(message)
+
+
+def parser_of(description: str) -> tuple[Parser, Any]:
+    """The parser of the command, and where its subcommands are added."""
+    as_it_stands = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="jaxmkl", description=description, formatter_class=as_it_stands)
+    return parser, parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+
+
+def table_options(parser: Any) -> None:
+    """Add the options that say how a table is read."""
+    group = parser.add_argument_group("the table")
+    group.add_argument("--target", metavar="COLUMN", help="what is predicted (default: the column "
+                       "named target, y, label or class, else the last one)")  # fmt: skip
+    group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns left out")
+    group.add_argument("--as", dest="as_", type=kind, action="append", default=[],
+                       metavar="COLUMN=KIND", help="number, boolean, categories, text, time, or "
+                       "a form of time as %%d/%%m/%%Y; may be given several times")  # fmt: skip
+    group.add_argument("--first", type=count, default=1000, metavar="N",
+                       help="rows by which columns are decided (default: 1000)")  # fmt: skip
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse names parted by commas."""
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("names parted by commas are wanted")
+    return found
+
+
+def count(text: str) -> int:
+    """Parse a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Parse a whole number of at least 0."""
+    return 0 if text.isdecimal() and int(text) == 0 else count(text)
+
+
+def share(text: str) -> float:
+    """Parse a number above 0 and at most 1."""
+    try:
+        if 0 < float(text) <= 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"a share above 0, at most 1, is wanted; got {text!r}")
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
+    name, equals, value = text.partition("=")
+    if not name.isidentifier() or not equals:
+        raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted; got {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def kind(text: str) -> tuple[str, str]:
+    """Parse COLUMN=KIND; the column's name may hold an equals sign."""
+    column, equals, wanted = text.rpartition("=")
+    if not column or not equals or not wanted:
+        raise argparse.ArgumentTypeError(f"COLUMN=KIND is wanted; got {text!r}")
+    return column, wanted

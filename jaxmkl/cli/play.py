@@ -1,0 +1,143 @@
+"""Learners side by side over one table, chunk by chunk, each row predicted before its label."""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmkl.cli.learners import Candidate, late, settled
+from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of
+from jaxmkl.streaming import stream
+from jaxmkl.tables import Chunk, Columns, Fills
+
+
+class Player:
+    """One learner with one seed: its state, its scores, the time it took."""
+
+    def __init__(self, learner: Any, state: Any, num_classes: int, delay: int) -> None:
+        self.learner, self.state = late(learner, state, delay)
+        self._num_classes, self._delay = num_classes, delay
+        self.score, self.labels = Score(num_classes), Curve()
+        self.num_labels, self.seconds = 0, 0.0
+        self._given: tuple[np.ndarray, np.ndarray] | None = None
+        self._stream: Iterator | None = None
+
+    def _chunks(self) -> Iterator:
+        while True:
+            yield self._given
+
+    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        """Play a chunk; the state afterwards and the outputs, which are not taken over yet."""
+        self._given = (X, y)
+        if self._stream is None:  # compiled before the time counts
+            next(stream(self.learner, self.state, [(X, y)], gaps=True))
+            self._stream = stream(self.learner, self.state, self._chunks(), gaps=True)
+        began = time.perf_counter()
+        state, outputs = next(self._stream)
+        prediction, queried = np.asarray(outputs.prediction), np.asarray(outputs.queried)
+        self.seconds += time.perf_counter() - began
+        return state, (prediction, queried)
+
+    def take(self, state: Any, outputs: Any, y: np.ndarray) -> np.ndarray:
+        """Take a chunk over; what was said of its rows, as classes from 0 on or numbers."""
+        prediction, queried = outputs
+        said = classes_of(prediction, self._num_classes)
+        asked = queried & ~np.isnan(y)
+        self.state = state
+        self.score.add(said, y)
+        self.labels.add(asked.astype(float))
+        self.num_labels += int(asked.sum())
+        return said
+
+    def settled(self) -> tuple[Any, Any]:
+        """The learner and its state, once the labels that are due have come."""
+        return settled(self.learner, self.state, self._delay)
+
+
+@dataclasses.dataclass(eq=False)
+class Play:
+    """A run that is going on: players, baselines, and how far they are.
+
+    Whatever is interrupted, all of them stand at the end of the same chunk.
+    """
+
+    columns: Columns
+    fills: Fills
+    players: dict[str, list[Player]]  #: by the learner's name, one for each seed
+    baselines: Baselines
+    scores: dict[str, Score]  #: of the baselines
+    num_rows: int = 0
+    num_unlabelled: int = 0
+    warned: dict[str, None] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls,
+        columns: Columns,
+        candidates: list[Candidate],
+        seeds: int,
+        delay: int,
+        fills: Fills | None = None,
+        state: Any = None,
+    ) -> "Play":
+        """Before the first row; of a model its ``fills`` and ``state``."""
+        K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
+        players = {}
+        for one in candidates:
+            begin = [one.learner.init(key, len(columns.features)) for key in keys]
+            states = begin if state is None else [state]
+            players[one.name] = [Player(one.learner, own, K, delay) for own in states]
+        baselines = Baselines(K, delay)
+        scores = {name: Score(K) for name in baselines.names}
+        fills = columns.init() if fills is None else fills
+        return cls(columns, fills, players, baselines, scores)
+
+    def add(self, chunk: Chunk) -> dict[str, np.ndarray]:
+        """Play a chunk; what each learner's first seed says of the rows, in the target's units.
+
+        Raises:
+          ValueError: for a cell that is not what its column held.
+        """
+        X, fills = self.columns.inputs(chunk, self.fills)
+        y, K = self.columns.targets(chunk), len(self.columns.classes)
+        start = 0.0 if self.columns.target is None else self.columns.target.start
+        given = (y - start).astype(np.float32)
+        played = {name: [self._played(name, p, X, given) for p in each]
+                  for name, each in self.players.items()}  # fmt: skip
+        # what follows takes next to no time, so that an interrupt hardly finds it half done
+        codes = (y + 1) / 2 if K == 2 else y
+        said: dict[str, np.ndarray] = {}
+        for name, each in self.players.items():
+            for player, (state, outputs) in zip(each, played[name], strict=True):
+                found = player.take(state, outputs, codes - start)
+                said.setdefault(name, start + found)
+        for score, values in zip(self.scores.values(), self.baselines.say(codes), strict=True):
+            score.add(values, codes)
+        self.fills, self.num_rows = fills, self.num_rows + len(y)
+        self.num_unlabelled += int(np.isnan(y).sum())
+        return said
+
+    def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> tuple:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", RuntimeWarning)
+            result = player.play(X, y)
+        self.warned |= dict.fromkeys(f"{name}: {warning.message}" for warning in found)
+        return result
+
+
+def chunks_of(
+    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], Any]
+) -> Iterator[Chunk]:
+    """The chunks behind the first ``skip`` rows; ``on`` is told of each."""
+    chunk: Chunk | None = first
+    while chunk is not None:
+        passed, skip = min(skip, len(chunk.frame)), max(0, skip - len(chunk.frame))
+        if passed < len(chunk.frame):
+            numbers = chunk.numbers[passed:]
+            yield chunk._replace(frame=chunk.frame[passed:], numbers=numbers)
+        on(chunk)
+        chunk = next(rest, None)

@@ -1,0 +1,81 @@
+"""``jaxmkl predict``: predict the rows of a table with a model; nothing is learned."""
+
+import contextlib
+import csv
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.cli import show
+from jaxmkl.tables import load_model, open_table
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser("predict", help="predict a table with a model",
+                                 description=__doc__)  # fmt: skip
+    parser.add_argument("model", metavar="MODEL", help="a model that run --save wrote")
+    parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
+    parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
+    parser.set_defaults(command=command)
+
+
+def command(given: Any) -> int:
+    """Write a line for each row: where it stands, the prediction, of classes its probability."""
+    show.needs_rich()
+    model = load_model(given.model)
+    table = open_table(given.file)
+    rows, begun = 0, False
+    with (
+        contextlib.closing(table),
+        written(given.out) as file,
+        show.progress(Path(given.file).name) as say,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", UserWarning)  # said here
+        missing, new = model.differences(table.names)
+        for name in missing:
+            print(f"the model's column {name!r} is not there: missing cells", file=sys.stderr)
+        for name in new:
+            print(f"the column {name!r} is not one of the model's: ignored", file=sys.stderr)
+        writer = csv.writer(file)
+        for chunk, values in model.values(table):
+            if not begun:
+                writer.writerow(
+                    [chunk.place, "prediction", *["probability"] * bool(model.classes)]
+                )
+                begun = True
+            columns = [spelled(model.named(values))]
+            if model.classes:
+                columns.append(spelled(model.probabilities(values).max(axis=1)))
+            writer.writerows(zip(chunk.numbers, *columns, strict=True))
+            rows += len(values)
+            say(rows, table.share_read())
+    if not rows:
+        raise ValueError(f"{table.top}: a header and no rows below it")
+    return 0
+
+
+def spelled(values: np.ndarray) -> list[str]:
+    """Words as they are, numbers by the digits that single precision has; nothing for NaN.
+
+    >>> spelled(np.array([1 / 3, np.nan]))
+    ['0.3333333', '']
+    """
+    if values.dtype.kind == "U":
+        return values.tolist()
+    return ["" if np.isnan(value) else f"{value:.7g}" for value in values.tolist()]
+
+
+@contextlib.contextmanager
+def written(out: Path | None) -> Iterator[Any]:
+    """A file to be written, or standard output."""
+    if out is None:
+        yield sys.stdout
+        return
+    with open(out, "w", newline="", encoding="utf-8") as file:
+        yield file

@@ -1,0 +1,265 @@
+"""``jaxmkl run``: learn from a table in the order of its rows, and tell how well it went."""
+
+import contextlib
+import csv
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmkl.cli import learners, options, show
+from jaxmkl.cli.options import UsageError
+from jaxmkl.cli.play import Play, chunks_of
+from jaxmkl.cli.predict import spelled
+from jaxmkl.cli.results import Curves, Results, Row
+from jaxmkl.cli.scores import spread
+from jaxmkl.tables import Model, load_model, save_model
+
+INTERRUPTED = 130
+SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
+OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser("run", help="learn from a table and tell how well it went",
+                                 description=__doc__)  # fmt: skip
+    add = parser.add_argument
+    add("file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow, LIBSVM or npz; - is standard "
+        "input; .gz, .zst, .bz2 and .xz are unpacked")  # fmt: skip
+    add("--task", choices=("regression", "classification"), help="default: by the target")
+    add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
+    add("--set", type=options.setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's argument; may be given several times")  # fmt: skip
+    add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
+    add("--delay", type=options.natural, default=0, metavar="N", help="rows a label is late")
+    add("--seeds", type=options.count, default=1, metavar="N", help="runs of every learner")
+    add("--skip", type=options.natural, default=0, metavar="N", help="rows to pass over first")
+    add("--save", type=Path, metavar="MODEL", help="write the learner that erred least")
+    add("--from", dest="from_", type=Path, metavar="MODEL", help="go on from a saved model")
+    add("--predictions", type=Path, metavar="OUT", help="write what was said of each row, as CSV")
+    add("--json", type=Path, metavar="OUT", help="write figures and curves")
+    options.table_options(parser)
+    parser.set_defaults(command=command)
+
+
+def command(given: Any) -> int:
+    """Run it: 0, or 130 after an interruption, which ends with the table so far."""
+    show.needs_rich()
+    results, play, candidates = run(given)
+    show.table(results)
+    if given.save is not None:
+        print(_saved(given, results, play, candidates))
+    if given.json is not None:
+        given.json.write_text(results.to_json())
+        print(f"figures and curves: {given.json}")
+    if results.is_interrupted:
+        print(_goes_on(given, play), file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def run(given: Any) -> tuple[Results, Play, list[learners.Candidate]]:
+    """Play a table; the results, the run as it ended, and the learners it was made of.
+
+    Raises:
+      UsageError: for options that do not go together or do not fit the table.
+      ValueError: for a table that cannot be read, or is not what its first rows were.
+    """
+    from jaxmkl.tables import open_table
+    from jaxmkl.tables._source import ROWS
+
+    began, model = time.perf_counter(), _model(given)
+    table, interrupted, notes = open_table(given.file), False, list[str]()
+    with contextlib.closing(table), show.progress(Path(given.file).name) as say:
+        chunks = table.chunks(max(ROWS, given.first))
+        first = next(chunks, None)
+        if first is None:
+            raise ValueError(f"{table.top}: a header and no rows below it")
+        columns = _columns(given, table, first) if model is None else model.columns
+        made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
+        if model is None:
+            play = Play.begin(columns, made, given.seeds, given.delay)
+        else:
+            _compare(model, table.names, notes)
+            play = Play.begin(columns, made, 1, given.delay, model.fills, model.state)
+        with _predictions(given, play) as write:
+            try:
+                on = lambda _: say(play.num_rows, table.share_read())  # noqa: E731
+                for chunk in chunks_of(first, chunks, given.skip, on):
+                    write(chunk, play.add(chunk))
+            except KeyboardInterrupt:
+                interrupted = True
+    if not play.num_rows:
+        if interrupted:
+            raise KeyboardInterrupt
+        raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
+    seconds = time.perf_counter() - began
+    return _results(given, play, made, notes, seconds, interrupted), play, made
+
+
+def _model(given: Any) -> Model | None:
+    if given.from_ is None:
+        return None
+    also = [name for name in OWN if getattr(given, name)]
+    if also or given.seeds > 1:
+        text = ", ".join(f"--{name.strip('_')}" for name in also) or "--seeds"
+        raise UsageError(f"--from: the model has its own; leave out {text}")
+    model = load_model(given.from_)
+    if model.columns.target is None:
+        raise UsageError(f"--from: {given.from_} has no target")
+    return model
+
+
+def _columns(given: Any, table: Any, first: Any) -> Any:
+    from jaxmkl.tables import Columns
+
+    looked_at = first._replace(frame=first.frame[: given.first])
+    of_arrays = getattr(table, "target", None)
+    target = given.target if of_arrays is None else of_arrays
+    asked = {"drop": given.drop, "as_": dict(given.as_), "keep": of_arrays is not None}
+    return Columns.decide(looked_at, target, given.task, **asked, notes=table.notes)
+
+
+def _candidates(given: Any, columns: Any, notes: list[str]) -> list[learners.Candidate]:
+    K, settings = len(columns.classes), dict(given.set)
+    return learners.candidates(given.learner, columns.task, K, settings, given.labels, notes)
+
+
+def _of_model(given: Any, model: Model) -> list[learners.Candidate]:
+    return [learners.Candidate(given.from_.name, model.learner, {"learner": model.learner})]
+
+
+def _compare(model: Model, names: list[str], notes: list[str]) -> None:
+    missing, new = model.differences(names)
+    notes += [f"the model's column {name!r} is not there: missing cells" for name in missing]
+    notes += [f"the column {name!r} is not one of the model's: ignored" for name in new]
+
+
+@contextlib.contextmanager
+def _predictions(given: Any, play: Play) -> Iterator[Any]:
+    """Yield what writes the predictions of a chunk, of each learner's first seed."""
+    if given.predictions is None:
+        yield lambda chunk, said: None
+        return
+    target: Any = play.columns.target
+    one = len(play.players) == 1
+    with open(given.predictions, "w", newline="", encoding="utf-8") as file:
+        writer, begun = csv.writer(file), False
+
+        def write(chunk: Any, said: dict[str, np.ndarray]) -> None:
+            nonlocal begun
+            if not begun:
+                names = ["prediction"] if one else [f"prediction {name}" for name in said]
+                writer.writerow([chunk.place, *names, target.name])
+                begun = True
+            columns = [_spelled(target, values) for values in said.values()]
+            columns.append(_spelled(target, _labels(play, chunk)))
+            writer.writerows(zip(chunk.numbers, *columns, strict=True))
+
+        yield write
+
+
+def _labels(play: Play, chunk: Any) -> np.ndarray:
+    y = play.columns.targets(chunk)
+    return (y + 1) / 2 if len(play.columns.classes) == 2 else y
+
+
+def _spelled(target: Any, values: np.ndarray) -> list:
+    """Codes or numbers as the target's own, nothing where NaN."""
+    if not target.classes:
+        return spelled(values)
+    return ["" if np.isnan(code) else target.classes[int(code)] for code in values.tolist()]
+
+
+def _results(
+    given: Any, play: Play, made: Any, notes: list[str], seconds: float, interrupted: bool
+) -> Results:
+    columns, curves = play.columns, {}
+    table = [_row(one, play) for one in made]
+    for name, score in play.scores.items():
+        metrics = {k: (v, 0.0) for k, v in score.metrics(play.scores).items()}
+        table.append(Row(name, True, metrics))
+        curves[name] = score.curve.means
+    firsts = {name: each[0] for name, each in play.players.items()}
+    errors = {name: player.score.curve.means for name, player in firsts.items()} | curves
+    labels = {name: player.labels.means for name, player in firsts.items()}
+    curve = play.scores[play.baselines.names[0]].curve
+    last = play.scores["last label"]
+    if columns.classes and last.kappa > SORTED:
+        notes = [*notes, "the label before is nearly always right: the table looks sorted, and "
+                 "a learner that follows it looks better than it is"]  # fmt: skip
+    ends = [min((i + 1) * curve.size, play.num_rows) for i in range(len(curve.means))]
+    per_name = [{name: tuple(v.tolist()) for name, v in of.items()} for of in (errors, labels)]
+    known = {k: v for k, v in vars(given).items() if k not in ("command", "name", "line")}
+    target: Any = columns.target
+    return Results(
+        command=given.line,
+        source=str(given.file),
+        target=target.name,
+        task=columns.task,
+        classes=columns.classes,
+        num_rows=play.num_rows,
+        num_unlabelled=play.num_unlabelled,
+        num_inputs=len(columns.features),
+        table=tuple(table),
+        curves=Curves(curve.size, tuple(ends), *per_name),
+        columns=columns.notes,
+        notes=(*notes, *play.warned),
+        settings={k: str(v) if isinstance(v, Path) else v for k, v in known.items()},
+        seconds=seconds,
+        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        is_interrupted=interrupted,
+    )
+
+
+def _row(one: learners.Candidate, play: Play) -> Row:
+    players = play.players[one.name]
+    each = [player.score.metrics(play.scores) for player in players]
+    metrics = {name: spread([of[name] for of in each]) for name in each[0]}
+    labelled = max(1, play.num_rows - play.num_unlabelled)
+    metrics["label_rate"] = spread([player.num_labels / labelled for player in players])
+    learner, state = players[0].learner, players[0].state
+    return Row(
+        one.name,
+        False,
+        metrics,
+        one.parameters,
+        len(players),
+        1e6 * sum(player.seconds for player in players) / (len(players) * play.num_rows),
+        sum(leaf.nbytes for leaf in jax.tree.leaves(state) if _is_array(leaf)),
+        learners.kernel_weights(learner, state),
+    )
+
+
+def _is_array(leaf: Any) -> bool:
+    return not jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _saved(given: Any, results: Results, play: Play, made: Any) -> str:
+    """Save the learner that erred least, and say so."""
+    metric = "mistake_rate" if results.classes else "mse"
+    rows = [row for row in results.table if not row.is_baseline]
+    best = min(rows, key=lambda row: np.nan_to_num(row.metrics[metric][0], nan=np.inf))
+    learner, state = play.players[best.name][0].settled()
+    before = 0 if given.from_ is None else load_model(given.from_).rows
+    rows_so_far = before + play.num_rows
+    model = Model(learner, state, play.columns, play.fills, rows_so_far, results.source)
+    save_model(given.save, model)
+    why = ", which erred least" if len(rows) > 1 else ""
+    return (
+        f"model: {given.save} ({best.name}{why}); predict with: jaxmkl predict {given.save} FILE"
+    )
+
+
+def _goes_on(given: Any, play: Play) -> str:
+    rows = given.skip + play.num_rows
+    text = f"jaxmkl: interrupted after {rows:,} rows"
+    if given.save is None:
+        return text
+    return f"{text}; go on with: jaxmkl run {given.file} --from {given.save} --skip {rows}"

@@ -1,0 +1,157 @@
+"""How good predictions are, summed up chunk by chunk: errors, kappa, baselines, curves."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+WINDOWS = 256  # of a curve, at most; then two become one
+FIRST_WINDOW = 64  # rows
+
+
+class Curve:
+    """Means over windows of rows, of which there are at most :data:`WINDOWS`, all of one size."""
+
+    def __init__(self) -> None:
+        self.size, self._rows = FIRST_WINDOW, 0
+        self._sums, self._counts = np.zeros((2, WINDOWS))
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the next rows (n,); NaN where there is none."""
+        while self._rows + len(values) > self.size * WINDOWS:
+            self.size *= 2
+            for sums in (self._sums, self._counts):
+                sums[: WINDOWS // 2], sums[WINDOWS // 2 :] = sums[::2] + sums[1::2], 0
+        places = (self._rows + np.arange(len(values))) // self.size
+        known = ~np.isnan(values)
+        self._sums += np.bincount(places[known], values[known], WINDOWS)
+        self._counts += np.bincount(places[known], minlength=WINDOWS)
+        self._rows += len(values)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Means of the windows so far, NaN for one without values; the last may be shorter."""
+        used = -(-self._rows // self.size)
+        sums, counts = self._sums[:used], self._counts[:used]
+        return np.divide(sums, counts, out=np.full(used, np.nan), where=counts > 0)
+
+
+class Score:
+    """What predictions of a stream achieved, one number a row: a class from 0 on, or a value."""
+
+    def __init__(self, num_classes: int) -> None:
+        K = self.num_classes = num_classes  # 0 for numbers
+        self.curve = Curve()
+        self.num_judged, self._squares, self._distances = 0, 0.0, 0.0
+        self._confusion = np.zeros((K, K))
+
+    def add(self, predicted: np.ndarray, y: np.ndarray) -> None:
+        """Judge predictions (n,) by labels (n,), NaN where there is none."""
+        known = ~np.isnan(y)
+        of, said = y[known], predicted[known]
+        errors = np.full(len(y), np.nan)
+        if self.num_classes:
+            errors[known] = of != said
+            K, seen = self.num_classes, ~np.isnan(said)
+            pairs = (of[seen] * K + said[seen]).astype(int)
+            self._confusion += np.bincount(pairs, minlength=K * K).reshape(K, K)
+            self._squares += float(errors[known].sum())
+        else:
+            errors[known] = np.square(of - said)
+            self._squares += float(errors[known].sum())
+            self._distances += float(np.abs(of - said).sum())
+        self.num_judged += int(known.sum())
+        self.curve.add(errors)
+
+    @property
+    def error(self) -> float:
+        """The mean squared error, or the share of mistakes."""
+        return self._squares / self.num_judged if self.num_judged else float("nan")
+
+    @property
+    def mae(self) -> float:
+        """The mean absolute error."""
+        return self._distances / self.num_judged if self.num_judged else float("nan")
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa: the agreement beyond that by chance; 0 where nothing varies."""
+        total = self._confusion.sum()
+        shares = self._confusion / max(total, 1)
+        chance = float((shares.sum(axis=0) * shares.sum(axis=1)).sum())
+        return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else 0.0
+
+    def beyond(self, other: "Score") -> float:
+        """The share of another's error that is not made: 1 - error / other's; NaN if that is 0.
+
+        Of classes against the last label this is the kappa of Žliobaitė et al. (2015).
+        """
+        return 1 - self.error / other.error if other.error > 0 else float("nan")
+
+    def metrics(self, baselines: dict[str, "Score"]) -> dict[str, float]:
+        """The figures of a table, by name."""
+        first, last = baselines.values()
+        if self.num_classes:
+            found = {"mistake_rate": self.error, "kappa": self.kappa}
+            return found | {"kappa_last": self.beyond(last)}
+        found = {"mse": self.error, "mae": self.mae}
+        return found | {"skill": self.beyond(first), "skill_last": self.beyond(last)}
+
+
+@dataclasses.dataclass
+class Baselines:
+    """What one would say without a learner: the mean or majority so far, and the last label.
+
+    Of ``delay`` rounds ago, where labels come late. Before the first label it is 0, or class 0.
+    """
+
+    num_classes: int
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        self._waiting = np.full(self.delay, np.nan)
+        self._counts = np.zeros(max(1, self.num_classes))
+        self._sum, self._last = 0.0, 0.0
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Their names."""
+        return ("majority so far" if self.num_classes else "mean so far"), "last label"
+
+    def say(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the two say of each row (n,), before its label, given all labels."""
+        n = len(y)
+        came = np.concatenate([self._waiting, y])
+        self._waiting, came = came[n:], came[:n]
+        known = ~np.isnan(came)
+        values = np.where(known, came, 0.0)
+        places = np.maximum.accumulate(np.where(known, np.arange(1, n + 1), 0))
+        last = np.concatenate([[self._last], values])[np.concatenate([[0], places])]
+        if self.num_classes:
+            each = known[:, None] & (values[:, None] == np.arange(self.num_classes))
+            counts = np.cumsum(np.concatenate([self._counts[None], each]), axis=0)
+            first, self._counts = counts.argmax(axis=1).astype(float), counts[-1]
+        else:
+            counts = np.cumsum(np.concatenate([self._counts, known]))
+            sums = np.cumsum(np.concatenate([[self._sum], values]))
+            first = sums / np.maximum(counts, 1)
+            self._counts, self._sum = counts[-1:], float(sums[-1])
+        self._last = float(last[-1])
+        return first[:n], last[:n]
+
+
+def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:
+    """What a learner says (n,) or (n, K), as a class from 0 on or a number; NaN stays."""
+    prediction = np.asarray(prediction, np.float64)
+    if not num_classes:
+        return prediction
+    if prediction.ndim == 2:
+        lost = np.isnan(prediction).any(axis=1)
+        return np.where(lost, np.nan, prediction.argmax(axis=1))
+    return np.where(np.isnan(prediction), np.nan, prediction > 0)
+
+
+def spread(values: list[Any]) -> tuple[float, float]:
+    """The mean and the sample's standard deviation over the seeds."""
+    mean = float(np.mean(values))
+    return mean, float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

@@ -1,0 +1,139 @@
+"""What the screen shows: progress on standard error, tables on standard output."""
+
+import contextlib
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jaxmkl.cli.results import Results, Row
+from jaxmkl.tables._polars import needs_polars
+
+PATIENCE = 2.0  # seconds before progress is shown
+WIDTH = 120  # columns where no terminal says
+TITLES = {
+    "mistake_rate": "mistakes",
+    "kappa": "kappa",
+    "kappa_last": "kappa\nto last",
+    "mse": "MSE",
+    "mae": "MAE",
+    "skill": "skill\nto mean",
+    "skill_last": "skill\nto last",
+    "label_rate": "labels",
+}
+
+Report = Callable[[int, float | None], None]
+
+
+@contextlib.contextmanager
+def progress(name: str) -> Iterator[Report]:
+    """Show how far a table is: at a terminal, and only of what takes more than two seconds.
+
+    Yields a function of the number of rows and the share of the table that were played.
+    """
+    if not sys.stderr.isatty():
+        yield lambda rows, share: None
+        return
+    bar = _bar()
+    task = bar.add_task(name, total=None, rows="")
+
+    def say(rows: int, share: float | None) -> None:
+        total = None if share is None else 1.0
+        bar.update(task, total=total, completed=share or 0.0, rows=f"{rows:,} rows")
+
+    patience = threading.Timer(PATIENCE, bar.start)
+    patience.start()
+    try:
+        yield say
+    finally:
+        patience.cancel()
+        patience.join()
+        bar.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}")
+    times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
+    return Progress(*columns, *times, console=Console(stderr=True), transient=True)
+
+
+def table(results: Results) -> None:
+    """Print what a run achieved, and what is to be said about it."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    wide = console.width if console.is_terminal else WIDTH
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown.add_column("", no_wrap=True)
+    metrics = list(dict.fromkeys(name for row in results.table for name in row.metrics))
+    for name in metrics:
+        shown.add_column(TITLES.get(name, name), justify="right", no_wrap=True)
+    for title in ("µs\na row", "memory"):
+        shown.add_column(title, justify="right", no_wrap=True)
+    for row in results.table:
+        cells = [_spread(row.metrics.get(name)) for name in metrics]
+        style = "dim" if row.is_baseline else None
+        shown.add_row(row.name, *cells, *_costs(row), style=style)
+    needed = Console(width=1000).measure(shown).maximum
+    console = Console(highlight=False, width=max(wide, needed))  # figures are never cut
+    rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
+    if results.num_unlabelled:
+        rows += f", {results.num_unlabelled:,} without a target: predicted, not learned"
+    rate = results.num_rows / results.seconds
+    cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
+    cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
+    head = f"{results.source}: {results.target!r}, {results.task}"
+    for line in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(shown)
+    console.print(f"{rows}; {cost}", markup=False, soft_wrap=True)
+
+
+def _costs(row: Row) -> tuple[str, str]:
+    if row.is_baseline:
+        return "", ""
+    size = row.state_bytes
+    return figure(row.microseconds), f"{size / 2**20:.1f} MiB" if size > 1e5 else f"{size:,} B"
+
+
+def _spread(value: tuple[float, float] | None) -> str:
+    if value is None:
+        return ""
+    mean, std = value
+    return figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
+
+
+def figure(value: float) -> str:
+    """A number with the digits that matter.
+
+    >>> figure(0.00272), figure(12.345), figure(float("nan")), figure(1.5e7)
+    ('0.0027', '12.345', '-', '1.50e+07')
+    """
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else str(value)
+    size = abs(value)
+    if size != 0 and (size < 1e-3 or size >= 1e6):
+        return f"{value:.2e}"
+    return f"{value:.{4 if size < 1 else 3 if size < 100 else 1}f}"
+
+
+def needs_rich() -> None:
+    """Raise an ``ImportError`` that says what to install, where rich or polars are missing."""
+    with needs_polars():
+        import polars  # noqa: F401
+    try:
+        import rich  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImportError('the command wants rich: pip install "jaxmkl[cli]"') from None

@@ -1,0 +1,249 @@
+"""How a table becomes inputs and targets: decided on its first rows, kept, applied to all."""
+
+import dataclasses
+import json
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from jaxmkl._checks import input_bound
+from jaxmkl.tables import _decide, _kinds
+from jaxmkl.tables._kinds import Kind
+from jaxmkl.tables._table import shown
+from jaxmkl.tables._target import Target, target_name, target_of
+from jaxmkl.tables._text import Chunk
+
+FIRST = 1000  # rows that are looked at
+
+
+class Fills(NamedTuple):
+    """What missing numbers are filled by: the mean of those before, for each of F features."""
+
+    counts: np.ndarray  #: numbers so far (F,), float64
+    sums: np.ndarray  #: their sums (F,), float64
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """What the columns of a table become: a value that JSON can hold.
+
+    Made by :meth:`decide` on the first rows of a table; every later row, and another file with
+    columns of these names, is encoded in the same way.
+    """
+
+    kinds: tuple[Kind, ...]  #: one for each column but the target
+    target: Target | None = None  #: None for a table of inputs alone
+    notes: tuple[str, ...] = ()  #: what was decided, a sentence each
+
+    @classmethod
+    def decide(
+        cls,
+        first: Chunk,
+        target: str | None = None,
+        task: str | None = None,
+        *,
+        drop: Collection[str] = (),
+        as_: Mapping[str, str] | None = None,
+        keep: bool = False,
+        supervised: bool = True,
+        notes: Collection[str] = (),
+    ) -> "Columns":
+        """Decide by the first rows.
+
+        ====================  ===============================================================
+        numbers               as they are; if some are missing the mean of those before, and
+                              a feature that tells which
+        true/false, yes/no    1 and 0
+        up to 50 words        ``categories``: a 0/1 feature for each; others are zeros
+        more, or free text    ``text``: its words hashed to 32 features
+        dates and times       time since the first; turns of day, week and year
+        ====================  ===============================================================
+
+        Left out are columns that are constant or empty in these rows, and those that name or
+        count the rows.
+
+        Args:
+          first: the first rows.
+          target: the column to be predicted; by default the one named target, y, label or class,
+            else the last one.
+          task: "regression" or "classification"; by default numbers of more than two values are
+            regression.
+          drop: columns to leave out.
+          as_: by column the kind it is to be: "number", "boolean", "categories", "text", "time",
+            or a form of time as ``%d/%m/%Y``.
+          keep: whether numbers stay that are constant or name the rows.
+          supervised: False where there is no target.
+          notes: sentences to begin with.
+
+        Raises:
+          ValueError: for a column that does not exist, what can be read in two ways, a target
+            that is no such thing, or no features.
+
+        >>> from jaxmkl.tables import open_table
+        >>> rows = {"colour": ["red", "blue", "red"], "length": [1.0, None, 3.0], "y": [1, 0, 0]}
+        >>> columns = Columns.decide(next(open_table(rows).chunks(3)))
+        >>> columns.features
+        ('colour=blue', 'colour=red', 'length', 'length is missing')
+        """
+        frame, said, wanted = first.frame, list(notes), dict(as_ or {})
+        for name in (*drop, *wanted):
+            if name not in frame.columns:
+                known = shown(frame.columns, 100)
+                raise ValueError(
+                    f"{first.source}: has no column {name!r}; its columns are {known}"
+                )
+        comma = any(_decide.has_decimal_comma(column) for column in frame)
+        label: str | None = None
+        of: Target | None = None
+        if supervised:
+            label = target_name(first.source, frame.columns, target, said)
+            where = first.cell(label)
+            of = target_of(first.source, label, frame[label], where, task, said, comma)
+        found: list[tuple[Any, str]] = []
+        for column in frame:
+            name = column.name
+            if name == label:
+                continue
+            if name in drop:
+                found.append((_kinds.LeftOut(name), f"column {name!r} left out, as asked"))
+                continue
+            where = first.cell(name)
+            found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
+        said += _decide.sentences(found)
+        columns = cls(tuple(kind for kind, _ in found), of, tuple(said))
+        if not columns.features:
+            left = f" ({'; '.join(text for _, text in found[:5])})" if found else ""
+            raise ValueError(f"{first.source}: has no features{left}")
+        return columns
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Names of the D inputs."""
+        return tuple(name for kind in self.kinds for name in kind.features)
+
+    @property
+    def task(self) -> str:
+        """ "regression" or "classification"; "" without a target."""
+        return "" if self.target is None else self.target.task
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes by their names, in order; of two the first is -1."""
+        return () if self.target is None else self.target.classes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that are looked at."""
+        return tuple(kind.name for kind in self.kinds if kind.features)
+
+    @cached_property
+    def _filled(self) -> np.ndarray:
+        """Places of the features that may have gaps (F,)."""
+        places = np.cumsum([0, *(len(kind.features) for kind in self.kinds)])
+        return np.array([p for p, k in zip(places[:-1], self.kinds, strict=True) if k.filled], int)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """A number near those of each feature (D,), which inputs in single precision begin at."""
+        starts = np.zeros(len(self.features))
+        numbers = [
+            k.start if isinstance(k, _kinds.Number) else 0.0 for k in self.kinds if k.filled
+        ]
+        starts[self._filled] = numbers
+        return starts
+
+    def init(self) -> Fills:
+        """What is known before the first row."""
+        return Fills(*np.zeros((2, len(self._filled))))
+
+    def encode(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
+        """The features (n, D) of rows, float64 and finite, and what is known after them.
+
+        Columns are found by their names; one that is not there is missing in all rows. Without
+        ``learn`` what is known stays as it is.
+
+        Raises:
+          ValueError: for a cell that is not what its column holds.
+        """
+        n = len(chunk.frame)
+        parts = []
+        for kind in self.kinds:
+            if kind.features:
+                there = kind.name in chunk.frame.columns
+                cells = chunk.frame[kind.name] if there else pl.Series([None] * n, dtype=pl.Null)
+                parts.append(kind.encode(cells, chunk.cell(kind.name)))
+        X = np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+        numbers, count, total = X[:, self._filled], fills.counts, fills.sums
+        gaps = np.isnan(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if learn:
+                known = np.where(gaps, 0.0, numbers)
+                # one after the other, so that it is the same however rows are cut into chunks
+                total = np.cumsum(np.concatenate([total[None], known]), axis=0)
+                count = np.cumsum(np.concatenate([count[None], ~gaps]), axis=0)
+            if gaps.any():
+                before = (count[:-1], total[:-1]) if learn else (count[None], total[None])
+                X[:, self._filled] = np.where(gaps, self._means(*before), numbers)
+        return X, Fills(count[-1], total[-1]) if learn else fills
+
+    def _means(self, count: np.ndarray, total: np.ndarray) -> np.ndarray:
+        means = total / np.maximum(count, 1)
+        return np.where((count > 0) & np.isfinite(means), means, self.starts[self._filled])
+
+    def inputs(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
+        """As :meth:`encode`, less :attr:`starts`, in single precision: what learners take.
+
+        Raises:
+          ValueError: for a number too large for that, too.
+        """
+        X, fills = self.encode(chunk, fills, learn)
+        X -= self.starts
+        bound = input_bound(np.float32)
+        for row, place in np.argwhere(np.abs(X) > bound)[:1]:
+            sizes = np.cumsum([len(kind.features) for kind in self.kinds])
+            name = self.kinds[int(np.searchsorted(sizes, place, "right"))].name
+            text = f"the number is too large for a learner (above {bound:.1e}); mend or empty it"
+            raise ValueError(f"{chunk.cell(name)(int(row))}: {text}")
+        return X.astype(np.float32), fills
+
+    def targets(self, chunk: Chunk) -> np.ndarray:
+        """Targets (n,) float64, NaN where missing: numbers, -1 and +1, or 0 to K - 1."""
+        assert self.target is not None
+        name = self.target.name
+        if name not in chunk.frame.columns:
+            raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
+        return self.target.encode(chunk.frame[name], chunk.cell(name))
+
+    def to_json(self) -> str:
+        """JSON from which :meth:`from_json` makes an equal value."""
+        kinds = [{"kind": kind.kind, **dataclasses.asdict(kind)} for kind in self.kinds]
+        target = None if self.target is None else dataclasses.asdict(self.target)
+        return json.dumps({"kinds": kinds, "target": target, "notes": self.notes})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Columns":
+        """The value that :meth:`to_json` wrote.
+
+        Raises:
+          ValueError: for other JSON.
+
+        >>> columns = Columns((_kinds.Number("length"), _kinds.Categories("colour", ("red",))))
+        >>> Columns.from_json(columns.to_json()) == columns
+        True
+        """
+        try:
+            found = json.loads(text)
+            kinds = tuple(
+                _of_json(_kinds.KINDS[kind.pop("kind")], kind) for kind in found["kinds"]
+            )
+            target = None if found["target"] is None else _of_json(Target, found["target"])
+            return cls(kinds, target, tuple(found["notes"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
+
+
+def _of_json(cls: Any, fields: dict) -> Any:
+    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})

@@ -1,0 +1,201 @@
+"""Kinds of columns: what a column becomes, as values that JSON can hold.
+
+A kind has the names of its features and makes these of cells (n,): an array (n, features), NaN
+where the running mean of what came before is to stand in.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import math
+import re
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from jaxmkl.tables import _cells as cells_of
+from jaxmkl.tables._cells import Where
+
+TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
+UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+MISSING_CATEGORY = "?"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A column that becomes features."""
+
+    name: str  #: of the column
+    kind: ClassVar[str]
+    filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of its features."""
+        return (self.name,)
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """The features (n, len(features)) of cells."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Number(Kind):
+    """Numbers; where the first rows had missing cells, a feature tells which they are."""
+
+    start: float = 0.0  #: the first of them: stands in until the mean of some is known
+    missing: bool = False
+    decimal: str = "."
+    percent: bool = False
+    kind = "number"
+    filled = True
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The number, and whether it is missing."""
+        return (self.name, f"{self.name} is missing")[: 1 + self.missing]
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Numbers, NaN where missing."""
+        found = cells_of.numbers(cells, where, self.decimal, self.percent)
+        return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Boolean(Kind):
+    """Two words of which one is 1 and one is 0; 1/2 where missing or something else."""
+
+    false: str = "false"
+    true: str = "true"
+    kind = "boolean"
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Zeros and ones."""
+        found = cells_of.words(cells).str.to_lowercase()
+        true, false = (
+            (found == word).fill_null(False).to_numpy() for word in (self.true, self.false)
+        )
+        return np.where(true, 1.0, np.where(false, 0.0, 0.5))[:, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Categories(Kind):
+    """A few words, a 0/1 feature for each; zeros for a word that is none of them.
+
+    Missing cells are a category ``?`` if the first rows had some, else zeros too.
+    """
+
+    values: tuple[str, ...] = ()
+    kind = "categories"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """One for each word."""
+        return tuple(f"{self.name}={value}" for value in self.values)
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Zeros and ones."""
+        found = cells_of.words(cells).fill_null(MISSING_CATEGORY)
+        places = found.replace_strict(
+            list(self.values), list(range(len(self.values))), default=-1, return_dtype=pl.Int32
+        ).to_numpy()
+        return (places[:, None] == np.arange(len(self.values))).astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Text(Kind):
+    """Text of many values: each word adds ±1/sqrt(words) at one of ``width`` places, by its hash.
+
+    The hash is BLAKE2 of the word in small letters, the same on every machine.
+    """
+
+    width: int = 32
+    kind = "text"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The places."""
+        return tuple(f"{self.name} #{place}" for place in range(self.width))
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Sums of words, zeros where missing."""
+        unique = pl.DataFrame({"text": cells_of.words(cells)}).with_columns(
+            pl.col("text").rank("dense").alias("code")
+        )
+        texts = unique.unique("code").drop_nulls().sort("code")
+        rows = np.zeros((1 + len(texts), self.width))
+        for row, text in enumerate(texts["text"], 1):
+            found = re.findall(r"\w+", text.lower()) or [text]
+            for word in found:
+                place, sign = hashed(word, self.width)
+                rows[row, place] += sign / math.sqrt(len(found))
+        return rows[unique["code"].fill_null(0).cast(pl.Int64).to_numpy()]
+
+
+@functools.lru_cache(maxsize=2**16)
+def hashed(word: str, width: int) -> tuple[int, int]:
+    """A place below ``width`` and a sign for a word.
+
+    >>> hashed("tree", 32)
+    (31, 1)
+    """
+    number = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
+    return (number >> 1) % width, 1 if number & 1 else -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Time(Kind):
+    """Times: how long since the first, and turns of the day, the week and the year as sin and cos.
+
+    Of text, ``form`` says how they are written, as in ``strftime``; zones are turned into UTC.
+    """
+
+    start: float = 0.0  #: the first, in seconds since 1970
+    unit: str = "days"  #: of the time since then
+    turns: tuple[str, ...] = ("week", "year")
+    form: str | None = None
+    kind = "time"
+    filled = True
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The time since the first, and two for each turn."""
+        turns = (f"{self.name}: {f} of {turn}" for turn in self.turns for f in ("sin", "cos"))
+        return (f"{self.name}: {self.unit} since the first", *turns)
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Time since the first, NaN where missing, and the turns, 0 there."""
+        cells = cells_of.known(cells)
+        found = cells_of.instants(cells, self.form)
+        form = "" if self.form in (None, cells_of.ISO) else f" of the form {self.form}"
+        why = f"{{}} is not a time{form}; mend the cell or leave it empty"
+        cells_of.refuse(cells, cells.is_not_null() & found.is_null(), where, why)
+        seconds = found.fill_null(float("nan")).to_numpy()
+        parts = [(seconds - self.start) / UNITS[self.unit]]
+        for turn in self.turns:
+            # 1970 began on a Thursday
+            angle = 2 * np.pi * ((seconds + 3 * 86400.0 * (turn == "week")) / TURNS[turn] % 1.0)
+            parts += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]
+        return np.stack(parts, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftOut(Kind):
+    """A column that is not looked at."""
+
+    kind = "left out"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+        """Nothing."""
+        return np.zeros((len(cells), 0))
+
+
+KINDS: dict[str, Any] = {
+    cls.kind: cls for cls in (Number, Boolean, Categories, Text, Time, LeftOut)
+}

@@ -1,0 +1,215 @@
+"""A model: a learner with what it learned, and how it was made of a table."""
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxmkl._learner import Learner
+from jaxmkl._version import __version__
+from jaxmkl.checkpoint import load_extra, save
+from jaxmkl.tables._polars import needs_polars
+from jaxmkl.tables._table import shown
+from jaxmkl.wrappers import Probabilities, Wrapper
+
+if TYPE_CHECKING:
+    from jaxmkl.tables._columns import Columns, Fills
+    from jaxmkl.tables._source import Table
+    from jaxmkl.tables._text import Chunk
+
+FORMAT = 1  #: number of the format of a model's file
+AT_ONCE = 1024  # rows that are predicted together
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """A learner and its state, and how tables become its inputs; predicts, and learns nothing.
+
+    The command makes it (``jaxmkl run FILE --save MODEL``), :func:`load_model` reads it, and it
+    can be made by hand:
+
+    >>> import jax, jaxmkl
+    >>> from jaxmkl.tables import Columns, open_table
+    >>> plants = {"height": [9.0, 1.0, 8.0, 2.0] * 50, "kind": ["tree", "bush"] * 100}
+    >>> rows = next(open_table(plants).chunks(200))
+    >>> columns = Columns.decide(rows, target="kind")
+    >>> X, fills = columns.inputs(rows, columns.init())
+    >>> learner = jaxmkl.scaled(jaxmkl.spa(jaxmkl.Gaussian(1.0)), jaxmkl.wrappers.RunningMoments())
+    >>> state = learner.init(jax.random.key(0), X.shape[1])
+    >>> state, _ = jaxmkl.run(learner, state, X, columns.targets(rows))
+    >>> model = Model(learner, state, columns, fills)
+    >>> model.predict({"height": [1.5, 8.5]}).tolist()
+    ['bush', 'tree']
+    """
+
+    learner: Learner
+    state: Any
+    columns: "Columns"  #: what the table's columns become
+    fills: "Fills"  #: what its missing numbers become
+    rows: int = 0  #: that were played
+    source: str = ""  #: the name of the table
+    version: str = __version__  #: of jaxmkl, by which it was made
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes by their names, in order; none for numbers."""
+        return self.columns.classes
+
+    def differences(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Columns of the model that these names lack, and those that it does not know.
+
+        Raises:
+          ValueError: none of the model's columns is there.
+        """
+        wanted, target = self.columns.names, self.columns.target
+        missing = [name for name in wanted if name not in names]
+        known = {kind.name for kind in self.columns.kinds} | {target.name if target else ""}
+        if len(missing) == len(wanted):
+            text = f"the model knows {shown(wanted, 20)}, of which none is among the columns"
+            raise ValueError(f"{text} {shown(list(names), 20)}")
+        return missing, [name for name in names if name not in known]
+
+    def values(self, data: Any) -> Iterator[tuple["Chunk", np.ndarray]]:
+        """Chunks of a table with what the learner says of them, in single precision.
+
+        Numbers (n,) for targets less the first of them and for two classes, (n, K) for K classes.
+
+        Args:
+          data: a table as of :func:`jaxmkl.tables.open_table`, or what that opens.
+
+        Raises:
+          ValueError: none of the model's columns is there, or a cell is not what its column held.
+
+        Warns:
+          UserWarning: a column is not there; all its cells count as missing.
+        """
+        table = self._table(data)
+        try:
+            missing, _ = self.differences(table.names)
+            if missing:
+                text = f"not among the columns, and counted as missing cells: {shown(missing, 20)}"
+                warnings.warn(text, UserWarning, stacklevel=2)
+            for chunk in table.chunks(AT_ONCE):
+                X, _ = self.columns.inputs(chunk, self.fills, learn=False)
+                room = max(64, 1 << (len(X) - 1).bit_length())
+                filled = np.pad(X, ((0, room - len(X)), (0, 0)))
+                yield chunk, np.asarray(_values(self.learner, self.state, filled))[: len(X)]
+        finally:
+            if table is not data:
+                table.close()
+
+    def _table(self, data: Any) -> "Table":
+        with needs_polars():
+            from jaxmkl.tables._source import open_table
+        return data if hasattr(data, "chunks") else open_table(data)
+
+    def _all(self, data: Any) -> np.ndarray:
+        found = [values for _, values in self.values(data)]
+        if not found:
+            raise ValueError("predict: data must hold a row; got none")
+        return np.concatenate(found)
+
+    def named(self, values: np.ndarray) -> np.ndarray:
+        """Values of :meth:`values` as classes by their names, or numbers in the target's units."""
+        target = self.columns.target
+        if target is None:
+            raise ValueError("predict: the model's table must have a target; it has none")
+        return target.named(values)
+
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Values of :meth:`values` as probabilities (n, K) of the classes in their order."""
+        wanted = "a classifier in jaxmkl.wrappers.probabilities(...)"
+        if not self.classes or not self._has_probabilities:
+            raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
+        if values.ndim == 1:
+            values = np.stack([np.zeros_like(values), values], axis=1)
+        return np.asarray(jax.nn.softmax(values, axis=1))
+
+    @property
+    def _has_probabilities(self) -> bool:
+        learner = self.learner
+        while isinstance(learner, Wrapper) and not isinstance(learner, Probabilities):
+            learner = learner.learner
+        return isinstance(learner, Probabilities)
+
+    def predict(self, data: Any) -> np.ndarray:
+        """Predict all rows of a table: classes by their names, or numbers in the target's units.
+
+        Columns are found by their names; one that is not there counts as missing cells, and one
+        that the model does not know is ignored, as is the target.
+
+        Args:
+          data: a DataFrame, a path, or whatever :func:`jaxmkl.tables.open_table` opens.
+
+        Returns:
+          (n,): text for classes, float64 for numbers.
+
+        Raises:
+          ValueError: none of the model's columns is there, or a cell is not what its column held.
+
+        Warns:
+          UserWarning: a column is not there.
+        """
+        return self.named(self._all(data))
+
+    def predict_proba(self, data: Any) -> np.ndarray:
+        """Probabilities (n, K) of :attr:`classes`; arguments and errors as of :meth:`predict`.
+
+        Raises:
+          ValueError: for a model of numbers, or one whose learner says no probabilities.
+        """
+        return self.probabilities(self._all(data))
+
+
+@jax.jit
+def _values(learner: Learner, state: Any, X: Any) -> jax.Array:
+    return learner.predict_many(state, X).value
+
+
+def save_model(path: str | os.PathLike[str], model: Model) -> None:
+    """Write a model to one npz file that holds no code; it appears whole or not at all.
+
+    :func:`jaxmkl.load` reads the learner and the state in it, too.
+
+    Raises:
+      ValueError: as :func:`jaxmkl.save`.
+    """
+    extra = {
+        "model": FORMAT,
+        "columns": model.columns.to_json(),
+        "fills": [list(map(float, part)) for part in model.fills],
+    }
+    extra |= {"rows": model.rows, "source": model.source, "jaxmkl": model.version}
+    save(path, model.learner, model.state, extra=extra)
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model that :func:`save_model` or the command wrote.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: for a file that is no model, or a model of another format, by its number.
+      ImportError: polars (the extra ``cli``) is not installed.
+    """
+    with needs_polars():
+        from jaxmkl.tables._columns import Columns, Fills
+    learner, state, extra = load_extra(path)
+    name = os.fspath(path)
+    if not isinstance(extra, dict) or "model" not in extra:
+        text = "holds a learner and its state, but no table: jaxmkl.load reads it"
+        raise ValueError(f"load_model: {name} {text}")
+    if extra["model"] != FORMAT:
+        of = f"format {extra['model']!r}, written by jaxmkl {extra.get('jaxmkl')}"
+        text = f"is a model of {of}; this is jaxmkl {__version__}, which reads format {FORMAT}"
+        raise ValueError(f"load_model: {name} {text}: make it again, or use that version")
+    try:
+        columns = Columns.from_json(extra["columns"])
+    except ValueError as error:
+        raise ValueError(f"load_model: {name}: {error}") from None
+    fills = Fills(*np.array(extra["fills"], np.float64))
+    made = extra["rows"], extra["source"], extra["jaxmkl"]
+    return Model(learner, state, columns, fills, *made)

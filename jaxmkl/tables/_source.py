@@ -1,0 +1,175 @@
+"""A table from anywhere, in chunks of rows: files of many formats, standard input, DataFrames."""
+
+import io
+import os
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import polars as pl
+
+from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._read_arrays import holds_arrays, read_arrays
+from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
+
+ROWS = 8192  # of a chunk
+
+
+class Table(Protocol):
+    """Rows of named columns that are read once, in order."""
+
+    names: list[str]  #: of the columns
+    notes: list[str]  #: what was decided while it was opened
+    top: str  #: where it begins, for messages
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Chunks of ``size`` rows, the last one with what remains."""
+
+    def share_read(self) -> float | None:
+        """How much of it was read, from 0 to 1; None where that is not known."""
+
+    def close(self) -> None:
+        """Close what it is read from."""
+
+
+class Frame:
+    """A table of polars, in memory or to be scanned."""
+
+    def __init__(
+        self, frame: pl.LazyFrame | pl.DataFrame, source: str, target: str | None = None
+    ) -> None:
+        self.source, self.top, self.notes = source, source, list[str]()
+        self.target = target  # where the columns are numbers of arrays, all to be kept
+        self._frame, self._read = frame.lazy(), 0
+        self.names = self._frame.collect_schema().names()
+        self._length = self._frame.select(pl.len()).collect().item()
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Chunks of ``size`` rows, the last one with what remains."""
+        for frame in self._frame.collect_batches(chunk_size=size, maintain_order=True):
+            for part in frame.iter_slices(size):
+                rows = range(self._read + 1, self._read + 1 + len(part))
+                self._read += len(part)
+                yield Chunk(part, "row", rows, self.source)
+
+    def share_read(self) -> float:
+        """The share of the rows."""
+        return self._read / max(1, self._length)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def open_table(source: Any) -> Table:
+    """Open a table whatever it is.
+
+    Args:
+      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM text or npz file, which its
+        content tells; the text ones may be packed by gzip, zstd, bzip2 or xz. "-" for standard
+        input (Parquet, Arrow and what LIBSVM and npz hold come whole into memory then). Or a
+        DataFrame of polars, pandas or Arrow, or columns by name.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: for what is none of these, by file and line.
+
+    >>> table = open_table({"height": [1.5, 2.5], "kind": ["tree", "bush"]})
+    >>> table.names, [chunk.frame.shape for chunk in table.chunks(1)]
+    (['height', 'kind'], [(1, 2), (1, 2)])
+    """
+    if not isinstance(source, str | os.PathLike):
+        return Frame(_frame_of(source), f"the {type(source).__name__}")
+    file = Bytes(source)
+    try:
+        return open_file(source, file)
+    except BaseException:
+        file.close()
+        raise
+
+
+def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
+    """The table in a file that is open; one that is read at once is closed."""
+    start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
+    if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        with file:
+            return _scanned(path, file)
+    if holds_arrays(file, extension):
+        with file:
+            return _of_arrays(file, path)
+    text = start.decode("utf-8-sig", errors="replace")
+    if text.lstrip().startswith("{"):
+        return NDJSON(file)
+    if text.lstrip().startswith("[") and extension in (".json", ".ndjson", ".jsonl"):
+        text = "is one JSON array; one object a line is wanted (jq -c '.[]' makes it so)"
+        raise ValueError(f"{file.name}: {text}")
+    return CSV(file)
+
+
+def _scanned(source: Any, file: Bytes) -> Frame:
+    """A Parquet or Arrow file, as it lies or, where it cannot be sought in, in memory."""
+    start = file.start
+    content: Any = source
+    if not file.is_file or file.is_packed or start.startswith(b"\xff"):
+        content = io.BytesIO(file.stream.read())
+    try:
+        if start.startswith(b"\xff"):
+            return Frame(pl.read_ipc_stream(content), file.name)
+        scan: Any = pl.scan_parquet if start.startswith(b"PAR1") else pl.scan_ipc
+        return Frame(scan(content), file.name)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        what = "Parquet" if start.startswith(b"PAR1") else "Arrow"
+        raise ValueError(f"{file.name}: is a damaged {what} file: {error}") from None
+
+
+def _of_arrays(file: Bytes, source: Any) -> Frame:
+    data = read_arrays(file, source, None, None, False)
+    y: Any = data.y
+    if data.classes:
+        y = [data.classes[int(code)] for code in (y if data.task == "multiclass" else y > 0)]
+    columns = {name: data.X[:, place] for place, name in enumerate(data.feature_names)}
+    frame = Frame(pl.DataFrame(columns | {data.target: y}), file.name, data.target)
+    frame.notes += data.notes
+    return frame
+
+
+def _frame_of(source: Any) -> pl.DataFrame | pl.LazyFrame:
+    """A DataFrame of polars from one of pandas or Arrow, or from columns by name."""
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        return source
+    if type(source).__module__.partition(".")[0] == "pandas":
+        return pl.DataFrame([_of_pandas(str(name), source[name]) for name in source.columns])
+    if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
+        return pl.DataFrame(source)
+    wanted = "the path of a file, or a DataFrame of polars, pandas or Arrow"
+    raise ValueError(f"a table must be {wanted}; got {type(source).__name__}")
+
+
+def _of_pandas(name: str, column: Any) -> pl.Series:
+    """A column of pandas, without what pandas leaves to other packages."""
+    column = column.dt.tz_convert(None) if getattr(column.dtype, "tz", None) else column
+    values = column.to_numpy()
+    if values.dtype.kind in "iufbmM":
+        return pl.Series(name, values)
+    return series_of(
+        name, [None if gap else v for v, gap in zip(column, column.isna(), strict=True)]
+    )
+
+
+def joined(table: Table, size: int) -> Chunk:
+    """All rows as one chunk, read ``size`` at a time.
+
+    Raises:
+      ValueError: there are no rows.
+    """
+    parts = list(table.chunks(size))
+    if not parts:
+        raise ValueError(f"{table.top}: a header and no rows below it")
+    columns = []
+    for name in parts[0].frame.columns:
+        cells = [part.frame[name] for part in parts]
+        kinds = {one.dtype for one in cells if one.null_count() < len(one)}
+        if len({one.dtype for one in cells}) > 1:
+            kind = kinds.pop() if len(kinds) == 1 else pl.String()
+            cells = [one.cast(kind) for one in cells]
+        columns.append(pl.concat(cells))
+    numbers = [number for part in parts for number in part.numbers]
+    return parts[0]._replace(frame=pl.DataFrame(columns), numbers=numbers)

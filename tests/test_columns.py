@@ -1,0 +1,319 @@
+"""What columns become: each kind by hand, decided on the first rows, whatever the chunks."""
+
+import datetime
+import math
+import zlib
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jaxmkl.tables import Columns, open_table
+from jaxmkl.tables._kinds import hashed
+
+Y = [0.5, 1.5, 2.5, 3.25]
+
+
+def first(columns, size=1000, y=Y):
+    """The first rows of columns, and y."""
+    return next(open_table(columns | {"y": y[: len(next(iter(columns.values())))]}).chunks(size))
+
+
+def decided(cells, **options):
+    """What one column of text becomes: features by name, what was said, the value."""
+    chunk = first({"a": cells}, y=np.arange(len(cells)) * 0.37)
+    columns = Columns.decide(chunk, "y", **options)
+    X, _ = columns.encode(chunk, columns.init())
+    return dict(zip(columns.features, X.T, strict=True)), columns.notes[-1], columns
+
+
+def refusal(cells, **options):
+    with pytest.raises(ValueError, match="column 'a'") as error:
+        decided(cells, **options)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1,5", "2", "-3,25", "1.234,5"], [1.5, 2, -3.25, 1234.5]),
+        (["5%", "12.5 %", "100%", "0%"], [0.05, 0.125, 1, 0]),
+        (["5,5%", "1%", "2%", "0%"], [0.055, 0.01, 0.02, 0]),
+        (
+            ["9007199254740993", "1", "12345678901234567890", "2"],
+            [2.0**53, 1, 1.2345678901234567e19, 2],
+        ),
+        (["1e3", "-.5", "+2", "7"], [1000, -0.5, 2, 7]),
+        ([1, None, 4, 4], None),
+        ([1.5, math.nan, 4.0, 4.0], None),
+    ],
+)
+def test_numbers(cells, values):
+    X, _, _ = decided(cells)
+    if values is None:
+        assert_array_equal(X["a is missing"], [0, 1, 0, 0])
+        assert_array_equal(X["a"], [cells[0], cells[0], 4, 4])
+    else:
+        assert_allclose(X["a"], values, rtol=1e-15)
+
+
+def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
+    assert "numbers with commas, e.g. '1,234'" in refusal(["1,234", "2,345", "7,100"])
+    chunk = first({"a": ["1,234", "2,345"], "b": ["0,5", "1,25"]})
+    columns = Columns.decide(chunk, "y")
+    assert_allclose(columns.encode(chunk, columns.init())[0], [[1.234, 0.5], [2.345, 1.25]])
+
+
+def test_times_are_time_passed_and_turns():
+    X, note, _ = decided(["2024-01-01", "2024-01-08", None, "2024-07-02"])
+    assert_array_equal(X["a: days since the first"], [0, 7, 3.5, 183])
+    assert list(X) == [
+        "a: days since the first",
+        *(f"a: {f} of {turn}" for turn in ("week", "year") for f in ("sin", "cos")),
+    ]
+    # a Monday
+    assert_allclose(
+        [X["a: sin of week"][:2], X["a: cos of week"][:2]], [[0, 0], [1, 1]], atol=1e-9
+    )
+    assert X["a: sin of week"][2] == X["a: cos of week"][2] == 0
+    assert "week and year as sin and cos" in note
+    clock, _, _ = decided(["2024-01-01 06:00", "2024-01-01 12:00", "2024-01-03 00:00"])
+    assert_array_equal(clock["a: hours since the first"], [0, 6, 42])
+    assert_allclose(clock["a: sin of day"], [1, 0, 0], atol=1e-9)
+
+
+SAME = datetime.datetime(2024, 3, 25, 14, 30)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M",
+     "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00"],
+)  # fmt: skip
+def test_times_in_many_forms(form):
+    times = [SAME + datetime.timedelta(hours=15 * i) for i in range(5)]
+    from_text = decided([time.strftime(form) for time in times])[0]
+    of_type = decided(times)[0]
+    assert list(from_text) == list(of_type)
+    for name, values in of_type.items():
+        assert_allclose(from_text[name], values, atol=1e-9)
+
+
+def test_times_that_can_be_read_in_two_ways_want_a_form():
+    cells = ["01/02/2024", "03/04/2024"]
+    assert "%d/%m/%Y and %m/%d/%Y: choose one (--as a=%d/%m/%Y)" in refusal(cells)
+    X, _, _ = decided(cells, as_={"a": "%m/%d/%Y"})
+    assert_array_equal(X["a: days since the first"], [0, 62])
+    with pytest.raises(
+        ValueError, match=r"row 2, column 'a': '13.1.2024' is not a time of the form"
+    ):
+        decided(["1/2/2024", "13.1.2024"], as_={"a": "%m/%d/%Y"})
+
+
+def test_words_and_truth_values():
+    X, note, columns = decided(["red", "blue", None, "red"])
+    assert list(X) == ["a=blue", "a=red", "a=?"]
+    assert_array_equal(np.stack([*X.values()]), [[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 0]])
+    later, _ = columns.encode(first({"a": ["green", "red"]}), columns.init())
+    assert_array_equal(later, [[0, 0, 0], [0, 1, 0]])
+    for cells in (["No", "yes", "YES", "no"], [False, True, True, False], ["f", "T", "T", "f"]):
+        X, note, columns = decided(cells)
+        assert_array_equal(X["a"], [0, 1, 1, 0])
+        assert "is 0 and" in note
+    later, _ = columns.encode(first({"a": ["t", None, "?!"]}), columns.init())
+    assert_array_equal(later[:, 0], [1, 0.5, 0.5])
+
+
+def test_text_is_hashed_alike_everywhere():
+    assert [hashed(word, 32) for word in ("tree", "bush", "été")] == [(31, 1), (19, -1), (30, -1)]
+    cells = [f"the {w}" for w in map(str, range(60))] * 2
+    X, note, columns = decided(cells)
+    assert "text of 60 values in the first rows: its words hashed to 32 features" in note
+    expected = np.zeros((len(cells), 32))
+    for row, cell in enumerate(cells):
+        for word in cell.split():
+            place, sign = hashed(word, 32)
+            expected[row, place] += sign / math.sqrt(2)
+    assert_allclose(np.stack([*X.values()], axis=1), expected)
+    later, _ = columns.encode(first({"a": [None, "THE 5", "--"]}), columns.init())
+    assert_array_equal(later[:2], [np.zeros(32), expected[5]])
+    assert np.abs(later[2]).sum() == 1
+
+
+def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
+    n = 60
+    draws = np.random.default_rng(0).permutation(10**6)[:n]
+    table = {
+        "count": range(n),
+        "userId": draws,
+        "amount": draws,
+        "code": [f"{zlib.crc32(str(i).encode()):x}" for i in range(n)],
+        "note": [f"this is the note {i}" for i in range(n)],
+        "same": ["x"] * n,
+        "empty": [None] * n,
+        "list": [[1]] * n,
+    }
+    chunk = first(table, y=np.arange(n) * 0.5)
+    columns = Columns.decide(chunk, "y")
+    assert columns.names == ("amount", "note")
+    said = "\n".join(columns.notes)
+    for text in (
+        "'count' counts the rows: left out",
+        "'userId' holds another whole number in each row, which names it: left out",
+        "'code' holds another word in each row, which names it: left out",
+        "'same' is 'x' in all of the first rows: left out",
+        "'empty' has no value in the first rows: left out",
+        "'list' holds List(Int64), neither numbers nor text: left out",
+        "numbers as they stand: 'amount'",
+    ):
+        assert text in said
+    as_ = {"count": "number", "code": "text", "same": "categories"}
+    kept = Columns.decide(chunk, "y", as_=as_, drop=["amount"])
+    assert kept.names == ("count", "code", "note", "same")
+    assert "column 'amount' left out, as asked" in kept.notes
+    for options in ({"drop": ["z"]}, {"as_": {"z": "number"}}):
+        with pytest.raises(
+            ValueError, match="has no column 'z'; its columns are 'count', 'userId'"
+        ):
+            Columns.decide(chunk, "y", **options)
+    with pytest.raises(
+        ValueError, match=r"the kind must be one of number, boolean, .* got 'words'"
+    ):
+        Columns.decide(chunk, "y", as_={"note": "words"})
+
+
+def test_cells_that_are_not_what_the_first_rows_were():
+    chunk = first({"a": ["1", "2"], "t": ["2024-01-01", "2024-01-02"]})
+    columns = Columns.decide(chunk, "y")
+    encode = lambda **cells: columns.encode(first(cells), columns.init())  # noqa: E731
+    with pytest.raises(
+        ValueError, match=r"row 2, column 'a': 'x' is not a number, .* mend the cell"
+    ):
+        encode(a=["1", "x"], t=["2024-01-01"] * 2)
+    with pytest.raises(ValueError, match=r"row 1, column 'a': 'inf' is not finite"):
+        encode(a=["inf"], t=["2024-01-01"])
+    with pytest.raises(ValueError, match=r"row 1, column 't': 'May' is not a time of the form %Y"):
+        encode(a=["1"], t=["May"])
+    with pytest.raises(ValueError, match=r"row 1, column 'a': .* is a time, where a number"):
+        encode(a=[SAME], t=["2024-01-01"])
+    with pytest.raises(
+        ValueError, match=r"row 1, column 'a': the number is too large for a learner"
+    ):
+        columns.inputs(first({"a": ["1e30"], "t": ["2024-01-01"]}), columns.init())
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "classes", "codes"),
+    [
+        (["b", "c", "a", "b"], "classification", ("a", "b", "c"), [1, 2, 0, 1]),
+        (["no", "yes", None, "no"], "classification", ("no", "yes"), [-1, 1, math.nan, -1]),
+        ([True, False, True, None], "classification", ("false", "true"), [1, -1, 1, math.nan]),
+        ([1, 0, 1, 0], "classification", ("0", "1"), [1, -1, 1, -1]),
+        ([1.0, 2.0, None, 2.0], "classification", ("1", "2"), [-1, 1, math.nan, 1]),
+        (["1,5", "2,5", None, "7"], "regression", (), [1.5, 2.5, math.nan, 7]),
+    ],
+)
+def test_targets(y, task, classes, codes):
+    chunk = first({"a": [1, 2, 3, 5]}, y=y)
+    columns = Columns.decide(chunk)
+    assert (columns.task, columns.classes) == (task, classes)
+    assert_array_equal(columns.targets(chunk), codes)
+
+
+def test_targets_that_the_first_rows_did_not_have():
+    columns = Columns.decide(first({"a": [1, 2]}, y=["u", "v"]))
+    text = (
+        r"row 2, column 'y': 'w' is none of the classes of the first rows, 'u', 'v'; look at more"
+    )
+    with pytest.raises(ValueError, match=text):
+        columns.targets(first({"a": [1, 2]}, y=["u", "w"]))
+    columns = Columns.decide(first({"a": [1, 2]}, y=[0, 1]))
+    with pytest.raises(ValueError, match=r"'2' is none of .* say so \(--task regression\)"):
+        columns.targets(first({"a": [1, 2]}, y=[0, 2]))
+    with pytest.raises(ValueError, match="600 different values in 600 rows are too many classes"):
+        Columns.decide(first({"a": range(600)}, y=[f"w{i}" for i in range(600)]))
+    with pytest.raises(ValueError, match="column 'y': holds times; name another target"):
+        Columns.decide(first({"a": [1, 2]}, y=[SAME, SAME]))
+
+
+CELLS = st.lists(
+    st.tuples(
+        st.none() | st.integers(-5, 5),
+        st.sampled_from(["u", "v", None]),
+        st.none() | st.floats(0, 9),
+    ),
+    min_size=6,
+    max_size=30,
+)
+
+
+@given(rows=CELLS, cut=st.integers(1, 7))
+def test_any_chunks_make_the_same_inputs(rows, cut):
+    rows = [(1, "u", 0.5), (2, "v", 2.5), (None, None, 3.25), *rows]
+    table = dict(zip("aby", map(list, zip(*rows, strict=True)), strict=True))
+    whole = next(open_table(table).chunks(100))
+    columns = Columns.decide(next(open_table(table).chunks(3)), "y")
+    X, fills = columns.encode(whole, columns.init())
+    parts, filled = [], columns.init()
+    for chunk in open_table(table).chunks(cut):
+        part, filled = columns.encode(chunk, filled)
+        parts.append(part)
+    assert_array_equal(np.concatenate(parts), X)
+    assert_array_equal(filled, fills)
+    # a missing number is the mean of those before
+    numbers = [a for a, _, _ in rows]
+    for row, number in enumerate(numbers):
+        before = [n for n in numbers[:row] if n is not None]
+        expected = number if number is not None else np.mean(before)
+        assert X[row, 0] == pytest.approx(expected)
+    still, same = columns.encode(whole, fills, learn=False)
+    assert same is fills
+    gaps = np.array([n is None for n in numbers])
+    assert (still[gaps, 0] == fills.sums[0] / fills.counts[0]).all()
+
+
+def test_columns_come_back_from_json():
+    chunk = first(
+        {
+            "number": ["1,5", None, "7,25", "2"],
+            "word": ["u", "v", "u", None],
+            "truth": [True, False, True, True],
+            "time": ["2024-01-01", "2024-01-02", None, "2024-02-02"],
+            "text": [f"the word {i}" for i in range(4)],
+            "same": [1, 1, 1, 1],
+        },
+        y=["a", "b", "c", "a"],
+    )
+    columns = Columns.decide(chunk, as_={"text": "text"})
+    again = Columns.from_json(columns.to_json())
+    assert again == columns
+    assert_array_equal(
+        again.encode(chunk, again.init())[0], columns.encode(chunk, columns.init())[0]
+    )
+    for text in ("{}", "[]", '{"kinds": [{"kind": "z"}], "target": null, "notes": []}'):
+        with pytest.raises(ValueError, match="no columns of this version"):
+            Columns.from_json(text)
+
+
+def test_large_numbers_keep_their_differences():
+    times = 1.7e12 + np.arange(4) ** 2
+    chunk = first({"a": times})
+    columns = Columns.decide(chunk, "y")
+    X, _ = columns.inputs(chunk, columns.init())
+    assert X.dtype == np.float32
+    assert_array_equal(X[:, 0], np.arange(4) ** 2)
+
+
+def test_columns_by_their_names():
+    chunk = first({"a": [1.0, 2.0], "b": ["u", "v"]})
+    columns = Columns.decide(chunk, "y")
+    X, fills = columns.encode(chunk, columns.init())
+    other = chunk._replace(frame=chunk.frame.select("b", pl.lit(7).alias("new"), "a"))
+    assert_array_equal(columns.encode(other, columns.init())[0], X)
+    without = chunk._replace(frame=chunk.frame.select("b"))
+    assert_array_equal(columns.encode(without, fills, learn=False)[0][:, 0], [1.5, 1.5])
+    with pytest.raises(ValueError, match="has no column 'y', the target"):
+        columns.targets(without)

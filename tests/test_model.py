@@ -1,0 +1,149 @@
+"""Models in files: what comes back predicts the same, by names of columns, and learns nothing."""
+
+import json
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+import sklearn.datasets
+from numpy.testing import assert_array_equal
+from trees import assert_equal
+
+import jaxmkl
+from jaxmkl.tables import Columns, Model, _model, open_table
+from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
+
+SMALL_PROGRAMS = True
+KERNEL = jaxmkl.Gaussian([1.0, 3.0])
+
+
+def trained(frame, target, **options):
+    """A model of one pass over a table, made of the library's parts by hand."""
+    chunk = next(open_table(frame).chunks(10_000))
+    columns = Columns.decide(chunk, target)
+    X, fills = columns.inputs(chunk, columns.init())
+    y = columns.targets(chunk)
+    K = len(columns.classes)
+    if K:
+        options = {"loss": "logistic", "num_classes": K if K > 2 else None}
+    learner = jaxmkl.raker(KERNEL, num_features=20, step_size=0.02, **options)
+    learner = jaxmkl.scaled(learner, RunningMoments())
+    learner = probabilities(learner) if K else scaled_targets(learner)
+    y = y if K else y - columns.target.start
+    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), X.shape[1]), X, y)
+    return Model(learner, state, columns, fills, len(y), "a table"), X
+
+
+def iris(K):
+    data = sklearn.datasets.load_iris()
+    names = [name.removesuffix(" (cm)") for name in data.feature_names]
+    frame = pl.DataFrame(data.data, names)
+    frame = frame.with_columns(
+        pl.Series("flower", data.target_names[data.target]),
+        pl.Series("soil", np.array(["sand", "clay", None])[np.arange(150) % 3]),
+        pl.when(pl.arange(150) % 7 > 0).then("sepal width").alias("sepal width"),
+    )
+    return frame[: 50 * K].sample(fraction=1.0, shuffle=True, seed=0)
+
+
+@pytest.fixture(scope="module")
+def two():
+    return trained(iris(2), "flower")
+
+
+def test_classes_by_their_names(two, tmp_path):
+    for frame, (model, X) in ((iris(2), two), (iris(3), trained(iris(3), "flower"))):
+        values = np.asarray(model.learner.predict_many(model.state, X).value)
+        jaxmkl.save_model(tmp_path / "m", model)
+        again = jaxmkl.load_model(tmp_path / "m")
+        predicted, shares = again.predict(frame), again.predict_proba(frame)
+        codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
+        assert (predicted == frame["flower"].to_numpy()).mean() > 0.75
+        assert set(predicted) <= set(frame["flower"])
+        same = predicted == np.array(again.classes)[codes]
+        # the inputs of a run are filled by what was known then
+        assert same[frame["sepal width"].is_not_null()].all()
+        assert shares.shape == (len(frame), len(again.classes))
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+        assert_array_equal(np.array(again.classes)[shares.argmax(axis=1)], predicted)
+
+
+def test_numbers_in_their_own_units(tmp_path):
+    data = sklearn.datasets.load_diabetes(as_frame=True)
+    frame = data.frame.assign(target=1e6 + data.target)
+    model, X = trained(frame, "target")
+    jaxmkl.save_model(tmp_path / "m", model)
+    again = jaxmkl.load_model(tmp_path / "m")
+    predicted = again.predict(frame)
+    assert predicted.dtype == np.float64
+    value = np.asarray(model.learner.predict_many(model.state, X).value, np.float64)
+    np.testing.assert_allclose(predicted, frame["target"][0] + value, rtol=1e-9)
+    assert np.square(predicted - frame["target"]).mean() < 0.9 * frame["target"].var()
+    with pytest.raises(ValueError, match=r"predict_proba: learner must be a classifier in"):
+        again.predict_proba(frame)
+
+
+def test_what_comes_back_is_what_was_saved(two, tmp_path):
+    model, _ = two
+    jaxmkl.save_model(tmp_path / "m", model)
+    again = jaxmkl.load_model(tmp_path / "m")
+    for name in ("columns", "rows", "source", "version"):
+        assert getattr(again, name) == getattr(model, name)
+    assert repr(again.learner) == repr(model.learner)
+    assert_equal(again.state, model.state)
+    assert_array_equal(again.fills, model.fills)
+    learner, state = jaxmkl.load(tmp_path / "m")
+    assert_equal(state, model.state)
+    assert repr(learner) == repr(model.learner)
+
+
+def test_other_columns(two, tmp_path):
+    model, _ = two
+    frame = iris(2)
+    expected = model.predict(frame)
+    fills = [part.copy() for part in model.fills]
+    other = frame.select(pl.lit("new").alias("more"), *reversed(frame.columns[:4]), "soil")
+    assert_array_equal(model.predict(other), expected)
+    other.write_csv(tmp_path / "other.csv")
+    assert_array_equal(model.predict(tmp_path / "other.csv"), expected)
+    assert model.differences(other.columns) == ([], ["more"])
+
+    unseen = frame.with_columns(pl.lit("rock").alias("soil"))
+    gap = frame.with_columns(pl.lit(None).alias("petal width"))
+    with pytest.warns(UserWarning, match="counted as missing cells: 'petal width'"):
+        without = model.predict(frame.drop("petal width"))
+    assert_array_equal(without, model.predict(gap))
+    zeros, _ = model.columns.encode(next(open_table(unseen).chunks(200)), model.fills, False)
+    assert not zeros[:, [name.startswith("soil=") for name in model.columns.features]].any()
+    assert set(model.predict(unseen)) <= set(model.classes)
+    assert_array_equal(model.fills, fills)  # nothing was learned
+
+    with pytest.raises(ValueError, match=r"the model knows 'sepal length', .* none is among"):
+        model.predict({"a": [1]})
+    wrong = frame[:2].with_columns(pl.Series("petal width", ["1", "x"]))
+    with pytest.raises(ValueError, match="row 2, column 'petal width': 'x' is not a number"):
+        model.predict(wrong)
+    with pytest.raises(ValueError, match="data must hold a row"):
+        model.predict(frame[:0])
+
+
+def test_files_that_are_no_models(two, tmp_path, monkeypatch):
+    model, _ = two
+    path = tmp_path / "m"
+    jaxmkl.save(path, model.learner, model.state)
+    with pytest.raises(ValueError, match=r"load_model: .*m holds a learner and its state, but no"):
+        jaxmkl.load_model(path)
+    monkeypatch.setattr(_model, "FORMAT", 7)
+    jaxmkl.save_model(path, model)
+    monkeypatch.undo()
+    text = r"m is a model of format 7, written by jaxmkl .*, which reads format 1: make it again"
+    with pytest.raises(ValueError, match=text):
+        jaxmkl.load_model(path)
+    extra = {"model": 1, "columns": json.dumps({"kinds": [{"kind": "z"}]}), "fills": [[], []]}
+    jaxmkl.save(path, model.learner, model.state, extra=extra)
+    with pytest.raises(ValueError, match=r"load_model: .*no columns of this version"):
+        jaxmkl.load_model(path)
+    path.write_text("nothing")
+    with pytest.raises(ValueError, match="is no readable checkpoint"):
+        jaxmkl.load_model(path)

@@ -1,0 +1,191 @@
+"""Tables from anywhere: one table in every format is one table, and bad files are refused."""
+
+import bz2
+import datetime
+import gzip
+import io
+import json
+import lzma
+import sys
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.datasets
+from numpy.testing import assert_array_equal
+from polars.testing import assert_frame_equal
+
+from jaxmkl import tables
+from jaxmkl.tables import open_table
+from jaxmkl.tables._bytes import zstd
+
+N = 2500
+DRAWS = np.random.default_rng(0)
+FRAME = pl.DataFrame(
+    {
+        "size": DRAWS.normal(size=N).round(3),
+        "count": DRAWS.integers(0, 9, N),
+        "kind, or not": DRAWS.choice(["tree", 'a "bush"', "moss"], N),
+        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(i) for i in range(N)],
+        "grown": DRAWS.random(N) < 0.5,
+        "y": (DRAWS.random(N) * 100).round(2),
+    }
+).with_columns(pl.when(pl.col("count") > 0).then("size"))
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACKED[".zst"] = zstd("t").compress
+
+
+def text_of(frame, **options):
+    return frame.write_csv(**options).encode()
+
+
+def contents():
+    """The table as bytes, by the name of a file."""
+    found = {"t.csv": text_of(FRAME), "t.tsv": text_of(FRAME, separator="\t")}
+    found["bom.csv"] = b"\xef\xbb\xbf" + text_of(FRAME, separator=";")
+    found["pipes.txt"] = text_of(FRAME, separator="|").replace(b"\n", b"\r\n")
+    found["quoted.csv"] = text_of(FRAME, quote_style="always")
+    commas = pl.col("size", "y").cast(pl.String).str.replace(".", ",", literal=True)
+    found["commas.csv"] = text_of(FRAME.with_columns(commas), separator=";")
+    found["t.ndjson"] = FRAME.write_ndjson().encode()
+    for name, write in (("t.parquet", FRAME.write_parquet), ("t.arrow", FRAME.write_ipc)):
+        write(file := io.BytesIO())
+        found[name] = file.getvalue()
+    FRAME.write_ipc_stream(file := io.BytesIO())
+    found["stream.arrow"] = file.getvalue()
+    packed = {f"t.csv{end}": pack(found["t.csv"]) for end, pack in PACKED.items()}
+    return found | packed | {"t.ndjson.gz": gzip.compress(found["t.ndjson"])}
+
+
+CONTENTS = contents()
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return tables.read(FRAME)
+
+
+def assert_same(table, expected):
+    assert_array_equal(table.X, expected.X)
+    assert_array_equal(table.y, expected.y)
+    assert table.feature_names == expected.feature_names
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_one_table_in_many_formats(name, tmp_path, monkeypatch, expected):
+    path = tmp_path / name
+    path.write_bytes(CONTENTS[name])
+    assert_same(tables.read(path), expected)
+    # through a pipe
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONTENTS[name])))
+    assert_same(tables.read("-"), expected)
+    # in chunks
+    table = open_table(path)
+    lengths, shares = [], []
+    for chunk in table.chunks(1000):
+        lengths.append(len(chunk.frame))
+        shares.append(table.share_read())
+    table.close()
+    assert sum(lengths) == N
+    assert max(lengths) <= 1000
+    assert shares == sorted(shares)
+    assert 0 < shares[0] <= shares[-1] == 1
+
+
+def of_pandas():
+    return pd.DataFrame(FRAME.to_dict(as_series=False))
+
+
+FRAMES = {
+    "polars": lambda: FRAME,
+    "lazy": FRAME.lazy,
+    "arrow": FRAME.to_arrow,
+    "columns by name": lambda: FRAME.to_dict(as_series=False),
+    "pandas": lambda: of_pandas().astype({"day": "datetime64[us]", "kind, or not": "category"}),
+    "pandas, nullable": lambda: of_pandas().convert_dtypes(dtype_backend="numpy_nullable"),
+    "pandas, arrow": lambda: FRAME.to_pandas(use_pyarrow_extension_array=True),
+}
+
+
+@pytest.mark.parametrize("of", FRAMES)
+def test_data_frames(of, expected):
+    assert_same(tables.read(FRAMES[of]()), expected)
+
+
+def test_arrays_as_tables(tmp_path):
+    X, y = sklearn.datasets.load_iris(return_X_y=True)
+    sklearn.datasets.dump_svmlight_file(X, y, str(tmp_path / "iris.svm"))
+    np.savez(tmp_path / "iris.npz", X=X, y=np.array(["a", "b", "c"])[y])
+    svm, npz = (
+        next(open_table(tmp_path / f"iris.{end}").chunks(200)).frame for end in ("svm", "npz")
+    )
+    assert svm.columns == ["0", "1", "2", "3", "label"]
+    assert_array_equal(svm.to_numpy(), np.c_[X, y])
+    assert_array_equal(npz["y"], np.array(["a", "b", "c"])[y])
+    assert_frame_equal(npz[:, :4], pl.DataFrame(X, ["x0", "x1", "x2", "x3"]))
+
+
+BAD = [
+    ("folder", None, r"folder: is a folder; a file is wanted"),
+    ("t.csv", b"", r"t\.csv: is empty"),
+    ("t.csv.gz", gzip.compress(b""), r"t\.csv\.gz: is empty"),
+    ("t.csv", b"a,b\n", r"t\.csv, line 1: a header and no rows below it"),
+    ("t.csv", "a,b\n1,2\nü,3\n".encode("latin-1"), r"t\.csv, line 3: is not text in UTF-8; save"),
+    ("t.csv", b"a,b\n1,2\n1,2,3\n", r"t\.csv, line 3: 3 cells where the header has 2 columns"),
+    ("t.csv", b"a,b,a\n1,2,3\n", r"t\.csv, line 1, column 'a': the name stands twice, .* rename"),
+    ("t.csv", b'a,b\n1,2\n"x,3\n', r"t\.csv, line 3: unexpected end of data"),
+    ("t.csv", b"a b\n1 2\n", r"t\.csv, line 1: columns are to be parted by commas, semicolons"),
+    ("t.csv", b"a,b\n1,3\n2,3\n", r"t\.csv, column 'b': the target is '3' in every row"),
+    ("t.csv", b"a,b\n1,3\n", r"t\.csv, column 'b': the target is '3' in every row looked at"),
+    ("t.csv", b"a,b\n1,\n2,\n", r"t\.csv, column 'b': no row has a target"),
+    ("t.ndjson", b'{"a": 1, "b": 2}\n{"a": 1,\n', r"t\.ndjson, line 2: is no JSON object: "),
+    ("t.ndjson", b'{"a": 1, "b": 2}\n\n[1]\n', r"t\.ndjson, line 3: one JSON object a line"),
+    ("t.ndjson", b'{"a": 1, "b": [2]}\n', r"t\.ndjson, line 1, column 'b': a number or text"),
+    ("t.json", b'[{"a": 1}]', r"t\.json: is one JSON array; one object a line"),
+    ("t.parquet", b"PAR1 and no more", r"t\.parquet: is a damaged Parquet file"),
+    ("t.arrow", b"ARROW1 and no more", r"t\.arrow: is a damaged Arrow file"),
+    *((f"t.csv{end}", CONTENTS[f"t.csv{end}"][:-500], r"t\.csv.*is damaged: ") for end in PACKED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD)
+def test_files_that_are_refused(name, content, message, tmp_path):
+    path = tmp_path / name
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        tables.read(path)
+
+
+def test_other_things_that_are_refused():
+    with pytest.raises(ValueError, match=r"a table must be the path of a file, .*; got int"):
+        open_table(3)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        open_table("nowhere.csv")
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path):
+    rows = [f'{i},"two\nlines",{i * 0.5}' for i in range(3000)]
+    (tmp_path / "t.csv").write_text("a,b,y\n\n" + "\n".join(rows) + "\nx,z,1\n")
+    with closing(open_table(tmp_path / "t.csv")) as table:
+        chunks = list(table.chunks(1000))
+    assert [chunk.numbers[0] for chunk in chunks] == [3, 2003, 4003, 6003]
+    columns = tables.Columns.decide(chunks[0], as_={"a": "number"})
+    with pytest.raises(ValueError, match="line 6003, column 'a': 'x' is not a number"):
+        columns.encode(chunks[3], columns.init())
+
+
+def test_objects_that_lack_a_name_or_have_another(tmp_path):
+    rows = [{"a": i, "y": i % 2} for i in range(1200)] + [{"y": 1, "z": 5}, {"a": "x", "y": 0}]
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with closing(open_table(tmp_path / "t.jsonl")) as table:
+        chunks = list(table.chunks(1200))
+    assert chunks[1].frame.columns == ["a", "y"]
+    assert chunks[1].frame["a"].to_list() == [None, "x"]
+    columns = tables.Columns.decide(chunks[0], as_={"a": "number"})
+    with pytest.raises(ValueError, match="line 1202, column 'a': 'x' is not a number"):
+        columns.encode(chunks[1], columns.init())
