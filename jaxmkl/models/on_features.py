@@ -40,7 +40,8 @@ class FeatureModelsState(NamedTuple):
 class FirstOrderState(NamedTuple):
     """State of the models of a rule of first order."""
 
-    weights: jax.Array  #: θ (P, K, R, M): those that meet the same features lie together
+    weights: jax.Array
+    """θ (P, K, R, M): those that meet the same features lie together."""
 
 
 class FeatureCode(NamedTuple):

@@ -13,35 +13,34 @@ is opened; LIBSVM text and npz files are read without it.
 
 from typing import TYPE_CHECKING, Any
 
-from jaxmkl.labels import labels as labels
-from jaxmkl.tables._arrays import scale as scale
-from jaxmkl.tables._arrays import with_tasks as with_tasks
-from jaxmkl.tables._model import Model as Model
-from jaxmkl.tables._model import load_model as load_model
-from jaxmkl.tables._model import save_model as save_model
+from jaxmkl.labels import labels
+from jaxmkl.tables._arrays import scale, with_tasks
+from jaxmkl.tables._model import Model, load_model, save_model
 from jaxmkl.tables._polars import needs_polars
-from jaxmkl.tables._read import read as read
-from jaxmkl.tables._table import Dataset as Dataset
+from jaxmkl.tables._read import read
+from jaxmkl.tables._table import Dataset
 
 if TYPE_CHECKING:
-    from jaxmkl.tables._columns import Columns as Columns
-    from jaxmkl.tables._columns import Fills as Fills
-    from jaxmkl.tables._source import Table as Table
-    from jaxmkl.tables._source import open_table as open_table
-    from jaxmkl.tables._text import Chunk as Chunk
+    from jaxmkl.tables._columns import Columns, Fills
+    from jaxmkl.tables._source import Table, open_table
+    from jaxmkl.tables._text import Chunk
 
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "_source", "open_table": "_source"}
 _LATE |= {"Chunk": "_text"}
 __all__ = [
+    "Chunk",
+    "Columns",
     "Dataset",
+    "Fills",
     "Model",
+    "Table",
     "labels",
     "load_model",
+    "open_table",
     "read",
     "save_model",
     "scale",
     "with_tasks",
-    *_LATE,
 ]
 
 

@@ -22,8 +22,10 @@ FIRST = 1000  # rows that are looked at
 class Fills(NamedTuple):
     """What missing numbers are filled by: the mean of those before, for each of F features."""
 
-    counts: np.ndarray  #: numbers so far (F,), float64
-    sums: np.ndarray  #: their sums (F,), float64
+    counts: np.ndarray
+    """Numbers so far (F,), float64."""
+    sums: np.ndarray
+    """Their sums (F,), float64."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +36,12 @@ class Columns:
     columns of these names, is encoded in the same way.
     """
 
-    kinds: tuple[Kind, ...]  #: one for each column but the target
-    target: Target | None = None  #: None for a table of inputs alone
-    notes: tuple[str, ...] = ()  #: what was decided, a sentence each
+    kinds: tuple[Kind, ...]
+    """One for each column but the target."""
+    target: Target | None = None
+    """None for a table of inputs alone."""
+    notes: tuple[str, ...] = ()
+    """What was decided, a sentence each."""
 
     @classmethod
     def decide(

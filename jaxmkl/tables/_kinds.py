@@ -26,7 +26,8 @@ MISSING_CATEGORY = "?"
 class Kind:
     """A column that becomes features."""
 
-    name: str  #: of the column
+    name: str
+    """Of the column."""
     kind: ClassVar[str]
     filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
 
@@ -44,7 +45,8 @@ class Kind:
 class Number(Kind):
     """Numbers; where the first rows had missing cells, a feature tells which they are."""
 
-    start: float = 0.0  #: the first of them: stands in until the mean of some is known
+    start: float = 0.0
+    """The first of them: stands in until the mean of some is known."""
     missing: bool = False
     decimal: str = "."
     percent: bool = False
@@ -151,8 +153,10 @@ class Time(Kind):
     Of text, ``form`` says how they are written, as in ``strftime``; zones are turned into UTC.
     """
 
-    start: float = 0.0  #: the first, in seconds since 1970
-    unit: str = "days"  #: of the time since then
+    start: float = 0.0
+    """The first, in seconds since 1970."""
+    unit: str = "days"
+    """Of the time since then."""
     turns: tuple[str, ...] = ("week", "year")
     form: str | None = None
     kind = "time"

@@ -48,11 +48,16 @@ class Model:
 
     learner: Learner
     state: Any
-    columns: "Columns"  #: what the table's columns become
-    fills: "Fills"  #: what its missing numbers become
-    rows: int = 0  #: that were played
-    source: str = ""  #: the name of the table
-    version: str = __version__  #: of jaxmkl, by which it was made
+    columns: "Columns"
+    """What the table's columns become."""
+    fills: "Fills"
+    """What its missing numbers become."""
+    rows: int = 0
+    """That were played."""
+    source: str = ""
+    """The name of the table."""
+    version: str = __version__
+    """Of jaxmkl, by which it was made."""
 
     @property
     def classes(self) -> tuple[str, ...]:

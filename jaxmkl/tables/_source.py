@@ -17,9 +17,12 @@ ROWS = 8192  # of a chunk
 class Table(Protocol):
     """Rows of named columns that are read once, in order."""
 
-    names: list[str]  #: of the columns
-    notes: list[str]  #: what was decided while it was opened
-    top: str  #: where it begins, for messages
+    names: list[str]
+    """Of the columns."""
+    notes: list[str]
+    """What was decided while it was opened."""
+    top: str
+    """Where it begins, for messages."""
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Chunks of ``size`` rows, the last one with what remains."""

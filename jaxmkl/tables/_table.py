@@ -22,17 +22,22 @@ FEW_VALUES = 20  # whole numbers with at most so many values might have been mea
 class Dataset:
     """A table of examples in the order of the file, ready for a learner."""
 
-    X: Any  #: (n, D) float32 or float64, finite; :class:`jaxmkl.streaming.SparseRows` if read so
-    #: (n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more
+    X: Any
+    """(n, D) float32 or float64, finite; :class:`jaxmkl.streaming.SparseRows` if read so."""
     y: np.ndarray
-    task: str  #: "regression", "classification" (two classes) or "multiclass"
-    feature_names: tuple[str, ...]  #: D; a category of a text column is named ``column=value``
-    #: the labels as they stood in the file: (negative, positive), or by code; () for regression
+    """(n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more."""
+    task: str
+    """"regression", "classification" (two classes) or "multiclass"."""
+    feature_names: tuple[str, ...]
+    """D; a category of a text column is named ``column=value``."""
     classes: tuple[str, ...]
-    notes: tuple[str, ...]  #: what was decided, filled in, encoded or left out, a sentence each
-    target: str  #: the name of the target
-    #: :class:`~jaxmkl.tables.Columns` of a table: how another file becomes such inputs; else None
+    """The labels as they stood in the file, (negative, positive) or by code; () for regression."""
+    notes: tuple[str, ...]
+    """What was decided, filled in, encoded or left out, a sentence each."""
+    target: str
+    """The name of the target."""
     columns: Any = None
+    """:class:`jaxmkl.tables.Columns` of a table, for other files; else None."""
 
 
 def finish(

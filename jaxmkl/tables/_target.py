@@ -19,10 +19,14 @@ MOST_CLASSES = 1000
 class Target:
     """What is to be predicted."""
 
-    name: str  #: of the column
-    task: str  #: "regression" or "classification"
-    classes: tuple[str, ...] = ()  #: in order; of two the first is -1 and the second +1
-    start: float = 0.0  #: the first number, of regression
+    name: str
+    """Of the column."""
+    task: str
+    """"regression" or "classification"."""
+    classes: tuple[str, ...] = ()
+    """In order; of two the first is -1 and the second +1."""
+    start: float = 0.0
+    """The first number, of regression."""
     decimal: str = "."
     percent: bool = False
 

@@ -24,9 +24,12 @@ class Chunk(NamedTuple):
     """Some rows of a table."""
 
     frame: pl.DataFrame
-    place: str  #: what rows are counted in: "line" or "row"
-    numbers: Any  #: the number of each row, a sequence (n,)
-    source: str  #: the name of the file
+    place: str
+    """What rows are counted in: "line" or "row"."""
+    numbers: Any
+    """The number of each row, a sequence (n,)."""
+    source: str
+    """The name of the file."""
 
     def cell(self, column: str) -> Callable[[int], str]:
         """What names the cell of a row in a column, for messages."""
