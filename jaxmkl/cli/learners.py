@@ -11,6 +11,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl.cli.options import UsageError
 from jaxmkl.kernels import Kernel
+from jaxmkl.recipes._task import arguments_for
 from jaxmkl.wrappers import RunningMoments, Wrapper, delayed, one_vs_rest, probabilities
 from jaxmkl.wrappers import scaled_targets as with_scaled_targets
 
@@ -83,13 +84,7 @@ def _candidate(
 ) -> Candidate:
     known, several = _parameters(name), task == "classification" and num_classes > 2
     arguments: dict[str, Any] = {k: v for k, v in PAUSES.items() if k in known}
-    if task == "classification":
-        if "task" in known:
-            arguments["task"] = task
-        elif "loss" in known and known["loss"].default == "squared":
-            arguments["loss"] = "logistic"
-        if several and "num_classes" in known:
-            arguments["num_classes"] = num_classes
+    arguments |= arguments_for(jaxmkl.LEARNERS[name], task, num_classes if several else None)
     if rate is not None and "query" in known:
         arguments["query"] = jaxmkl.query.Rate(rate)
     arguments |= {k: v for k, v in settings.items() if k in known}
