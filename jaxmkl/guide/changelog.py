@@ -23,6 +23,11 @@
 - :mod:`jaxmkl.testing`: whether a kernel or a learner of one's own keeps what others promise.
 - A run that diverges warns; a state of another learner is refused; streams of most lengths need no
   compilation of their own; drivers work inside ``jit``, ``lax.map`` and ``checkpoint``.
+- The command ``jaxmkl`` for files of one's own (the extra ``cli``), and in Python
+  :mod:`jaxmkl.tables`: CSV, Parquet, Arrow, NDJSON and DataFrames, models in files
+  (:func:`jaxmkl.load_model`). ``python -m experiments run`` is gone; :func:`jaxmkl.tables.read`
+  fills missing numbers by the mean of what came before, no more by the median.
+- ``jaxmkl.sklearn``: estimators for scikit-learn, and so for river.
 - These guides.
 
 **Moved or renamed**
@@ -51,7 +56,7 @@
 
 - ``regularization`` λ is that of λ/2 |f|² everywhere: the .01 of ``raker`` is .02 now, the same
   penalty.
-- :func:`jaxmkl.expert_mkl` has eight kernels of 80 orthogonal features in place of 17 of 50, and a
+- :func:`jaxmkl.expert_mkl` has eight kernels of 72 orthogonal features in place of 17 of 50, and a
   stack in place of Hedge; ``hedge_rate=1.0`` brings Hedge back.
 - :class:`jaxmkl.wrappers.RunningMoments` clips values ten deviations off; ``clip=None`` does not.
 - ``step``, ``update`` and a run under ``jit`` read labels of classes by their sign, as the drivers
