@@ -37,6 +37,14 @@ def folder_of_data() -> Path:
     return folder
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that are slow are taken out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples of the guides compile whole learners; asked for by themselves they are played."""
+    for item in items:
+        if item.path.parent.name == "guide":
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("data") is not None:
         folder_of_data()

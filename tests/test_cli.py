@@ -209,6 +209,7 @@ def iris(tmp_path):
     return tmp_path / "iris.ndjson", frame["flower"].to_numpy()
 
 
+@pytest.mark.slow
 def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
     path, labels = iris
     out, said = tmp_path / "iris.json", tmp_path / "said.csv"

@@ -116,6 +116,7 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
     assert rows[0].parameters["repeats"] == 3
 
 
+@pytest.mark.slow
 def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, capsys):
     learners = {
         "raker": jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=4),

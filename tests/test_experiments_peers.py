@@ -42,6 +42,7 @@ def test_a_batch_model_of_classes_begins_with_the_larger_class(stream):
     assert set(found[5:]) == {-1, 1}
 
 
+@pytest.mark.slow
 def test_batch_models_are_refitted_in_every_order(stream, monkeypatch):
     monkeypatch.setattr(refitted, "EVERY", 20)
     orders = np.stack([np.arange(47), np.arange(47)[::-1]])

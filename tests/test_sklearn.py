@@ -68,6 +68,7 @@ def passes(estimator, **options):
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.slow
 def test_keeps_the_conventions_of_estimators():
     passes(classifier(), legacy=False)
     passes(PoolSelector(method="random"))
@@ -157,6 +158,7 @@ def test_double_precision_where_jax_has_it(numbers, x64):
         assert found.predict(X[:80]).dtype == np.float64
 
 
+@pytest.mark.slow
 def test_several_targets(numbers):
     X, y = numbers
     Y = np.stack([y, -y, X[:, 2]], axis=1)

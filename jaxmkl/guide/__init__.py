@@ -1,6 +1,7 @@
 """Guides, for those who have read README.
 
 - :mod:`jaxmkl.guide.choose`: which learner, for which labels, at which cost.
+- :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late answers, a pool.
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.compose`: learners inside one's own JAX: networks, optax, sweeps, bandits.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
 from jaxmkl.tables._model import Model, load_model, save_model
-from jaxmkl.tables._polars import needs_polars
+from jaxmkl.tables._polars import needs_polars as _needs_polars
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset
 
@@ -50,5 +50,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with needs_polars():
+    with _needs_polars():
         return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
