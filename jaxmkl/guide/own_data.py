@@ -35,8 +35,9 @@ as sin and cos
 column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
-Where it decided against what you know, say so: ``--drop COLUMN``, ``--as COLUMN=KIND``. What can be
-read in two ways (``01/02/2024``; ``1,234``) is refused with its line, its column and what to write.
+Where it decided against what you know, say so: ``--drop COLUMN``, ``--as COLUMN=KIND``. What can
+be read in two ways (``01/02/2024``; ``1,234``) is refused with its line, its column and what to
+write.
 
 ## A run
 
@@ -54,8 +55,9 @@ nothing. Rows without a target are predicted, not learned.
 >>> status
 0
 
-``--labels .1`` asks for a tenth of the labels, ``--delay 20`` has them come 20 rows late, ``--seeds
-5`` draws the random features anew, ``--predictions OUT`` writes what was said of every row.
+``--labels .1`` asks for a tenth of the labels, ``--delay 20`` has them come 20 rows late,
+``--seeds 5`` draws the random features anew, ``--predictions OUT`` writes what was said of every
+row.
 
 >>> import json
 >>> found = json.loads(pathlib.Path("trees.json").read_text())
