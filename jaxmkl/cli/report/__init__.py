@@ -58,12 +58,11 @@ def _head(results: Results, name: str) -> Element:
     made.append(element("p", _verdict(results), class_="lead"))
     facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]
     if results.num_unlabelled:
-        text = f"{results.num_unlabelled:,}, predicted, not learned"
-        facts.append(("rows without a target", text))
+        facts.append(("without a target", f"{results.num_unlabelled:,}, not learned"))
     facts += [
         ("inputs", f"{results.num_inputs:,}"),
-        ("time", f"{results.seconds:.1f} s, reading and compilation included"),
-        ("memory", f"{size(results.peak_bytes)} at most"),
+        ("time with compilation", f"{results.seconds:.1f} s"),
+        ("memory at most", size(results.peak_bytes)),
     ]
     if results.classes:
         named = ", ".join(results.classes[:CLASSES])
@@ -165,7 +164,9 @@ def _errors(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     )
     drawn = plot.curves(what, of.rows, lines, axis, "%" if is_classes else "")
     above = sum(value > axis.high for value in values)
-    text = f"Errors of each window of {of.window:,} rows{_first_seed(results)}."
+    last = of.rows[-1] - (0, *of.rows)[len(of.rows) - 1]
+    shorter = f", the last of {last:,}" if last < of.window else ""
+    text = f"Errors of each window of {of.window:,} rows{shorter}{_first_seed(results)}."
     if above:
         text += f" Of {len(values):,} values {above} lie above the drawing."
     return markup.section("Errors over the rows", element("p", text, class_="faint"), drawn)
@@ -177,7 +178,7 @@ def _labels(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     rates = [
         (row.name, row.metrics["label_rate"][0]) for row in results.table if not row.is_baseline
     ]
-    text = ", ".join(f"{name} {100 * rate:.1f} %" for name, rate in rates)
+    text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates)
     said = element("p", f"Of all labels that were there: {text}.")
     if not few:
         return markup.section(title, said)

@@ -13,11 +13,11 @@ from jaxmkl.cli.report.markup import element
 from jaxmkl.cli.show import figure
 
 SIZE = 1000
-LOG_FROM = 20.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
+LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
 CLIP_FROM = 2.5  # the largest value to 98 % of them, from which on the axis ends below it
 COLOURS = 6
-DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4")
-BASELINE_DASHES = ("1 4", "5 5")
+DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4", "9 3 2 3 2 3")
+BASELINE_DASHES = ("1 3", "6 4")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +35,11 @@ def look(number: int, is_baseline: bool = False) -> dict[str, str]:
     >>> look(1)
     {'class_': 'line c1', 'stroke_dasharray': '7 3'}
     """
-    dashes = BASELINE_DASHES if is_baseline else DASHES
-    colour = "line" if is_baseline else f"line c{number % COLOURS}"
-    return {"class_": colour, "stroke_dasharray": dashes[number % len(dashes)]}
+    if is_baseline:
+        return {"class_": "line", "stroke_dasharray": BASELINE_DASHES[number]}
+    turn, colour = divmod(number, COLOURS)
+    dashes = DASHES[(number + turn) % len(DASHES)]
+    return {"class_": f"line c{colour}", "stroke_dasharray": dashes}
 
 
 def sample(of: dict[str, str]) -> Element:
@@ -140,7 +142,9 @@ def curves(
         place = {"x": _percent(share), "y": "1.1em", "text_anchor": anchor}
         foot.append(element("text", short(tick), **place))
     box = {"viewBox": f"0 0 {SIZE} {SIZE}", "preserveAspectRatio": "none"}
-    paths = (element("path", d=_path(rows, line.values, axis), **line.look) for line in lines)
+    paths = (
+        element("path", d=_path(rows, line.values, axis), **line.look) for line in lines[::-1]
+    )
     area.append(element("svg", *paths, width="100%", height="100%", **box))
     area.extend(_windows(rows, lines, unit))
     named = (element("li", sample(line.look), line.name) for line in lines)
