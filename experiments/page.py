@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from jaxmkl.cli.report import LOW_IS_BETTER, cell, settings
-from jaxmkl.cli.report import markup as page
+from jaxmkl.cli.report import LOW_IS_BETTER, cell, markup, settings
 from jaxmkl.cli.report.markup import element
 
 from .options import Options, UsageError, refused
@@ -56,11 +55,11 @@ def page_of(command: str, rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys((row.paper, row.dataset) for row in rows))
     title = ", ".join(dict.fromkeys(row.paper for row in rows)) or "no figures"
     head = element("header", element("h1", title), element("pre", command))
-    if any(row.printed is not None for row in rows):
-        text = "Dots are measured, with a standard deviation to either side; diamonds are printed."
-        head.append(element("p", text, class_="faint"))
+    text = "Dots: measured, with a standard deviation over the seeds to either side. "
+    text += "Diamonds: printed in a paper." if any(row.printed for row in rows) else ""
+    head.append(element("p", text, class_="faint"))
     parts = [_dataset([row for row in rows if (row.paper, row.dataset) == name]) for name in names]
-    return page.document(title, head, *parts)
+    return markup.document(title, head, *parts)
 
 
 def _dataset(rows: Sequence[Row]) -> Element:
@@ -80,21 +79,21 @@ def _dataset(rows: Sequence[Row]) -> Element:
     for algorithm, line in lines.items():
         cells = [element("th", algorithm, scope="row"), _drawing(line.get(drawn), end)]
         for name in metrics:
-            row_ = line.get(name)
-            value = None if row_ is None else (row_.mean, row_.std)
+            one = line.get(name)
+            value = None if one is None else (one.mean, one.std)
             cells.append(cell(value, "best" if value and value[0] == best[name] else ""))
             if name in printed:
-                cells.append(_printed(row_))
+                cells.append(_printed(one))
         cells.append(element("td", figure(next(iter(line.values())).seconds_per_run)))
         body.append(element("tr", *cells))
     arguments = [
         (name, settings(next(iter(line.values())).parameters)) for name, line in lines.items()
     ]
-    return page.section(
+    return markup.section(
         rows[0].dataset,
         element("p", f"Seeds: {', '.join(map(str, seeds))}.", class_="faint"),
-        page.table([*head, "seconds\na run"], body),
-        element("div", page.folded("Arguments", page.pairs(arguments)), class_="long"),
+        markup.table([*head, "seconds\na run"], body),
+        element("div", markup.folded("Arguments", markup.pairs(arguments)), class_="long"),
     )
 
 

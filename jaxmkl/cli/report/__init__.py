@@ -1,6 +1,5 @@
 """The page that ``--report`` writes: a run in one file, which needs no network."""
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -35,12 +34,16 @@ def page(results: Results) -> str:
     """
     name = "standard input" if results.source == "-" else Path(results.source).name
     looks = _looks(results.table)
-    parts = [_head(results, name), _table(results, looks), _errors(results, looks)]
-    parts += [_labels(results, looks), _kernels(results.table), _columns(results)]
-    parts += [_settings(results)]
-    return markup.document(
-        f"{name}: {results.target}", *(part for part in parts if part is not None)
-    )
+    parts = [
+        _head(results, name),
+        _table(results, looks),
+        _errors(results, looks),
+        _labels(results, looks),
+        *_kernels(results.table),
+        _columns(results),
+        _settings(results),
+    ]
+    return markup.document(f"{name}: {results.target}", *parts)
 
 
 def _looks(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
@@ -174,11 +177,10 @@ def _errors(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
 
 def _labels(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     of, title = results.curves, "Labels asked for"
-    few = {name: of.labels[name] for name in of.labels if min(of.labels[name], default=1.0) < 1}
-    rates = [
-        (row.name, row.metrics["label_rate"][0]) for row in results.table if not row.is_baseline
-    ]
-    text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates)
+    learners = [row for row in results.table if not row.is_baseline]
+    rates = {row.name: row.metrics["label_rate"][0] for row in learners}
+    few = {name: of.labels[name] for name, rate in rates.items() if rate < 1}
+    text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates.items())
     said = element("p", f"Of all labels that were there: {text}.")
     if not few:
         return markup.section(title, said)
@@ -195,14 +197,14 @@ def _first_seed(results: Results) -> str:
     return ", of the first seed" if max(row.seeds for row in results.table) > 1 else ""
 
 
-def _kernels(rows: Iterable[Row]) -> Element | None:
+def _kernels(rows: Iterable[Row]) -> list[Element]:
     """The weights of each learner's kernels at the end, of those that have any."""
     drawn = [_weights(row) for row in rows if row.kernel_weights]
     if not drawn:
-        return None
+        return []
     text = "Weights at the end: the larger, the more a kernel's predictions count."
     panels = element("div", *drawn, class_="panels")
-    return markup.section("Kernels", element("p", text, class_="faint"), panels)
+    return [markup.section("Kernels", element("p", text, class_="faint"), panels)]
 
 
 def _weights(row: Row) -> Element:
@@ -261,5 +263,4 @@ def settings(of: Mapping[str, Any]) -> str:
 
 def text(value: Any) -> str:
     """A setting's value as a person would write it."""
-    value = plain(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return str(plain(value))

@@ -15,6 +15,7 @@ from jaxmkl.cli.show import figure
 SIZE = 1000
 LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
 CLIP_FROM = 2.5  # the largest value to 98 % of them, from which on the axis ends below it
+LEAST, MOST = 1e-300, 1e300  # what is drawn lies between
 COLOURS = 6
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4", "9 3 2 3 2 3")
 BASELINE_DASHES = ("1 3", "6 4")
@@ -65,8 +66,8 @@ class Axis:
         """
         if not self.is_log:
             return (value - self.low) / (self.high - self.low)
-        below = math.log(max(value, self.low / 10) / self.low)
-        return below / math.log(self.high / self.low)
+        low, high = math.log10(self.low), math.log10(self.high)
+        return (math.log10(value) - low) / (high - low) if value > 0 else -1.0
 
 
 def linear(high: float, most: int = 5) -> Axis:
@@ -75,7 +76,7 @@ def linear(high: float, most: int = 5) -> Axis:
     >>> linear(7.3)
     Axis(low=0.0, high=7.3, ticks=(0.0, 2.0, 4.0, 6.0), is_log=False)
     """
-    high = high if high > 0 else 1.0
+    high = high if high > LEAST else 1.0
     power = 10.0 ** math.floor(math.log10(high / most))
     step = next(s * power for s in (1, 2, 5, 10, 20) if high / (s * power) <= most)
     count = math.floor(high / step + 1e-9)
@@ -88,7 +89,7 @@ def logarithmic(low: float, high: float) -> Axis:
     >>> logarithmic(0.9, 60.0).ticks
     (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
     """
-    decades = math.log10(high / low)
+    decades = math.log10(high) - math.log10(low)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     powers = powers[:: math.ceil(decades / 6)]
     marks = [float(f"{k}e{p}") for p in powers for k in ((1, 2, 5) if decades < 2.5 else (1,))]
@@ -99,11 +100,11 @@ def axis_of(values: Sequence[float], most: float = math.inf) -> Axis:
     """The axis for values, of which a few large ones may lie beyond it.
 
     Args:
-      values: all of them, in any order; those not finite do not count.
+      values: all of them, in any order; those that cannot be drawn do not count.
       most: what no value is above; below infinity the axis is never logarithmic.
     """
-    known = sorted(value for value in values if math.isfinite(value))
-    above = [value for value in known if value > 0]
+    known = sorted(value for value in values if value < MOST)
+    above = [value for value in known if value > LEAST]
     if not above:
         return linear(min(most, 1.0))
     if most == math.inf and _quantile(above, 0.95) > LOG_FROM * _quantile(above, 0.05):
