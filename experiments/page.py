@@ -77,7 +77,10 @@ def _dataset(rows: Sequence[Row]) -> Element:
     best = {name: _best([row for row in rows if row.metric == name]) for name in metrics}
     body = []
     for algorithm, line in lines.items():
-        cells = [element("th", algorithm, scope="row"), _drawing(line.get(drawn), end)]
+        cells = [
+            element("th", algorithm, scope="row", title=algorithm),
+            _drawing(line.get(drawn), end),
+        ]
         for name in metrics:
             one = line.get(name)
             value = None if one is None else (one.mean, one.std)

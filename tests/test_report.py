@@ -10,8 +10,10 @@ import math
 import re
 import shutil
 import subprocess
+import warnings
 from xml.etree.ElementTree import tostring
 
+import numpy as np
 import pytest
 import sklearn.datasets
 from hypothesis import given
@@ -21,6 +23,7 @@ from matplotlib import image
 from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
 from jaxmkl.cli.report import page, plot
+from jaxmkl.cli.report.windows import merged
 from jaxmkl.cli.results import Curves, Results, Row
 
 SMALL_PROGRAMS = True
@@ -175,10 +178,15 @@ def test_curves_lie_where_their_values_are():
     found = Parsed(str_of(plot.curves("t", [10, 20, 30, 40], [line], axis)))
     ((path, _),) = found.all("path")
     points = re.findall(r"([ML])([\d.]+) ([\d.]+)", path["d"])
-    assert [(pen, float(x)) for pen, x, _ in points] == [("M", 125), ("M", 625), ("L", 875)]
+    assert [(pen, float(x)) for pen, x, _ in points] == [
+        ("M", 0),
+        ("L", 250),
+        ("M", 625),
+        ("L", 875),
+    ]
     heights = [1 - float(y) / plot.SIZE for _, _, y in points]
     top = axis.high
-    assert heights == pytest.approx([1 / top, 2 / top, 4 / top], abs=1e-3)
+    assert heights == pytest.approx([1 / top, 1 / top, 2 / top, 4 / top], abs=1e-3)
     marks = {text: float(of["y"].rstrip("%")) for of, text in found.all("text") if "dy" in of}
     assert marks["2"] == pytest.approx(100 * (1 - 2 / top), abs=1e-2)
 
@@ -212,7 +220,7 @@ def test_what_is_to_be_said_of_a_run_that_did_not_go_well():
     poor = METRICS | {"mse": (60.0, 0.0), "label_rate": (1.0, 0.0)}
     learners = (dataclasses.replace(row, metrics=poor) for row in table[:2])
     text = page(results(table=(*learners, *table[2:]), is_interrupted=True))
-    assert "No learner errs less than 'mean so far'" in text
+    assert "No learner errs less than the baseline 'mean so far'" in text
     assert "Interrupted: what follows is of the first 230 rows." in text
     nothing = dict.fromkeys(METRICS, (math.nan, 0.0))
     blank = [
@@ -234,6 +242,25 @@ def test_any_curve_is_drawn_within_reach(errors, is_classes):
     drawn = plot.curves("t", rows, [plot.Line("a", errors, plot.look(7))], axis)
     numbers = re.findall(r"[-\d.]+|nan|inf", Parsed(str_of(drawn)).all("path")[0][0]["d"])
     assert all(-2001 < float(number) < 2001 for number in numbers)
+
+
+def test_many_windows_become_fewer():
+    draws = np.random.default_rng(0)
+    values = draws.exponential(size=190)
+    values[draws.random(len(values)) < 0.1] = np.nan
+    values[60:90] = np.nan
+    rows = np.append(np.arange(10, 1900, 10), 1895)  # the last window is of 5 rows
+    each = tuple(values.tolist())
+    made = merged(Curves(10, tuple(rows.tolist()), {"a": each}, {"b": each}))
+    assert made.window == 30
+    assert made.rows == (*range(30, 1891, 30), 1895)
+    by_row = np.repeat(each, np.diff(rows, prepend=0))
+    with warnings.catch_warnings(action="ignore"):
+        means = [np.nanmean(by_row[i : i + 30]) for i in range(0, 1895, 30)]
+    assert np.isnan(means[20])
+    np.testing.assert_allclose(made.error["a"], means)
+    np.testing.assert_allclose(made.labels["b"], means)
+    np.testing.assert_equal(merged(made), made)
 
 
 def test_looks_differ():

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 
 from jaxmkl.cli.report import markup, plot
 from jaxmkl.cli.report.markup import element
+from jaxmkl.cli.report.windows import merged
 from jaxmkl.cli.results import Results, Row, plain
 from jaxmkl.cli.show import TITLES, figure, size
 
@@ -91,10 +92,9 @@ def _verdict(results: Results) -> str:
     if best is None or other is None:
         return "No row with a target was judged."
     if error >= other_error:
-        return (
-            f"No learner errs less than {other.name!r}, which needs none: "
-            f"{_quantity(other_error, metric)}, and {_quantity(error, metric)} by {best.name}."
-        )
+        text = f"No learner errs less than the baseline {other.name!r}"
+        text += f" ({_quantity(other_error, metric)}); of the learners {best.name} errs least"
+        return f"{text}: {_quantity(error, metric)}."
     share = f"{100 * (1 - error / other_error):.0f} % less than {other.name!r}"
     return f"{best.name} errs least: {_quantity(error, metric)}, {share}, the better baseline."
 
@@ -110,7 +110,9 @@ def _table(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     best = {name: _best(results.table, name) for name in metrics if name != "label_rate"}
     rows = []
     for row in results.table:
-        cells = [element("th", plot.sample(looks[row.name]), row.name, scope="row")]
+        cells = [
+            element("th", plot.sample(looks[row.name]), row.name, scope="row", title=row.name)
+        ]
         for name in metrics:
             value = row.metrics.get(name)
             is_best = value is not None and value[0] == best.get(name)
@@ -141,7 +143,10 @@ def _notes(notes: tuple[str, ...]) -> list[Element]:
 
 
 def _best(rows: Iterable[Row], metric: str) -> float:
+    """The best mean of the learners, if there are several."""
     values = [row.metrics[metric][0] for row in rows if not row.is_baseline]
+    if len(values) == 1:
+        return math.nan
     known = [value for value in values if not math.isnan(value)]
     return (min if metric in LOW_IS_BETTER else max)(known, default=math.nan)
 
@@ -157,7 +162,7 @@ def cell(value: tuple[float, float] | None, class_: str = "") -> Element:
 
 
 def _errors(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
-    of, is_classes = results.curves, bool(results.classes)
+    of, is_classes = merged(results.curves), bool(results.classes)
     scaled = (lambda v: 100 * v) if is_classes else math.sqrt
     lines = _lines(of.error, scaled, looks)
     values = [value for line in lines for value in line.values]
@@ -169,14 +174,15 @@ def _errors(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     above = sum(value > axis.high for value in values)
     last = of.rows[-1] - (0, *of.rows)[len(of.rows) - 1]
     shorter = f", the last of {last:,}" if last < of.window else ""
-    text = f"Errors of each window of {of.window:,} rows{shorter}{_first_seed(results)}."
+    windows = f"each window of {of.window:,} rows{shorter}" if len(of.rows) > 1 else "all rows"
+    text = f"Errors of {windows}{_first_seed(results)}."
     if above:
         text += f" Of {len(values):,} values {above} lie above the drawing."
     return markup.section("Errors over the rows", element("p", text, class_="faint"), drawn)
 
 
 def _labels(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
-    of, title = results.curves, "Labels asked for"
+    of, title = merged(results.curves), "Labels asked for"
     learners = [row for row in results.table if not row.is_baseline]
     rates = {row.name: row.metrics["label_rate"][0] for row in learners}
     few = {name: of.labels[name] for name, rate in rates.items() if rate < 1}

@@ -137,7 +137,7 @@ def curves(
         area.append(element("line", x1=0, x2="100%", y1=y, y2=y))
         text = short(tick) + unit
         side.append(element("text", text, x="86%", y=y, dy=".32em", text_anchor="end"))
-    for tick in across.ticks:
+    for tick in filter(float.is_integer, across.ticks):
         share = across.share(tick)
         anchor = "start" if share < 0.03 else "end" if share > 0.94 else "middle"
         place = {"x": _percent(share), "y": "1.1em", "text_anchor": anchor}
@@ -173,17 +173,24 @@ def short(value: float) -> str:
 
 
 def _path(rows: Sequence[int], values: Sequence[float], axis: Axis) -> str:
-    """Pieces between windows without a value; one alone becomes a dot."""
-    found, pen = [], "M"
+    """Lines through the middles of windows; one without a neighbour is drawn from end to end."""
+    pieces: list[list[tuple[float, float, float]]] = [[]]
     for (begin, end), value in zip(_bounds(rows), values, strict=True):
         if not math.isfinite(value):
-            pen = "M"
+            pieces.append([])
             continue
-        x = SIZE * (begin + end) / 2 / rows[-1]
-        y = SIZE * min(max(1 - axis.share(value), -1), 2)
-        found.append(f"{pen}{x:.1f} {y:.1f}" + ("h.1" if pen == "M" else ""))
-        pen = "L"
-    return "".join(found)
+        height = SIZE * min(max(1 - axis.share(value), -1), 2)
+        pieces[-1].append((SIZE * begin / rows[-1], SIZE * end / rows[-1], height))
+    return "".join(map(_piece, pieces))
+
+
+def _piece(windows: Sequence[tuple[float, float, float]]) -> str:
+    points = [((begin + end) / 2, y) for begin, end, y in windows]
+    if len(windows) == 1:
+        ((begin, end, y),) = windows
+        points = [(begin, y), (end, y)]
+    places = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return f"M{places}" if places else ""
 
 
 def _bounds(rows: Sequence[int]) -> list[tuple[int, int]]:
