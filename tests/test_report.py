@@ -168,6 +168,9 @@ def test_kernels_are_named_by_their_bandwidths():
     mixed = closed(page(results(table=(row, *results().table[1:]))))
     assert {"Linear()", "A(b=1)"} < {text for _, text in mixed.all("th")}
     assert [of["width"] for of, _ in mixed.all("rect", "below")] == ["100.00%"]
+    lost = dataclasses.replace(row, kernel_weights={"A(b=1)": math.nan, "A(b=2)": 0.5})
+    bars = closed(page(results(table=(lost, *results().table[1:])))).all("rect")
+    assert [of["width"] for of, _ in bars if "class" not in of] == ["0.00%", "100.00%"]
     bare = dataclasses.replace(row, kernel_weights={})
     assert ">Kernels<" not in page(results(table=(bare, *results().table[1:])))
 
@@ -277,7 +280,7 @@ def iris(tmp_path_factory):
     (folder / "i.csv").write_text("\n".join(["a,b,<b>c</b>,d,kind", *lines]))
     out = folder / "i.json", folder / "i.html"
     files = ["--json", str(out[0]), "--report", str(out[1])]
-    small = ["--learner", "raker,amkl", "--set", "num_features=4"]
+    small = ["--learner", "amkl", "--set", "num_features=4"]
     assert main(["run", str(folder / "i.csv"), *small, *files]) == 0
     return json.loads(out[0].read_text()), out[1]
 
@@ -397,7 +400,7 @@ if BROWSER is not None:
         for width, told in zip((400, 1400), json.loads(title), strict=True):
             assert told["width"] <= told["seen"] <= width
             assert told["area"] > 0.6 * min(width, 1000)
-            assert told["told"].startswith("rows 1 to 64: raker ")
+            assert told["told"].startswith("rows 1 to 64: amkl ")
             assert told["paper"] == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
         picture = tmp_path / "seen.png"
         browse(path, dark, tmp_path / "user", f"--screenshot={picture}", "--window-size=400,900")

@@ -69,13 +69,9 @@ def _head(results: Results, name: str) -> Element:
         ("memory at most", size(results.peak_bytes)),
     ]
     if results.classes:
-        named = ", ".join(results.classes[:CLASSES])
-        more = (
-            f", and {len(results.classes) - CLASSES} more"
-            if len(results.classes) > CLASSES
-            else ""
-        )
-        facts.insert(1, (f"{len(results.classes)} classes", named + more))
+        named, count = ", ".join(results.classes[:CLASSES]), len(results.classes)
+        more = f", and {count - CLASSES} more" if count > CLASSES else ""
+        facts.insert(1, (f"{count} classes", named + more))
     made.append(markup.pairs(facts))
     return made
 
@@ -110,9 +106,8 @@ def _table(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
     best = {name: _best(results.table, name) for name in metrics if name != "label_rate"}
     rows = []
     for row in results.table:
-        cells = [
-            element("th", plot.sample(looks[row.name]), row.name, scope="row", title=row.name)
-        ]
+        sample = plot.sample(looks[row.name])
+        cells = [element("th", sample, row.name, scope="row", title=row.name)]
         for name in metrics:
             value = row.metrics.get(name)
             is_best = value is not None and value[0] == best.get(name)
@@ -221,20 +216,22 @@ def _weights(row: Row) -> Element:
         title, labels = f"{family}, {parameter}", [match.group(3) for match in matches if match]
     else:
         title, labels = "kernel", list(row.kernel_weights)
-    largest = max(map(abs, row.kernel_weights.values())) or 1.0
-    lines = []
-    for name, label, weight in zip(
-        row.kernel_weights, labels, row.kernel_weights.values(), strict=True
-    ):
-        looks = {"class_": "below"} if weight < 0 else {}
-        bar = element("rect", height="100%", width=f"{100 * abs(weight) / largest:.2f}%", **looks)
-        drawn = element(
-            "td", element("svg", bar, class_="bar", aria_hidden="true"), class_="drawn"
-        )
+    known = [abs(weight) for weight in row.kernel_weights.values() if math.isfinite(weight)]
+    largest, lines = max(known, default=0.0) or 1.0, []
+    for label, (name, weight) in zip(labels, row.kernel_weights.items(), strict=True):
+        head = element("th", label, scope="row", title=name)
         value = element("td", f"{weight:.3f}", title=repr(weight))
-        lines.append(element("tr", element("th", label, scope="row", title=name), drawn, value))
-    head = [title, "", "weight"]
-    return element("figure", element("h3", row.name), markup.table(head, lines))
+        lines.append(element("tr", head, _bar(weight / largest), value))
+    table = markup.table([title, "", "weight"], lines)
+    return element("figure", element("h3", row.name), table)
+
+
+def _bar(share: float) -> Element:
+    """A cell with a bar, hollow for what is below 0, none for what is not finite."""
+    width = f"{100 * abs(share) if math.isfinite(share) else 0:.2f}%"
+    looks = {"class_": "below"} if share < 0 else {}
+    bar = element("rect", height="100%", width=width, **looks)
+    return element("td", element("svg", bar, class_="bar", aria_hidden="true"), class_="drawn")
 
 
 def _columns(results: Results) -> Element:
@@ -242,18 +239,16 @@ def _columns(results: Results) -> Element:
 
 
 def _settings(results: Results) -> Element:
-    given = [
-        (k.strip("_"), text(v)) for k, v in results.settings.items() if v not in (None, (), [], {})
-    ]
+    said = {k.strip("_"): v for k, v in results.settings.items() if v not in (None, (), [], {})}
+    given = [(name, str(plain(value))) for name, value in said.items()]
     learners = [(row.name, settings(row.parameters)) for row in results.table if row.parameters]
+    options = markup.folded("Options", markup.pairs(given))
+    arguments = markup.folded("Learners' arguments", markup.pairs(learners))
     made = " · ".join(f"{name} {version}" for name, version in results.versions.items())
     return markup.section(
         "How it was made",
         element("pre", results.command),
-        element("div", markup.folded("Options", markup.pairs(given)), class_="long"),
-        element(
-            "div", markup.folded("Learners' arguments", markup.pairs(learners)), class_="long"
-        ),
+        element("div", options, arguments, class_="long"),
         element("p", made, class_="faint"),
     )
 
@@ -264,9 +259,4 @@ def settings(of: Mapping[str, Any]) -> str:
     >>> settings({"step_size": 0.5, "loss": "hinge"})
     'step_size = 0.5, loss = hinge'
     """
-    return ", ".join(f"{name} = {text(value)}" for name, value in of.items())
-
-
-def text(value: Any) -> str:
-    """A setting's value as a person would write it."""
-    return str(plain(value))
+    return ", ".join(f"{name} = {plain(value)}" for name, value in of.items())
