@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from jaxmkl.cli import keep_programs
 
-from . import bench, tour
+from . import bench, page, tour
 from .bench.features import LONG
 from .options import Options, UsageError
 from .papers import PAPERS
@@ -103,6 +103,9 @@ def parser() -> argparse.ArgumentParser:
         ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
     ):
         instead.add_argument(name, action="store_true", help=f"{what}, instead")
+    of_page = commands.add_parser("report", help="a page of the figures of a JSON file")
+    of_page.add_argument("file", type=Path, metavar="FILE.json", help="what --json wrote")
+    of_page.add_argument("--out", type=Path, metavar="OUT.html", help="default: FILE.html")
     return result
 
 
@@ -125,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
         options = options_of(arguments)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
-        jobs = {"tour": tour.run, "bench": bench.run}
+        jobs = {"tour": tour.run, "bench": bench.run, "report": page.run}
         if options.command in PAPERS:
             run_paper(PAPERS[options.command], options, report)
         else:

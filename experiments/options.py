@@ -24,6 +24,8 @@ class Options:
     seeds: int | None = None
     data: Path | None = None
     json: Path | None = None
+    file: Path | None = None
+    out: Path | None = None
     plots: Path | None = None
     settings: Settings = dataclasses.field(default_factory=dict)
     long: bool = False

@@ -1,7 +1,7 @@
 """The command ``jaxmkl``: one's own data from a file to a table, a model, predictions.
 
     jaxmkl run FILE       learn from a table in the order of its rows, each predicted before its
-                          label is seen; a table beside baselines, a model, predictions
+                          label is seen; a table beside baselines, a page, a model, predictions
     jaxmkl predict MODEL FILE     predict the rows of a table with a model; nothing is learned
     jaxmkl select FILE    which rows of a table to label first
     jaxmkl info MODEL     what a model is made of

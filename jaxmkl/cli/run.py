@@ -16,6 +16,7 @@ from jaxmkl.cli import learners, options, show
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, chunks_of
 from jaxmkl.cli.predict import spelled
+from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
 from jaxmkl.tables import Model, load_model, save_model
@@ -44,6 +45,7 @@ def add_to(commands: Any) -> None:
     add("--from", dest="from_", type=Path, metavar="MODEL", help="go on from a saved model")
     add("--predictions", type=Path, metavar="OUT", help="write what was said of each row, as CSV")
     add("--json", type=Path, metavar="OUT", help="write figures and curves")
+    add("--report", type=Path, metavar="OUT.html", help="write a page of all that came out")
     options.table_options(parser)
     parser.set_defaults(command=command)
 
@@ -58,6 +60,9 @@ def command(given: Any) -> int:
     if given.json is not None:
         given.json.write_text(results.to_json())
         print(f"figures and curves: {given.json}")
+    if given.report is not None:
+        given.report.write_text(page(results), "utf-8", "backslashreplace")
+        print(f"report: {given.report}")
     if results.is_interrupted:
         print(_goes_on(given, play), file=sys.stderr)
         return INTERRUPTED

@@ -104,8 +104,16 @@ def table(results: Results) -> None:
 def _costs(row: Row) -> tuple[str, str]:
     if row.is_baseline:
         return "", ""
-    size = row.state_bytes
-    return figure(row.microseconds), f"{size / 2**20:.1f} MiB" if size > 1e5 else f"{size:,} B"
+    return figure(row.microseconds), size(row.state_bytes)
+
+
+def size(num_bytes: int) -> str:
+    """Bytes, or millions of them.
+
+    >>> size(58_172), size(3 * 2**20)
+    ('58,172 B', '3.0 MiB')
+    """
+    return f"{num_bytes / 2**20:.1f} MiB" if num_bytes > 1e5 else f"{num_bytes:,} B"
 
 
 def _spread(value: tuple[float, float] | None) -> str:

@@ -1,0 +1,82 @@
+"""Elements of a page, and the page around them; what is text is escaped when it is written."""
+
+import base64
+import hashlib
+import importlib.resources
+from collections.abc import Iterable, Sequence
+from xml.etree.ElementTree import Element, tostring
+
+
+def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
+    """An element with text and elements inside it.
+
+    An attribute whose name Python has taken ends in an underline; other underlines become hyphens.
+
+    >>> tostring(element("p", "a < b, ", element("b", "c"), class_="x"), "unicode", method="html")
+    '<p class="x">a &lt; b, <b>c</b></p>'
+    """
+    names = {key.rstrip("_").replace("_", "-"): str(value) for key, value in attributes.items()}
+    made = Element(name, names)
+    for part in inside:
+        if isinstance(part, Element):
+            made.append(part)
+        elif len(made):
+            made[-1].tail = (made[-1].tail or "") + part
+        else:
+            made.text = (made.text or "") + part
+    return made
+
+
+def section(title: str, *inside: Element | str) -> Element:
+    """A part of the page under a heading of its own."""
+    return element("section", element("h2", title), *inside)
+
+
+def items(sentences: Iterable[str]) -> Element:
+    """A list with an item for each sentence."""
+    return element("ul", *(element("li", sentence) for sentence in sentences))
+
+
+def pairs(of: Iterable[tuple[str, str]]) -> Element:
+    """A list of names with what each stands for."""
+    made = element("dl")
+    for name, what in of:
+        made.append(element("div", element("dt", name), element("dd", what)))
+    return made
+
+
+def folded(title: str, *inside: Element | str) -> Element:
+    """What opens when its title is clicked."""
+    return element("details", element("summary", title), *inside)
+
+
+def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
+    """A table that scrolls sideways where it is wider than the page."""
+    titles = (cell if isinstance(cell, Element) else element("th", cell) for cell in head)
+    top = element("thead", element("tr", *titles))
+    body = element("tbody", *rows)
+    return element("div", element("table", top, body), class_="wide", tabindex=0)
+
+
+def document(title: str, *inside: Element) -> str:
+    """A whole page. It loads nothing, and runs no script but its own."""
+    folder = importlib.resources.files(__package__)
+    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", style),
+    )
+    body = element("body", element("main", *inside), element("script", script))
+    page = element("html", head, body, lang="en")
+    return "<!DOCTYPE html>\n" + tostring(page, "unicode", method="html") + "\n"
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
