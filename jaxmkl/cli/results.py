@@ -81,8 +81,13 @@ class Results:
 
     def to_json(self) -> str:
         """Strict JSON: ``rows`` as experiments write them, and all fields by their names."""
-        content = {"command": self.command, "rows": self.json_rows(), **dataclasses.asdict(self)}
+        content = {"command": self.command, "rows": self.json_rows(), **_fields(self)}
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass; what they hold, as a learner's parameters, stays as it is."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def versions() -> dict[str, str]:
@@ -97,6 +102,8 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, None)})
     {'a': 0.5, 'b': None, 'c': [1, None]}
     """
+    if isinstance(value, Row | Curves):
+        value = _fields(value)
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

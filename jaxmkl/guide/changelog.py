@@ -25,8 +25,9 @@
   compilation of their own; drivers work inside ``jit``, ``lax.map`` and ``checkpoint``.
 - The command ``jaxmkl`` for files of one's own (the extra ``cli``), and in Python
   :mod:`jaxmkl.tables`: CSV, Parquet, Arrow, NDJSON and DataFrames, models in files
-  (:func:`jaxmkl.load_model`). ``python -m experiments run`` is gone; :func:`jaxmkl.tables.read`
-  fills missing numbers by the mean of what came before, no more by the median.
+  (:func:`jaxmkl.load_model`), a page of a run (``--report``). ``python -m experiments run`` is
+  gone; :func:`jaxmkl.tables.read` fills missing numbers by the mean of what came before, no more
+  by the median.
 - ``jaxmkl.sklearn``: estimators for scikit-learn, and so for river.
 - These guides.
 

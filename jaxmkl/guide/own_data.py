@@ -57,7 +57,7 @@ nothing. Rows without a target are predicted, not learned.
 
 ``--labels .1`` asks for a tenth of the labels, ``--delay 20`` has them come 20 rows late,
 ``--seeds 5`` draws the random features anew, ``--predictions OUT`` writes what was said of every
-row.
+row, ``--report OUT.html`` makes a page of it all, with curves, that needs no network.
 
 >>> import json
 >>> found = json.loads(pathlib.Path("trees.json").read_text())
