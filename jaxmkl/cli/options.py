@@ -4,6 +4,8 @@ import argparse
 import ast
 from typing import Any, NoReturn
 
+AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
+
 
 class UsageError(Exception):
     """The request cannot be met as it was given; the message is one line for the screen."""
@@ -19,8 +21,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser_of(description: str) -> tuple[Parser, Any]:
     """The parser of the command, and where its subcommands are added."""
-    as_it_stands = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="jaxmkl", description=description, formatter_class=as_it_stands)
+    parser = Parser(prog="jaxmkl", description=description, formatter_class=AS_IT_STANDS)
     return parser, parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
 
