@@ -8,10 +8,10 @@
                                  first what select ranked, then the pool, most unsure first
     jaxmkl ask MODEL --pool pool.csv --save NEW        the same with a model that run or ask saved
 
-Labels that the table has are learned before the first question; a model is taken to know them. The target is the column of
-``--target``, else the one named target, y, label or class, else a new one, ``label``. Its classes
-are those that the table has, or ``--classes``; of numbers ``--task regression`` tells where there
-are none yet.
+Labels that the table has are learned before the first question; a model is taken to know them. The
+target is the column of ``--target``, else the one named target, y, label or class, else a new one,
+``label``. Its classes are those that the table has, or ``--classes``; ``--task regression`` is for
+numbers where there are none yet.
 
 **How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
 label. What is asked counts, with an answer or without. In the order of a table the learner spreads
@@ -101,23 +101,27 @@ def command(given: Any) -> int:
         raise UsageError("ask wants a terminal; --jsonl is for a process")
     model = load_model(given.file) if _is_model(given.file) else None
     rows, ranking = _rows(given, model)
-    learner, state = _learner(given, rows, model)
-    learner, state = asking(learner, state, rows, _budget(given, rows), given.pool is not None)
-    table = Path(given.pool or given.file)
-    out = given.out or table.with_name(f"{table.name.split('.')[0]}.labels.csv")
-    for name, path in (("--out", out), ("--save", given.save)):
-        if path is not None and path.resolve() in (table.resolve(), Path(given.file).resolve()):
-            raise UsageError(f"{name}: {path} is what the session begins with; name another file")
-    journal = out.with_name(f"{out.name}.journal")
+    out, is_pool = _out(given), given.pool is not None
     begun = None if model is None else hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
-    with Journal(journal, rows.about | {"model": begun}) as kept:
-        is_pool = given.pool is not None
+    with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as kept:
+        learner, state = _learner(given, rows, model)
+        learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
         labelling = Labelling(rows, learner, state, kept, is_pool=is_pool, ranking=ranking)
         try:
             _serve(given, labelling)
         finally:
             _end(given, labelling, out)
     return 0
+
+
+def _out(given: Any) -> Path:
+    """Where labels go: not where anything is read."""
+    table = Path(given.pool or given.file)
+    out = given.out or table.with_name(f"{table.stem}.labels.csv")
+    for name, path in (("--out", out), ("--save", given.save)):
+        if path is not None and path.resolve() in (table.resolve(), Path(given.file).resolve()):
+            raise UsageError(f"{name}: {path} is what the session begins with; name another file")
+    return out
 
 
 def _serve(given: Any, labelling: Labelling) -> None:

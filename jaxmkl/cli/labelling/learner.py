@@ -35,6 +35,10 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     if not isinstance(inside[-1], jaxmkl.MKL):
         text = "asks in its own way; take another learner, as raker"
         raise UsageError(f"{type(inside[-1]).__name__}: {text}")
+    if not rows.target.classes:
+        learner, state = _around(intervals(learner, SURE), state)
+    elif not any(isinstance(one, Probabilities) for one in inside):
+        learner, state = _around(probabilities(learner), state)
     if rows.has_label.any() and int(state.round) == 0:
         learner, state = with_query(learner, state, Rate(1.0))
         X, y = rows.X[rows.has_label], rows.y[rows.has_label].astype(np.float32)
@@ -43,10 +47,6 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     if learner.capacity(state) is not None:
         room = int(np.max(learner.num_supports(state))) + unlabelled
         state = learner.enlarged(state, max(room, learner.capacity(state)))
-    if not rows.target.classes:
-        learner, state = _around(intervals(learner, SURE), state)
-    elif not any(isinstance(one, Probabilities) for one in inside):
-        learner, state = _around(probabilities(learner), state)
     return _around(jaxmkl.label_budget(learner, budget), state)
 
 

@@ -19,7 +19,7 @@ END = ("", "\x04")  # nothing more will be typed
 def keys_of(classes: Sequence[str]) -> dict[str, str]:
     """The key of each class: the class itself if all are one character, else 1 to 9.
 
-    None where there are more than nine, or none: what is typed ends with Enter then.
+    Empty where there are more than nine, or none: what is typed ends with Enter then.
 
     >>> keys_of(["oak", "ash"]), keys_of(["a", "b"]), keys_of(["s", "b"])
     ({'1': 'oak', '2': 'ash'}, {'a': 'a', 'b': 'b'}, {'1': 's', '2': 'b'})
@@ -37,22 +37,16 @@ def serve(labelling: Labelling) -> None:
 
     classes = labelling.rows.target.classes
     keys, console = keys_of(classes), Console(highlight=False)
+    done = ""
     with contextlib.suppress(KeyboardInterrupt), _typed(bool(keys)) as read:
         while (item := _waiting(labelling)) is not None:
-            _show(labelling, item, console, keys)
+            _show(labelling, item, console)
             console.print(_prompt(labelling, keys), end="", markup=False)
-            said = _reply(labelling, item, read, keys, console)
-            if said == "quit":
+            if _reply(labelling, item, read, keys, console) == "quit":
                 break
-    console.print()
-    done = "" if _may_go_on(labelling) else "; all is asked"
-    console.print(f"{len(labelling.standing.labels)} labels{done}", markup=False)
-
-
-def _may_go_on(labelling: Labelling) -> bool:
-    return bool(labelling.open) or (
-        labelling.remaining > 0 and labelling.journal.events[-1:] != [{"ask": None}]
-    )
+        else:
+            done = "; all is asked"
+    console.print(f"\n{len(labelling.standing.labels)} labels{done}", markup=False)
 
 
 def _waiting(labelling: Labelling) -> int | None:
@@ -105,7 +99,7 @@ def completed(typed: str, classes: Sequence[str]) -> str:
     return found[0] if len(found) == 1 and typed not in classes else typed
 
 
-def _show(labelling: Labelling, item: int, console: Any, keys: dict[str, str]) -> None:
+def _show(labelling: Labelling, item: int, console: Any) -> None:
     from rich.table import Table
 
     rows = labelling.rows
@@ -123,7 +117,7 @@ def _show(labelling: Labelling, item: int, console: Any, keys: dict[str, str]) -
 def _text(cell: Any) -> Any:
     from rich.text import Text
 
-    return Text(str(cell))  # brackets are no markup
+    return Text("".join(c if c.isprintable() else " " for c in str(cell)))  # no markup, no codes
 
 
 def _counts(labelling: Labelling) -> str:
