@@ -14,7 +14,7 @@ from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.cli import main
-from jaxmkl.cli.labelling import lines, person
+from jaxmkl.cli.labelling import core, lines, person
 from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
@@ -140,6 +140,15 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
         assert scores[row] == pytest.approx(max(scores.values()), rel=1e-5)
         left.remove(row)
         labelling.answer(row + 1, random.Random(row).choice(["tree", "bush"]))
+
+
+def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
+    monkeypatch.setattr(core, "MOST", 10)
+    rows = rows_of(plants(30, known=8))
+    labelling = session(rows, 1, is_pool=True)
+    scores = [float(score(labelling.learner, labelling.standing.state, x)) for x in rows.X[8:]]
+    item = labelling.ask()
+    assert sorted(scores).index(scores[item - 9]) >= 9
 
 
 def test_questions_are_spread_over_a_table(session):
@@ -275,10 +284,16 @@ def test_the_journal_refuses_what_is_not_its_own(tmp_path):
     path, about = tmp_path / "it", {"table": "a"}
     with Journal(path, about), pytest.raises(ValueError, match="another process is asking"):
         Journal(path, about)
+    with Journal(path, {"table": "b"}) as journal:  # begun anew, where nothing was answered
+        journal.append({"ask": 1})
+    with Journal(path, about) as journal:
+        assert journal.events == []
+        journal.append({"ask": 1})
+        journal.append({"skip": 1})
     with pytest.raises(ValueError, match=r"another table \('a', now 'b'\)"):
         Journal(path, {"table": "b"})
     path.write_bytes(path.read_bytes() + b'nonsense\n{"ask": 1}\n')
-    with pytest.raises(ValueError, match=r"it, line 2: is no line of a journal"):
+    with pytest.raises(ValueError, match=r"it, line 4: is no line of a journal"):
         Journal(path, about)
     for content in ("x,y\n1,2", "x,y\n1,2\n", '{"journal": 9}\n'):
         path.write_text(content)
@@ -376,6 +391,7 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     assert "belongs to another model" in capsys.readouterr().err
 
 
+NEW = ("t.csv", "--jsonl", "--target", "z", "--classes")
 BAD = [
     (["t.csv"], "ask wants a terminal; --jsonl is for a process"),
     (["-", "--jsonl"], "the table must be a file"),
@@ -384,7 +400,8 @@ BAD = [
     (["t.csv", "--jsonl", "--rate", ".1", "--budget", "3"], "not allowed with argument"),
     (["t.csv", "--jsonl", "--pool", "t.csv"], "t.csv is neither a model nor what select wrote"),
     (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is what the session begins with"),
-    (["t.csv", "--jsonl", "--learner", "oks_sil"], "oks_sil: "),
+    ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
+    ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class by itself"),
     (["r.csv", "--jsonl", "--pool", "t.csv"], "r.csv: line 9 is not in t.csv"),
     (["no.csv", "--jsonl"], "no.csv: No such file or directory"),
 ]

@@ -14,9 +14,10 @@ target is the column of ``--target``, else the one named target, y, label or cla
 numbers where there are none yet.
 
 **How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
-label. What is asked counts, with an answer or without. In the order of a table the learner spreads
-them over the rows by :class:`jaxmkl.query.Rate`; of a pool it takes the row whose label is worth
-most after every answer. Without either all rows are asked for.
+label; without either every row is asked for. A question counts when it is asked, whether or not an
+answer comes. In the order of a table the questions are spread over the rows, at a rate
+(``jaxmkl.query.Rate``). Of a pool it is always the row whose label is worth most now; of more than
+4,096 that are left, so many are drawn for each question.
 
 **A person** sees a row, what the learner says of it and how sure it is, and answers by a key (the
 prompt has them), of numbers and of more than nine classes by what is typed before Enter. ``s``
@@ -24,10 +25,10 @@ skips the row, ``u`` undoes the last answer, ``q`` quits.
 
 **What is kept.** Each question and answer is added to ``LABELS.journal`` and is on the disk before
 the next one is shown; the same command goes on from there another day, after any end. Another
-learner, rate or budget may be given then, and learns the same answers; the table and a MODEL must
-be those of the beginning. At the end of a sitting
-LABELS (``--out``; FILE with ``.labels.csv`` in place of its ending) is written, all rows that have
-a label by now, a table that ``jaxmkl run`` reads; and with ``--save`` the model.
+learner, rate or budget may be given then, and learns the same answers; the table, the target and a
+MODEL must be those of the beginning. At the end of a sitting LABELS is written (``--out``; else
+FILE with ``.labels.csv`` in place of its ending): the rows that have a label by now, a table that
+``jaxmkl run`` reads; and with ``--save`` the model.
 
 **A process** (``--jsonl``) reads a question a line and writes its answers, late and in any order;
 at most ``--ahead`` questions wait at the same time:
@@ -90,7 +91,7 @@ def add_to(commands: Any) -> None:
     add("--jsonl", action="store_true", help="JSON lines on standard input and output")
     add("--ahead", type=options.count, default=8, metavar="N",
         help="questions that wait at the same time with --jsonl (default: 8)")  # fmt: skip
-    options.table_options(parser)
+    options.table_options(parser, "a new one, label")
     parser.set_defaults(command=command)
 
 

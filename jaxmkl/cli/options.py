@@ -25,11 +25,11 @@ def parser_of(description: str) -> tuple[Parser, Any]:
     return parser, parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
 
-def table_options(parser: Any) -> None:
+def table_options(parser: Any, otherwise: str = "the last one") -> None:
     """Add the options that say how a table is read."""
     group = parser.add_argument_group("the table")
     group.add_argument("--target", metavar="COLUMN", help="what is predicted (default: the column "
-                       "named target, y, label or class, else the last one)")  # fmt: skip
+                       f"named target, y, label or class, else {otherwise})")  # fmt: skip
     group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns left out")
     group.add_argument("--as", dest="as_", type=kind, action="append", default=[],
                        metavar="COLUMN=KIND", help="number, boolean, categories, text, time, or "

@@ -22,6 +22,7 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.rows import Refused, Rows
 
 AT_ONCE = 1024  # rows of a pool that are judged together
+MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
 
 
@@ -75,7 +76,6 @@ class Labelling:
     ) -> None:
         self.rows, self.learner, self.journal = rows, learner, journal
         self._is_pool, self._ranking = is_pool, ranking
-        self._blocks = blocks(rows.X) if is_pool else []
         self.standing = Standing(state)
         self._before: deque[tuple[int, Standing]] = deque(maxlen=UNDONE)
         for number, event in enumerate(journal.events, 2):
@@ -233,7 +233,7 @@ class Labelling:
         return None
 
     def _most_wanted(self) -> int | None:
-        """The row of the ranking that comes next, and after these the one worth most."""
+        """The row of the ranking that comes next; after these, of many drawn, that worth most."""
         now = self.standing
         left = ~self.rows.has_label
         left[[*now.open, *now.labels, *now.skipped]] = False
@@ -242,16 +242,19 @@ class Labelling:
                 return row
         if not left.any():
             return None
-        scores = [np.asarray(_scores(self.learner, now.state, X)) for X in self._blocks]
-        worth = np.nan_to_num(np.concatenate(scores)[: len(left)], nan=np.inf)
-        return int(np.argmax(np.where(left, worth, -np.inf)))
+        rows = np.flatnonzero(left)
+        if len(rows) > MOST:
+            draws = np.random.default_rng(len(left) - len(rows))
+            rows = np.sort(draws.choice(rows, MOST, replace=False))
+        return int(rows[np.argmax(self._worth(rows))])
 
-
-def blocks(X: np.ndarray) -> list[jax.Array]:
-    """The rows of X (n, D) in blocks of one size, the last filled up with zeros."""
-    size = min(AT_ONCE, max(1, len(X)))
-    filled = np.pad(X, ((0, -len(X) % size), (0, 0)))
-    return [jax.numpy.asarray(block) for block in filled.reshape(-1, size, X.shape[1])]
+    def _worth(self, rows: np.ndarray) -> np.ndarray:
+        """How much the labels of some rows are worth now, in blocks of one size."""
+        size = min(AT_ONCE, len(self.rows.X))
+        X = np.pad(self.rows.X[rows], ((0, -len(rows) % size), (0, 0)))
+        blocks = X.reshape(-1, size, X.shape[1])
+        scores = [_scores(self.learner, self.standing.state, block) for block in blocks]
+        return np.nan_to_num(np.concatenate(scores)[: len(rows)], nan=np.inf)
 
 
 @jax.jit

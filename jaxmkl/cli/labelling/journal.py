@@ -17,7 +17,8 @@ class Journal:
 
     Args:
       path: the file; it is made where there is none.
-      about: what the events belong to, a flat JSON object; an existing file must be of the same.
+      about: what the events belong to, a flat JSON object; an existing file must be of the same, or
+        hold questions only, and is begun anew then.
 
     Raises:
       ValueError: the file is in use, is no journal, is one of something else or is damaged.
@@ -39,10 +40,10 @@ class Journal:
         try:
             self._lock()
             lines = self._lines()
-            if lines:
-                self._check(lines[0], about)
+            if lines and self._goes_on(lines, about):
                 self.events = lines[1:]
             else:
+                self._file.truncate(0)
                 self.append({"journal": FORMAT, **about})
                 self.events.clear()
                 if is_new:
@@ -79,14 +80,18 @@ class Journal:
             found.append(event)
         return found
 
-    def _check(self, first: dict[str, Any], about: dict[str, Any]) -> None:
+    def _goes_on(self, lines: list[dict[str, Any]], about: dict[str, Any]) -> bool:
+        """Whether the lines are of the same; of something else they may not hold answers."""
+        first, *events = lines
         if first.get("journal") != FORMAT:
             text = f"is no journal of format {FORMAT}; give another --out"
             raise ValueError(f"{self.path}: {text}")
-        for name, value in about.items():
-            if first.get(name) != value:
-                text = f"belongs to another {name} ({first.get(name)!r}, now {value!r})"
-                raise ValueError(f"{self.path}: {text}; give another --out")
+        others = [name for name, value in about.items() if first.get(name) != value]
+        if others and any("ask" not in event for event in events):
+            found, now = first.get(others[0]), about[others[0]]
+            text = f"belongs to another {others[0]} ({found!r}, now {now!r})"
+            raise ValueError(f"{self.path}: {text}; give another --out")
+        return not others
 
     def append(self, event: dict[str, Any]) -> None:
         """Add an event; it is on the disk when this returns."""

@@ -30,11 +30,11 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     rate = 1.0 if is_pool else max(min(1.0, budget / max(1, unlabelled)), 1e-9)
     inside = list(chain(learner))
     if rate < 1.0 and any(isinstance(one, OneVsRest) for one in inside):
-        text = "asks for each class by itself and keeps no rate; take another learner, as raker"
-        raise UsageError(f"{type(inside[-1]).__name__}: {text}")
+        text = "the learner asks for each class by itself and keeps no rate"
+        raise UsageError(f"--learner: {text}; take another, as raker")
     if not isinstance(inside[-1], jaxmkl.MKL):
-        text = "asks in its own way; take another learner, as raker"
-        raise UsageError(f"{type(inside[-1]).__name__}: {text}")
+        name = type(inside[-1]).__name__
+        raise UsageError(f"--learner: {name} asks in its own way; take another, as raker")
     if not rows.target.classes:
         learner, state = _around(intervals(learner, SURE), state)
     elif not any(isinstance(one, Probabilities) for one in inside):
