@@ -378,10 +378,16 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     other = str(tmp_path / "more.csv")
     onward = ["ask", model, "--pool", pool, "--budget", "2", "--ahead", "1", "--jsonl"]
     onward += ["--out", other]
-    for number in (1, 2):
-        typed(monkeypatch, "")
-        assert main(onward) == 0
-        assert capsys.readouterr().out.count('"row"') == 1, number
+    typed(monkeypatch, "")
+    assert main(onward) == 0
+    items = [json.loads(line).get("item") for line in capsys.readouterr().out.splitlines()]
+    assert len(items) == 2
+    typed(monkeypatch, f'{{"item": {items[0]}, "label": "bush"}}\n')
+    assert main(onward) == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("item") for line in said[:2]] == items[:1] * 2
+    assert said[-1]["labels"] == 1
+    assert len(said[-1]["waiting"]) == 1
     changed = jaxmkl.load_model(model)
     jaxmkl.tables.save_model(f"{model}2", changed)
     with open(f"{model}2", "ab") as file:

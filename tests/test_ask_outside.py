@@ -44,7 +44,7 @@ class Terminal:
         """What was shown up to this text, since the last that was waited for."""
         began = time.monotonic()
         while text not in self.shown:
-            assert time.monotonic() - began < PATIENCE, self.shown
+            assert time.monotonic() - began < PATIENCE, f"no {text!r} in {self.shown!r}"
             if select.select([self._end], [], [], 1.0)[0]:
                 self.shown += os.read(self._end, 4096).decode()
         before, self.shown = self.shown.split(text, 1)

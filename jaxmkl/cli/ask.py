@@ -48,7 +48,6 @@ the input ends, so does the command.
 """
 
 import hashlib
-import io
 import math
 import sys
 import zipfile
@@ -127,7 +126,8 @@ def _out(given: Any) -> Path:
 
 def _serve(given: Any, labelling: Labelling) -> None:
     if given.jsonl:
-        answers = io.TextIOWrapper(sys.stdin.buffer, "utf-8", "replace")
+        answers: Any = sys.stdin
+        answers.reconfigure(encoding="utf-8", errors="replace")
         lines.serve(labelling, answers, sys.stdout, given.ahead)
         return
     from jaxmkl.cli.labelling import person  # which needs a terminal

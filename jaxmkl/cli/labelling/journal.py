@@ -17,8 +17,8 @@ class Journal:
 
     Args:
       path: the file; it is made where there is none.
-      about: what the events belong to, a flat JSON object; an existing file must be of the same, or
-        hold questions only, and is begun anew then.
+      about: what the events belong to, a flat JSON object; a file of something else is begun anew
+        if it holds questions only, and is refused if it holds answers.
 
     Raises:
       ValueError: the file is in use, is no journal, is one of something else or is damaged.

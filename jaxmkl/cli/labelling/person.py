@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import sys
 import termios
 import tty
@@ -13,6 +14,7 @@ from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.show import figure
 
 COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
+LOOK = 0.2  # seconds between two looks whether there was an interrupt
 END = ("", "\x04")  # nothing more will be typed
 
 
@@ -46,7 +48,7 @@ def serve(labelling: Labelling) -> None:
                 break
         else:
             done = "; all is asked"
-    console.print(f"\n{len(labelling.standing.labels)} labels{done}", markup=False)
+    print(f"\n{len(labelling.standing.labels)} labels{done}", flush=True)
 
 
 def _waiting(labelling: Labelling) -> int | None:
@@ -154,13 +156,24 @@ def _prompt(labelling: Labelling, keys: dict[str, str]) -> str:
 @contextlib.contextmanager
 def _typed(by_key: bool) -> Iterator[Callable[[], str]]:
     """Yield what reads a key, or a line; nothing, or Ctrl-D, once no more is typed."""
-    if not by_key:
-        yield sys.stdin.readline
-        return
     terminal = sys.stdin.fileno()
+
+    def wait() -> None:
+        # an interrupt that comes just before a read would be seen after it only
+        while not select.select([terminal], [], [], LOOK)[0]:
+            pass
+
+    def line() -> str:
+        wait()
+        return sys.stdin.readline()
+
+    if not by_key:
+        yield line
+        return
     before = termios.tcgetattr(terminal)
 
     def key() -> str:
+        wait()
         typed = os.read(terminal, 1)
         if typed == b"\x1b":  # what an arrow sends behind it is no answer
             termios.tcflush(terminal, termios.TCIFLUSH)
