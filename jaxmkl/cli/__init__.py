@@ -3,6 +3,7 @@
     jaxmkl run FILE       learn from a table in the order of its rows, each predicted before its
                           label is seen; a table beside baselines, a page, a model, predictions
     jaxmkl predict MODEL FILE     predict the rows of a table with a model; nothing is learned
+    jaxmkl ask FILE|MODEL         label rows by hand, or by a process; each answer is learned
     jaxmkl select FILE    which rows of a table to label first
     jaxmkl info MODEL     what a model is made of
 
@@ -28,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        from jaxmkl.cli import info, predict, run, select  # which need the extra ``cli``
+        from jaxmkl.cli import ask, info, predict, run, select  # which need the extra ``cli``
 
         parser, commands = parser_of(__doc__ or "")
-        for command in (run, predict, select, info):
+        for command in (run, predict, ask, select, info):
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])

@@ -4,6 +4,8 @@ import argparse
 import ast
 from typing import Any, NoReturn
 
+AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
+
 
 class UsageError(Exception):
     """The request cannot be met as it was given; the message is one line for the screen."""
@@ -19,16 +21,15 @@ class Parser(argparse.ArgumentParser):
 
 def parser_of(description: str) -> tuple[Parser, Any]:
     """The parser of the command, and where its subcommands are added."""
-    as_it_stands = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="jaxmkl", description=description, formatter_class=as_it_stands)
+    parser = Parser(prog="jaxmkl", description=description, formatter_class=AS_IT_STANDS)
     return parser, parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
 
-def table_options(parser: Any) -> None:
+def table_options(parser: Any, otherwise: str = "the last one") -> None:
     """Add the options that say how a table is read."""
     group = parser.add_argument_group("the table")
     group.add_argument("--target", metavar="COLUMN", help="what is predicted (default: the column "
-                       "named target, y, label or class, else the last one)")  # fmt: skip
+                       f"named target, y, label or class, else {otherwise})")  # fmt: skip
     group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns left out")
     group.add_argument("--as", dest="as_", type=kind, action="append", default=[],
                        metavar="COLUMN=KIND", help="number, boolean, categories, text, time, or "

@@ -1,0 +1,215 @@
+"""``jaxmkl ask``: labels from a person at the terminal, or from a process; learned as they come.
+
+    jaxmkl ask plants.csv --target kind --classes tree,bush --budget 50
+                                 rows in their order, those worth a label, by keys
+    jaxmkl ask plants.csv        a table that has some labels: the others are asked for
+    jaxmkl select pool.csv --num 20 --out first.csv
+    jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush
+                                 first what select ranked, then the pool, most unsure first
+    jaxmkl ask MODEL --pool pool.csv --save NEW        the same with a model that run or ask saved
+
+Labels that the table has are learned before the first question; a model is taken to know them. The
+target is the column of ``--target``, else the one named target, y, label or class, else a new one,
+``label``. Its classes are those that the table has, or ``--classes``; ``--task regression`` is for
+numbers where there are none yet.
+
+**How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
+label; without either every row is asked for. A question counts when it is asked, whether or not an
+answer comes. In the order of a table the questions are spread over the rows, at a rate
+(``jaxmkl.query.Rate``). Of a pool it is always the row whose label is worth most now; of more than
+4,096 that are left, so many are drawn for each question.
+
+**A person** sees a row, what the learner says of it and how sure it is, and answers by a key (the
+prompt has them), of numbers and of more than nine classes by what is typed before Enter. ``s``
+skips the row, ``u`` undoes the last answer, ``q`` quits.
+
+**What is kept.** Each question and answer is added to ``LABELS.journal`` and is on the disk before
+the next one is shown; the same command goes on from there another day, after any end. Another
+learner, rate or budget may be given then, and learns the same answers; the table, the target and a
+MODEL must be those of the beginning. At the end of a sitting LABELS is written (``--out``; else
+FILE with ``.labels.csv`` in place of its ending): the rows that have a label by now, a table that
+``jaxmkl run`` reads; and with ``--save`` the model.
+
+**A process** (``--jsonl``) reads a question a line and writes its answers, late and in any order;
+at most ``--ahead`` questions wait at the same time:
+
+    out  {"item": 17, "row": {"height": 2.5}, "prediction": "tree",
+          "probabilities": {"tree": 0.7, "bush": 0.3}}      of numbers "radius": nine of ten are
+                                                            that near; null before the first
+    in   {"item": 17, "label": "tree"}        or   {"item": 17, "skip": true}
+    out  {"item": 17, "kept": "tree"}         on the disk, and learned
+         {"item": 17, "skipped": true}
+         {"item": 17, "refused": "answered before, as 'tree'"}
+    out  {"labels": 50, "waiting": []}        the last line
+
+``item`` is the number of the row, or the line, in the table. Every line is answered by one line,
+in the order of the lines. What was asked and not answered is asked again at the next start. When
+the input ends, so does the command.
+"""
+
+import hashlib
+import math
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxmkl.cli import learners, options, show
+from jaxmkl.cli.labelling import lines
+from jaxmkl.cli.labelling.core import Labelling
+from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.labelling.learner import asking, taught
+from jaxmkl.cli.labelling.rows import Rows, decided, whole_table
+from jaxmkl.cli.options import UsageError
+from jaxmkl.tables import Model, load_model, save_model
+
+OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a model has
+LEARNER = "expert_mkl"
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    says = {"description": __doc__, "formatter_class": options.AS_IT_STANDS}
+    parser = commands.add_parser("ask", help="label rows, by hand or by a process", **says)
+    add = parser.add_argument
+    add("file", metavar="FILE|MODEL", help="a table, what select wrote of the pool, or a model")
+    add("--pool", metavar="FILE", help="a table whose rows are asked for most unsure first")
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument("--rate", type=options.share, metavar="R", help="the share of the rows")
+    number.add_argument("--budget", type=options.count, metavar="N", help="the most questions")
+    add("--task", choices=("regression", "classification"), help="default: by the labels")
+    add("--classes", type=options.names, default=(), metavar="A,B", help="default: by the labels")
+    add("--learner", metavar="NAME", help=f"default: {LEARNER}")
+    add("--set", type=options.setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's argument; may be given several times")  # fmt: skip
+    add("--save", type=Path, metavar="MODEL", help="write the model at the end of a sitting")
+    add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; kept beside it is "
+        "LABELS.journal")  # fmt: skip
+    add("--jsonl", action="store_true", help="JSON lines on standard input and output")
+    add("--ahead", type=options.count, default=8, metavar="N",
+        help="questions that wait at the same time with --jsonl (default: 8)")  # fmt: skip
+    options.table_options(parser, "a new one, label")
+    parser.set_defaults(command=command)
+
+
+def command(given: Any) -> int:
+    """Ask; 0 once all is asked, or the person or the process ended it."""
+    show.needs_rich()
+    if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("ask wants a terminal; --jsonl is for a process")
+    model = load_model(given.file) if _is_model(given.file) else None
+    rows, ranking = _rows(given, model)
+    out, is_pool = _out(given), given.pool is not None
+    begun = None if model is None else hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
+    with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as kept:
+        learner, state = _learner(given, rows, model)
+        learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
+        labelling = Labelling(rows, learner, state, kept, is_pool=is_pool, ranking=ranking)
+        try:
+            _serve(given, labelling)
+        finally:
+            _end(given, labelling, out)
+    return 0
+
+
+def _out(given: Any) -> Path:
+    """Where labels go: not where anything is read."""
+    table = Path(given.pool or given.file)
+    out = given.out or table.with_name(f"{table.stem}.labels.csv")
+    for name, path in (("--out", out), ("--save", given.save)):
+        if path is not None and path.resolve() in (table.resolve(), Path(given.file).resolve()):
+            raise UsageError(f"{name}: {path} is what the session begins with; name another file")
+    return out
+
+
+def _serve(given: Any, labelling: Labelling) -> None:
+    if given.jsonl:
+        answers: Any = sys.stdin
+        answers.reconfigure(encoding="utf-8", errors="replace")
+        lines.serve(labelling, answers, sys.stdout, given.ahead)
+        return
+    from jaxmkl.cli.labelling import person  # which needs a terminal
+
+    person.serve(labelling)
+
+
+def _end(given: Any, labelling: Labelling, out: Path) -> None:
+    """Write the labels and the model, and say so where a process does not read it."""
+    rows = labelling.rows
+    number = rows.write(out, labelling.standing.labels)
+    print(f"{number} rows with their labels: {out}; to go on: {given.line}", file=sys.stderr)
+    if given.save is None:
+        return
+    learner, state = taught(labelling.learner, labelling.standing.state)
+    seen = int(state.round)
+    saved = Model(learner, state, rows.columns, rows.fills, seen, rows.chunk.source)
+    save_model(given.save, saved)
+    print(f"model: {given.save}", file=sys.stderr)
+
+
+def _is_model(path: str) -> bool:
+    if path == "-" or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "header.npy" in archive.namelist()
+
+
+def _rows(given: Any, model: Model | None) -> tuple[Rows, list[int]]:
+    """The rows to ask for, and those of a pool that come first."""
+    if model is not None:
+        return _rows_of_model(given, model), []
+    chunk = whole_table(given.pool or given.file)
+    columns = decided(chunk, given)
+    for note in columns.notes:
+        print(note, file=sys.stderr)
+    rows = Rows.of(chunk, columns)
+    return rows, [] if given.pool is None else _ranking(given, rows)
+
+
+def _rows_of_model(given: Any, model: Model) -> Rows:
+    if given.pool is None:
+        raise UsageError(f"{given.file} is a model; --pool FILE has the rows to ask for")
+    if model.columns.target is None:
+        raise UsageError(f"{given.file} has no target")
+    also = [f"--{name.strip('_')}" for name in OWN if getattr(given, name)]
+    if also:
+        text = f"is a model, which has its own; leave out {', '.join(also)}"
+        raise UsageError(f"{given.file} {text}")
+    chunk = whole_table(given.pool)
+    missing, new = model.differences(chunk.frame.columns)
+    for name in missing:
+        print(f"the model's column {name!r} is not there: missing cells", file=sys.stderr)
+    for name in new:
+        print(f"the column {name!r} is not one of the model's: ignored", file=sys.stderr)
+    return Rows.of(chunk, model.columns, model.fills)
+
+
+def _ranking(given: Any, rows: Rows) -> list[int]:
+    """The rows of the pool that select ranked, by what it wrote."""
+    ranked, place = whole_table(given.file).frame, rows.chunk.place
+    if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
+        text = "is neither a model nor what select wrote of the pool; jaxmkl select"
+        raise UsageError(f"{given.file} {text} {given.pool} --num 20 --out FILE makes that")
+    found = [rows.places.get(int(item)) for item in ranked[place]]
+    for item, row in zip(ranked[place], found, strict=True):
+        if row is None:
+            raise UsageError(f"{given.file}: {place} {item} is not in {given.pool}")
+    return [row for row in found if row is not None]
+
+
+def _learner(given: Any, rows: Rows, model: Model | None) -> tuple[Any, Any]:
+    if model is not None:
+        return model.learner, model.state
+    names, K = [given.learner or LEARNER], len(rows.target.classes)
+    settings, notes = dict(given.set), list[str]()
+    one = learners.candidates(names, rows.columns.task, K, settings, None, notes)[0]
+    return one.learner, one.learner.init(jax.random.key(0), rows.X.shape[1])
+
+
+def _budget(given: Any, rows: Rows) -> int:
+    unlabelled = int((~rows.has_label).sum())
+    if given.budget is not None:
+        return given.budget
+    return unlabelled if given.rate is None else math.ceil(given.rate * unlabelled)

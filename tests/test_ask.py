@@ -1,0 +1,427 @@
+"""Questions and answers in process: what is asked next, learned, undone, kept, refused."""
+
+import io
+import json
+import random
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from trees import assert_equal
+
+import jaxmkl
+from jaxmkl.cli import main
+from jaxmkl.cli.labelling import core, lines, person
+from jaxmkl.cli.labelling.core import Labelling
+from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.labelling.learner import asking, taught
+from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.tables import Columns, open_table
+from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
+
+SMALL_PROGRAMS = True
+KERNELS = jaxmkl.Gaussian([0.5, 2.0])
+
+
+def plants(n, known=6):
+    """Heights and colours of n plants, of which the first ``known`` are named."""
+    draws = random.Random(0)
+    trees = [draws.random() < 0.5 for _ in range(n)]
+    return pl.DataFrame(
+        {
+            "height": [round(draws.gauss(20 if tree else 10, 3), 2) for tree in trees],
+            "colour": [draws.choice(["red", "blue"]) for _ in trees],
+            "kind": [
+                ("tree" if tree else "bush") if i < known else None for i, tree in enumerate(trees)
+            ],
+        }
+    )
+
+
+def rows_of(frame, target="kind"):
+    chunk = next(open_table(frame).chunks(len(frame)))
+    return Rows.of(chunk, Columns.decide(chunk, target))
+
+
+def numbers(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    y = np.where(np.arange(n) < 3, X[:, 0], np.nan)
+    return rows_of(pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).fill_nan(None), "y")
+
+
+def learner_of(rows):
+    if rows.target.classes:
+        K = len(rows.target.classes)
+        several = {"num_classes": K} if K > 2 else {}
+        inside = jaxmkl.raker(KERNELS, num_features=3, loss="logistic", **several)
+        return probabilities(jaxmkl.scaled(inside, RunningMoments()))
+    inside = jaxmkl.raker(KERNELS, num_features=3)
+    return scaled_targets(jaxmkl.scaled(inside, RunningMoments()))
+
+
+@jax.jit
+def score(learner, state, x):
+    return learner.predict(state, x).score
+
+
+@jax.jit
+def values(learner, state, X):
+    return learner.predict_many(state, X).value
+
+
+@jax.jit
+def update(learner, state, x, y):
+    return learner.update(state, x, y)
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Makes a session; with the same file it goes on."""
+    journals = []
+
+    def make(rows, budget, is_pool=False, ranking=(), path=None):
+        for journal in journals:
+            journal.close()
+        learner = learner_of(rows)
+        state = learner.init(jax.random.key(0), rows.X.shape[1])
+        learner, state = asking(learner, state, rows, budget, is_pool)
+        journals.append(Journal(path or tmp_path / "journal", rows.about))
+        return Labelling(rows, learner, state, journals[-1], is_pool=is_pool, ranking=ranking)
+
+    yield make
+    for journal in journals:
+        journal.close()
+
+
+def same(one, other):
+    assert one._replace(state=()) == other._replace(state=())
+    assert_equal(one.state, other.state)
+
+
+def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
+    rows = rows_of(plants(12))
+    labelling = session(rows, 4, is_pool=True, ranking=(9, 7))
+    asked = [labelling.ask() for _ in range(6)]
+    assert asked[:2] == [10, 8]
+    assert None not in asked[:4]
+    assert asked[4:] == [None, None]
+    assert labelling.remaining == 0
+    order = [asked[2], asked[0], asked[3]]
+    for item in order:
+        assert labelling.answer(item, "tree") == "tree"
+    assert labelling.open == [8]
+
+    # by hand: the labels that were there, then the answers in their order
+    plain = learner_of(rows)
+    state = plain.init(jax.random.key(0), rows.X.shape[1])
+    for row in [*range(6), *(item - 1 for item in order)]:
+        y = rows.y[row] if row < 6 else rows.code("tree")
+        state = update(plain, state, rows.X[row], np.float32(y))
+    learner, found = taught(labelling.learner, labelling.standing.state)
+    said = [values(one, s, rows.X) for one, s in ((learner, found), (plain, state))]
+    np.testing.assert_allclose(said[0], said[1], rtol=1e-5)
+    z = float(said[0][3])
+    shares = labelling.said(4).probabilities
+    assert shares["tree"] == pytest.approx(1 / (1 + np.exp(-z)), rel=1e-5)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert labelling.said(4).prediction == ("tree" if z > 0 else "bush")
+
+
+def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
+    rows = rows_of(plants(30, known=8))
+    labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
+    for _ in range(5):
+        state = labelling.standing.state
+        scores = {row: float(score(labelling.learner, state, rows.X[row])) for row in left}
+        row = labelling.ask() - 1
+        assert scores[row] == pytest.approx(max(scores.values()), rel=1e-5)
+        left.remove(row)
+        labelling.answer(row + 1, random.Random(row).choice(["tree", "bush"]))
+
+
+def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
+    monkeypatch.setattr(core, "MOST", 10)
+    rows = rows_of(plants(30, known=8))
+    labelling = session(rows, 1, is_pool=True)
+    scores = [float(score(labelling.learner, labelling.standing.state, x)) for x in rows.X[8:]]
+    item = labelling.ask()
+    assert sorted(scores).index(scores[item - 9]) >= 9
+
+
+def test_questions_are_spread_over_a_table(session):
+    rows = numbers(403)
+    labelling, places = session(rows, 40), []
+    while (item := labelling.ask()) is not None:
+        labelling.answer(item, float(rows.X[item - 1, 0]))
+        places.append(item - 1)
+    assert 36 <= len(places) <= 40
+    assert places == sorted(places)
+    assert places[0] >= 3
+    assert 16 <= sum(place < 203 for place in places) <= 24
+    assert labelling.ask() is None
+    assert labelling.journal.events[-1] == {"ask": None}
+    assert labelling.said(5).radius > 0
+
+
+def test_without_a_budget_every_row_is_asked_for(session):
+    labelling = session(rows_of(plants(12)), 6)
+    assert [labelling.ask() for _ in range(7)] == [7, 8, 9, 10, 11, 12, None]
+
+
+@pytest.mark.parametrize("is_pool", [True, False])
+def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
+    draws, rows = random.Random(3), numbers(60)
+    labelling = session(rows, 25, is_pool)
+    then = {0: labelling.standing}
+    for _ in range(60):
+        act = draws.choice(["ask", "ask", "answer", "answer", "skip", "undo"])
+        if act in ("answer", "skip") and labelling.open:
+            item = draws.choice(labelling.open)
+            given = () if act == "skip" else (draws.gauss(0, 1),)
+            getattr(labelling, act)(item, *given)
+        elif act == "undo" and labelling.standing.labels:
+            labelling.undo()
+        elif act == "ask":
+            labelling.ask()
+        then[len(labelling.journal.events)] = labelling.standing
+    kinds = {next(iter(event)) for event in labelling.journal.events}
+    assert kinds == {"ask", "answer", "skip", "undo"}
+    content = (tmp_path / "journal").read_bytes()
+    head = content.index(b"\n") + 1
+    for cut in [len(content), head, *(draws.randrange(head, len(content)) for _ in range(8))]:
+        (tmp_path / "cut").write_bytes(content[:cut])
+        again = session(rows, 25, is_pool, path=tmp_path / "cut")
+        number = content[head:cut].count(b"\n")
+        assert len(again.journal.events) == number
+        same(again.standing, then[number])
+        item = again.ask()  # and the file can be gone on with
+        more = session(rows, 25, is_pool, path=tmp_path / "cut")
+        if item is not None:
+            same(more.standing, again.standing)
+
+
+def test_undo_goes_back_answer_by_answer(session):
+    rows = rows_of(plants(12))
+    labelling, before = session(rows, 6), []
+    for label in ("tree", None, "bush"):
+        item = labelling.ask()
+        before.append((item, labelling.standing))
+        _ = labelling.skip(item) if label is None else labelling.answer(item, label)
+    labelling.ask()
+    for item, standing in reversed(before):
+        assert labelling.undo() == item
+        same(labelling.standing, standing)
+    with pytest.raises(Refused, match="nothing to undo"):
+        labelling.undo()
+
+
+def test_each_line_is_answered_or_refused(session):
+    rows = rows_of(plants(12))
+    labelling, out = session(rows, 6), io.StringIO()
+    given = [
+        *('{"item": 8, "label": "tree"}', '{"item": 8, "label": "bush"}', "nonsense", "", "[8]"),
+        *('{"item": 7, "label": "oak"}', '{"item": 7, "label": true}', '{"item": 7}'),
+        *('{"item": 7, "skip": 1}', '{"item": 7, "skip": true}', '{"item": 7, "label": "tree"}'),
+        *('{"item": 12, "label": "tree"}', '{"item": 77, "label": "tree"}', "[" * 100_000),
+        *('{"item": true, "label": "tree"}', '{"item": [9], "label": "tree"}'),
+        *('{"item": "\\ud800", "label": "tree"}', '{"item": 9, "label": "tree", "more": 1}'),
+    ]
+    lines.serve(labelling, given, out, ahead=2)
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["item"] for line in said if "row" in line] == [7, 8, 9, 10]
+    assert said[0]["row"] == {"height": rows.chunk.frame["height"][6],
+                              "colour": rows.chunk.frame["colour"][6]}  # fmt: skip
+    assert set(said[0]["probabilities"]) == {"tree", "bush"}
+    answers = [line for line in said[:-1] if "row" not in line]
+    assert len(answers) == len(given) - 1
+    wanted = [
+        *("tree", "answered before, as 'tree'", "wanted; got 'nonsense'", "wanted; got '[8]'"),
+        *("'oak' is none of the classes 'bush', 'tree'", "True is none of", '"label", or "skip"'),
+        *('"label", or "skip"', True, "skipped before", "was not asked for"),
+        *("the table has no row 77", "wanted; got '[[[[", "the table has no row True"),
+        *("no row [9]", "no row '\\ud800'", "and nothing else"),
+    ]
+    for line, what in zip(answers, wanted, strict=True):
+        if "refused" in line:
+            assert what in line["refused"]
+        else:
+            assert line.get("kept", line.get("skipped")) == what
+    assert said[-1] == {"labels": 1, "waiting": [9, 10]}
+    assert labelling.standing.labels == {7: "tree"}
+
+    again, out = session(rows, 6), io.StringIO()  # what waited is asked for again
+    lines.serve(again, iter(()), out, ahead=2)
+    assert [json.loads(line).get("item") for line in out.getvalue().splitlines()] == [9, 10, None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [("2,5", None), ("2.5", 2.5), (" 1e3", 1e3), (3, 3.0), (True, None), ("nan", None),
+     (float("inf"), None), (10**400, None), (1e300, None), ("", None), (None, None)],
+)  # fmt: skip
+def test_answers_that_are_numbers(answer, wanted):
+    rows = numbers(10)
+    if wanted is None:
+        with pytest.raises(Refused, match="is no number that can be learned"):
+            rows.label(answer)
+    else:
+        assert rows.label(answer) == wanted
+        assert rows.code(wanted) == wanted - rows.target.start
+
+
+def test_classes_that_are_numbers():
+    frame = pl.DataFrame({"x": range(8), "digit": [0, 1, 2, 1, 0, 2, None, None]})
+    chunk = next(open_table(frame).chunks(8))
+    rows = Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True))
+    assert (rows.label(2), rows.label("1"), rows.code("2")) == ("2", "1", 2.0)
+    assert [rows.named(code) for code in rows.y[:6]] == ["0", "1", "2", "1", "0", "2"]
+
+
+def test_the_journal_refuses_what_is_not_its_own(tmp_path):
+    path, about = tmp_path / "it", {"table": "a"}
+    with Journal(path, about), pytest.raises(ValueError, match="another process is asking"):
+        Journal(path, about)
+    with Journal(path, {"table": "b"}) as journal:  # begun anew, where nothing was answered
+        journal.append({"ask": 1})
+    with Journal(path, about) as journal:
+        assert journal.events == []
+        journal.append({"ask": 1})
+        journal.append({"skip": 1})
+    with pytest.raises(ValueError, match=r"another table \('a', now 'b'\)"):
+        Journal(path, {"table": "b"})
+    path.write_bytes(path.read_bytes() + b'nonsense\n{"ask": 1}\n')
+    with pytest.raises(ValueError, match=r"it, line 4: is no line of a journal"):
+        Journal(path, about)
+    for content in ("x,y\n1,2", "x,y\n1,2\n", '{"journal": 9}\n'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="journal"):
+            Journal(path, about)
+        assert path.read_text() == content
+    path.write_text('{"jour')  # killed in the first moment
+    with Journal(path, about) as journal:
+        assert journal.events == []
+
+
+def test_events_that_cannot_have_happened_are_told_by_line(session, tmp_path):
+    rows = rows_of(plants(12))
+    session(rows, 6).ask()
+    with open(tmp_path / "journal", "a") as file:
+        file.write('{"answer": 9, "label": "tree"}\n')
+    with pytest.raises(ValueError, match="line 3: cannot have happened: was not asked for"):
+        session(rows, 6)
+
+
+def test_keys_and_beginnings():
+    assert person.keys_of([str(i) for i in range(10)]) == {}
+    assert person.keys_of(()) == {}
+    assert person.completed("ash", ["ash", "ashen"]) == "ash"
+
+
+def typed(monkeypatch, given):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+
+
+def test_many_classes_are_typed(session):
+    classes = ["q", *(f"{name} {i}" for i in range(3) for name in ("oak", "ash", "elm"))]
+    frame = pl.DataFrame({"x": np.arange(24.0) % 10, "kind": [*classes, *classes, *[None] * 4]})
+    rows = rows_of(frame)
+    labelling, keys = session(rows, 4), person.keys_of(rows.target.classes)
+    item = labelling.ask()
+    said = labelling.said(item)
+    assert sum(said.probabilities.values()) == pytest.approx(1)
+    assert said.prediction == max(said.probabilities, key=said.probabilities.get)
+    with pytest.raises(Refused, match="'oak' is none of the classes"):
+        person._done(labelling, item, "oak", keys)
+    before = labelling.standing
+    assert person._done(labelling, item, "oak 1", keys) == "oak 1"
+    assert person._done(labelling, item, "u", keys) == "undo"
+    same(labelling.standing, before)
+    assert person._done(labelling, item, "q", keys) == "q"  # a class before a command
+    item = labelling.ask()
+    assert person._done(labelling, item, "s", keys) == "skip"
+    assert labelling.standing.labels == {20: "q"}
+
+
+SMALL = ("--learner", "raker", "--set", "num_features=3", "--jsonl")
+
+
+def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
+    frame = plants(40, known=0).drop("kind")
+    pool, first, model, out = (
+        str(tmp_path / name) for name in ("p.csv", "first.csv", "m", "o.csv")
+    )
+    frame.write_csv(pool)
+    assert main(["select", pool, "--num", "4", "--out", first, "--target", "x"]) == 2
+    assert main(["select", pool, "--num", "4", "--out", first]) == 0
+    ranked = pl.read_csv(first)["line"].to_list()
+    words = ["--target", "kind", "--classes", "tree,bush"]
+    answers = [f'{{"item": {i}, "label": "{"tree" if i % 2 else "bush"}"}}\n' for i in ranked]
+    typed(monkeypatch, "".join(answers))
+    capsys.readouterr()
+    more = ["--pool", pool, *words, "--budget", "6", "--ahead", "1", "--save", model, "--out", out]
+    assert main(["ask", first, *more, *SMALL]) == 0
+    said, error = capsys.readouterr()
+    items = [json.loads(line)["item"] for line in said.splitlines() if '"row"' in line]
+    assert items[:4] == ranked
+    assert len(set(items)) == 5
+    assert f"4 rows with their labels: {out}; to go on: jaxmkl ask {first} --pool" in error
+    labelled = pl.read_csv(out)
+    assert labelled.columns == ["height", "colour", "kind"]
+    assert labelled["height"].to_list() == [frame["height"][i - 2] for i in sorted(ranked)]
+    assert labelled["kind"].to_list() == ["tree" if i % 2 else "bush" for i in sorted(ranked)]
+    assert jaxmkl.load_model(model).classes == ("tree", "bush")
+
+    # the model goes on with the pool; once more, from the journal; not from another model
+    other = str(tmp_path / "more.csv")
+    onward = ["ask", model, "--pool", pool, "--budget", "2", "--ahead", "1", "--jsonl"]
+    onward += ["--out", other]
+    typed(monkeypatch, "")
+    assert main(onward) == 0
+    items = [json.loads(line).get("item") for line in capsys.readouterr().out.splitlines()]
+    assert len(items) == 2
+    typed(monkeypatch, f'{{"item": {items[0]}, "label": "bush"}}\n')
+    assert main(onward) == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("item") for line in said[:2]] == items[:1] * 2
+    assert said[-1]["labels"] == 1
+    assert len(said[-1]["waiting"]) == 1
+    changed = jaxmkl.load_model(model)
+    jaxmkl.tables.save_model(f"{model}2", changed)
+    with open(f"{model}2", "ab") as file:
+        file.write(b" ")
+    onward[1] = f"{model}2"
+    assert main(onward) == 2
+    assert "belongs to another model" in capsys.readouterr().err
+
+
+NEW = ("t.csv", "--jsonl", "--target", "z", "--classes")
+BAD = [
+    (["t.csv"], "ask wants a terminal; --jsonl is for a process"),
+    (["-", "--jsonl"], "the table must be a file"),
+    (["t.csv", "--jsonl", "--target", "a"], ": --classes A,B or --task regression tells"),
+    (["t.csv", "--jsonl", "--classes", "u"], "--classes: two classes or more are wanted"),
+    (["t.csv", "--jsonl", "--rate", ".1", "--budget", "3"], "not allowed with argument"),
+    (["t.csv", "--jsonl", "--pool", "t.csv"], "t.csv is neither a model nor what select wrote"),
+    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is what the session begins with"),
+    ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
+    ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class by itself"),
+    (["r.csv", "--jsonl", "--pool", "t.csv"], "r.csv: line 9 is not in t.csv"),
+    (["no.csv", "--jsonl"], "no.csv: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD)
+def test_what_cannot_be_met(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,y\n,0.5\n2,1.5\n3,7.5\n4,\n".replace("\n,", "\n1,"))
+    Path("r.csv").write_text("rank,line,a,y\n1,9,1,2\n")
+    given = ["--target", "y"] if "--target" not in arguments else []
+    if "a" in arguments:
+        Path("t.csv").write_text("b,c,a\n1,2,\n2,3,\n")
+    assert main(["ask", *arguments, *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.splitlines()[-1].startswith("jaxmkl: ")
