@@ -54,7 +54,7 @@ class Labelling:
 
     Args:
       rows: the table; rows with a label are not asked for.
-      learner, state: a :class:`~jaxmkl.wrappers.LabelBudget` as before the first question.
+      learner, state: a :class:`jaxmkl.wrappers.LabelBudget` as before the first question.
       journal: what happened so far is made again from it.
       is_pool: whether the row asked for is the one whose label is worth most; else rows come in
         their order, and the learner says whether it wants the label.
