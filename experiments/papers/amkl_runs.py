@@ -32,7 +32,7 @@ def combined(task: str, name: str) -> dict[str, Any]:
     """Return the arguments of a variant of expert_mkl: what it stands on.
 
     >>> combined("regression", "expert_mkl (mixture, one memory)")["aggregate"].memories
-    (1.0,)
+    array([1.])
     >>> combined("regression", "expert_mkl")
     {}
     """

@@ -97,7 +97,7 @@ neighbours, so with large batches choose among the top ones by ``design`` again.
 
 ## Without any code
 
-``jaxmkl ask FILE --budget 50`` shows rows of a table in a terminal, those worth a label, and learns
-what is answered by a key; ``--pool`` asks for the most unsure first, ``--jsonl`` talks to a
+``jaxmkl ask FILE --budget 50`` shows rows of a table in a terminal, those worth a label, and
+learns what is answered by a key; ``--pool`` asks for the most unsure first, ``--jsonl`` talks to a
 process. :mod:`jaxmkl.cli.ask` has all of it.
 """
