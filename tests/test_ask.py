@@ -101,6 +101,7 @@ def same(one, other):
     assert_equal(one.state, other.state)
 
 
+@pytest.mark.slow
 def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     rows = rows_of(plants(12))
     labelling = session(rows, 4, is_pool=True, ranking=(9, 7))
@@ -151,6 +152,7 @@ def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     assert sorted(scores).index(scores[item - 9]) >= 9
 
 
+@pytest.mark.slow
 def test_questions_are_spread_over_a_table(session):
     rows = numbers(403)
     labelling, places = session(rows, 40), []
@@ -324,6 +326,7 @@ def typed(monkeypatch, given):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 
 
+@pytest.mark.slow
 def test_many_classes_are_typed(session):
     classes = ["q", *(f"{name} {i}" for i in range(3) for name in ("oak", "ash", "elm"))]
     frame = pl.DataFrame({"x": np.arange(24.0) % 10, "kind": [*classes, *classes, *[None] * 4]})
@@ -348,6 +351,7 @@ def test_many_classes_are_typed(session):
 SMALL = ("--learner", "raker", "--set", "num_features=3", "--jsonl")
 
 
+@pytest.mark.slow
 def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     frame = plants(40, known=0).drop("kind")
     pool, first, model, out = (

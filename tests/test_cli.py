@@ -173,6 +173,7 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
         assert text in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatch, capsys):
     text = plants.read_text()
     header, rows = text.split("\n", 1)

@@ -141,6 +141,7 @@ def test_stochastic_gradient_descent_on_features_learns(streams, name):
     assert made.settings["package"].startswith("scikit-learn")
 
 
+@pytest.mark.slow
 def test_a_learner_of_ours_runs_as_by_hand(streams):
     stream = streams["numbers"]
     model = Model("raker", "jaxmkl", "raker", "raker", {"num_features": 4})

@@ -52,6 +52,7 @@ def two():
     return trained(iris(2), "flower")
 
 
+@pytest.mark.slow
 def test_classes_by_their_names(two, tmp_path):
     for frame, (model, X) in ((iris(2), two), (iris(3), trained(iris(3), "flower"))):
         values = np.asarray(model.learner.predict_many(model.state, X).value)

@@ -120,6 +120,7 @@ def test_oracle(x64):
         np.testing.assert_allclose(outputs.prediction[:, k], wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_one_vs_rest_is_a_learner_a_class(x64):
     X, y = classes()
     spa = jaxmkl.spa(KERNELS, query=query.Margin(0.5))
@@ -245,6 +246,7 @@ def test_one_vs_rest_of_labels():
 # --- refusals ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="num_outputs must be None for classification; got 3"):
         small(task="classification", num_outputs=3)

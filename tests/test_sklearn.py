@@ -128,6 +128,7 @@ def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     assert found.score(X[100:], names[y[100:]]) > 0.75
 
 
+@pytest.mark.slow
 def test_learning_in_parts_is_learning_at_once(classes, numbers):
     X, y = numbers
     at_once, in_parts = regressor().fit(X, y), regressor()
@@ -150,6 +151,7 @@ def test_sparse_rows_are_the_dense_ones(numbers):
     )
 
 
+@pytest.mark.slow
 def test_double_precision_where_jax_has_it(numbers, x64):
     X, y = numbers
     for dtype in (np.float32, np.float64):
@@ -190,6 +192,7 @@ def test_rows_that_are_sorted_are_shuffled():
 # --- what learners are ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_learner_or_a_function_in_the_place_of_a_name(classes):
     X, y = classes
     given = jaxmkl.raker(**SMALL, loss="logistic", num_classes=3)
@@ -360,6 +363,7 @@ def test_one_by_one_as_in_a_stream(classes):
 # --- pools ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_pool_is_ranked_as_by_design(classes):
     X, _ = classes
     X = X[:40]

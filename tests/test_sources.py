@@ -130,7 +130,7 @@ def test_arrays_as_tables(tmp_path):
 BAD = [
     ("folder", None, r"folder: is a folder; a file is wanted"),
     ("t.csv", b"", r"t\.csv: is empty"),
-    ("t.csv.gz", gzip.compress(b""), r"t\.csv\.gz: is empty"),
+    ("t.csv.gz", gzip.compress(b"", mtime=0), r"t\.csv\.gz: is empty"),
     ("t.csv", b"a,b\n", r"t\.csv, line 1: a header and no rows below it"),
     ("t.csv", "a,b\n1,2\nü,3\n".encode("latin-1"), r"t\.csv, line 3: is not text in UTF-8; save"),
     ("t.csv", b"a,b\n1,2\n1,2,3\n", r"t\.csv, line 3: 3 cells where the header has 2 columns"),
