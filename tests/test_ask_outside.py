@@ -23,6 +23,12 @@ pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "jaxmkl", "ask"]
 SMALL = ["--learner", "raker", "--set", "num_features=3"]
 PATIENCE = 60.0  # seconds
+# what a key means, as Ctrl-C, a terminal tells the session that it controls
+IN_CONTROL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 @pytest.fixture
@@ -35,9 +41,11 @@ class Terminal:
     """A person at the command: waits for what is shown, and types."""
 
     def __init__(self, arguments, environment):
-        self.pid, self._end = pty.fork()
-        if self.pid == 0:
-            os.execve(sys.executable, [*COMMAND, *arguments], environment)
+        self._end, theirs = pty.openpty()
+        command = [sys.executable, "-c", IN_CONTROL, *COMMAND, *arguments]
+        ends = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+        self._process = subprocess.Popen(command, env=environment, start_new_session=True, **ends)
+        os.close(theirs)
         self.shown = ""
 
     def waits_for(self, text):
@@ -61,7 +69,7 @@ class Terminal:
         except OSError:  # the other end is closed
             pass
         os.close(self._end)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._process.wait()
 
 
 def table_of(path):

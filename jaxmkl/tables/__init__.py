@@ -11,6 +11,7 @@ column. Tables are read by polars (``pip install "jaxmkl[cli]"``), which is impo
 is opened; LIBSVM text and npz files are read without it.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxmkl.labels import labels
@@ -45,10 +46,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs polars, imported when it is first asked for."""
-    import importlib
-
+    """What needs polars, all imported when one of it is first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _needs_polars():
-        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+        for late, module in _LATE.items():
+            globals()[late] = getattr(importlib.import_module(f"{__name__}.{module}"), late)
+    return globals()[name]
