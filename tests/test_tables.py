@@ -313,6 +313,7 @@ def test_tables_without_polars(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     for name in [name for name in sys.modules if name.startswith("jaxmkl.tables._")]:
         monkeypatch.delitem(sys.modules, name)
+        monkeypatch.delitem(vars(tables), name.rpartition(".")[2], raising=False)
     monkeypatch.delitem(vars(tables), "open_table", raising=False)  # never asked for
     with pytest.raises(
         ImportError, match=r'tables are read by polars: pip install "jaxmkl\[cli\]"'
