@@ -25,9 +25,8 @@ def kernels_of(learner: Any) -> Kernel:
     >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
     17
     """
-    while isinstance(learner, jaxmkl.wrappers.Wrapper):
-        learner = learner.learner
-    return learner.models[0].kernels if isinstance(learner, jaxmkl.MKL) else learner.kernels
+    *_, inside = jaxmkl.wrappers.layers(learner)
+    return inside.models[0].kernels if isinstance(inside, jaxmkl.MKL) else inside.kernels
 
 
 @functools.cache

@@ -16,6 +16,16 @@ def take(tree: Any, place: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
+def dots(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Σ a b along the last axis of b: a product with ones.
+
+    XLA's loops for a sum of products do not use the vector unit of a CPU, its products of
+    matrices do.
+    """
+    ones = jnp.ones(b.shape[-1:], b.dtype)
+    return jnp.dot(a * b, ones, precision=jax.lax.Precision.HIGHEST)
+
+
 def uniform(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Uniform numbers in [0, 1), the same in every dtype, to rounding."""
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)

@@ -1,5 +1,6 @@
 """Labels of two classes as -1 and +1, of several as 0 to K - 1: on the host or in a trace."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -88,6 +89,21 @@ def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     shown = list(dict.fromkeys(map(repr, wrong)))[:5]
     refuse_unless(not wrong, f"{text} {', '.join(shown)} (see np.unique, return_inverse=True)")
     return values.astype(np.float32), tuple(range(num_classes))
+
+
+def where_known(read: Callable[[np.ndarray], np.ndarray], y: np.ndarray) -> np.ndarray:
+    """What ``read`` makes of the labels that are there, (T,); NaN stays where one is not.
+
+    >>> where_known(lambda known: labels(known)[0], np.array([0.0, np.nan, 1.0]))
+    array([-1., nan,  1.])
+    """
+    known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, bool)
+    if known.all():
+        return read(y.ravel()).reshape(y.shape)
+    found = read(y[known])
+    filled = np.full(y.shape, np.nan, found.dtype)
+    filled[known] = found
+    return filled
 
 
 def signs(y: Any) -> jax.Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
-from jaxmkl.labels import labels, signs
+from jaxmkl.labels import labels, signs, where_known
 
 __all__ = [
     "confusion",
@@ -342,11 +342,7 @@ def _signs(y: Any) -> Any:
     """Labels of any usual kind as -1 and +1, NaN kept."""
     if isinstance(y, jax.core.Tracer):
         return signs(y)
-    values = np.asarray(y)
-    given = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
-    found = labels(values[given])[0]
-    read = np.full(values.shape, np.nan, found.dtype)
-    read[given] = found
+    read = where_known(lambda known: labels(known)[0], np.asarray(y))
     return jnp.asarray(read) if isinstance(y, jax.Array) else read
 
 

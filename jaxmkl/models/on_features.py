@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of, take, uniform
+from jaxmkl._blocks import dots, rounds_of, take, uniform
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.bank import Bank, Lesson
@@ -217,14 +217,12 @@ class FeatureModels(Bank):
 def _values(weights: jax.Array, z: jax.Array) -> jax.Array:
     """θ·z (K, R, P) of models (P, K, R, M) on features (P, M).
 
-    XLA's loops for a sum of broadcast products do not use the vector unit of a CPU, but products
-    of matrices do: here of all models of a kernel with its features, or where these are one each,
-    of what is to be summed with ones.
+    By products of matrices, see :func:`dots`: of all models of a kernel with its features, unless
+    these are one each.
     """
     P, K, R, M = weights.shape
     if K * R == 1:
-        summands = weights[:, 0, 0] * z
-        return jnp.dot(summands, jnp.ones((M,), z.dtype), precision=_HIGHEST)[None, None]
+        return dots(weights[:, 0, 0], z)[None, None]
     of_kernel, batch = ((2,), (1,)), ((0,), (0,))
     flat = weights.reshape(P, K * R, M)
     values = jax.lax.dot_general(flat, z, (of_kernel, batch), precision=_HIGHEST)

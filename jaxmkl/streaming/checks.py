@@ -5,6 +5,7 @@ data of an enclosing scope.
 """
 
 import warnings
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_unless
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl.labels import codes, labels
+from jaxmkl.labels import codes, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
 
 
@@ -78,13 +79,12 @@ def check_examples(
     if not is_tracer(X):
         learner.check_inputs(np.asarray(X) if isinstance(X, jax.Array) else X)
     if classify and not is_tracer(y):
-        known = ~np.isnan(y) if gaps and y.dtype.kind == "f" else np.ones(len(y), bool)
-        found = y[known]
-        if len(found) > 0:
-            found = labels(found)[0] if K is None else codes(found, K)[0]
-        y = np.full(len(y), np.nan, found.dtype)
-        y[known] = found
+        y = where_known(partial(_read, K=K), y) if gaps else _read(y, K)
     return X, y
+
+
+def _read(y: np.ndarray, K: int | None) -> np.ndarray:
+    return labels(y)[0] if K is None else codes(y, K)[0]
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:

@@ -14,7 +14,7 @@ from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.tables._polars import needs_polars
 from jaxmkl.tables._table import shown
-from jaxmkl.wrappers import Probabilities, Wrapper
+from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
@@ -136,10 +136,7 @@ class Model:
 
     @property
     def _has_probabilities(self) -> bool:
-        learner = self.learner
-        while isinstance(learner, Wrapper) and not isinstance(learner, Probabilities):
-            learner = learner.learner
-        return isinstance(learner, Probabilities)
+        return any(isinstance(layer, Probabilities) for layer in layers(self.learner))
 
     def predict(self, data: Any) -> np.ndarray:
         """Predict all rows of a table: classes by their names, or numbers in the target's units.

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import dots
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -201,10 +202,7 @@ class RLS(SecondOrder):
         """Values (K, R, P), and h_s·z for the examples s learned since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        since = state.coefficients * h_z[None]
-        # a sum as a product, which CPUs do by vectors
-        ones = jnp.ones((self.period,), since.dtype)
-        return code.value + jnp.dot(since, ones, precision=_HIGHEST), h_z
+        return code.value + dots(state.coefficients, h_z[None]), h_z
 
     def learn(
         self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array

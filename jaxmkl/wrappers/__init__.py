@@ -12,7 +12,7 @@ from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
 from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, Scaled, Scaler, scaled
 from jaxmkl.wrappers.targets import ScaledTargets, scaled_targets
-from jaxmkl.wrappers.wrapper import OneByOne, Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import OneByOne, Wrapper, WrapperState, layers
 
 __all__ = [
     "Delayed",
@@ -33,6 +33,7 @@ __all__ = [
     "intervals",
     "label_budget",
     "lagged",
+    "layers",
     "one_vs_rest",
     "probabilities",
     "scaled",

@@ -1,5 +1,6 @@
 """What all wrappers share: a learner around a learner hands through what it does not change."""
 
+from collections.abc import Iterator
 from functools import wraps
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -82,6 +83,19 @@ class Wrapper(Learner):
     receive_label = _changing("receive_label")
     context = _asking("context")
     with_context = _changing("with_context")
+
+
+def layers(learner: Any) -> Iterator[Any]:
+    """The learner, and those inside of it, from the outermost on.
+
+    >>> import jaxmkl
+    >>> [type(layer).__name__ for layer in layers(jaxmkl.label_budget(jaxmkl.raker(), 3))]
+    ['LabelBudget', 'MKL']
+    """
+    yield learner
+    while isinstance(learner, Wrapper):
+        learner = learner.learner
+        yield learner
 
 
 class Row(NamedTuple):

@@ -1,7 +1,6 @@
 """A learner that asks: at a rate, within a budget, and that tells how sure it is."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,7 +11,15 @@ from jaxmkl._checks import leaves_by_name
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.options import UsageError
 from jaxmkl.query import Query, Rate
-from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, intervals, probabilities
+from jaxmkl.wrappers import (
+    Intervals,
+    OneVsRest,
+    Probabilities,
+    Wrapper,
+    intervals,
+    layers,
+    probabilities,
+)
 
 SURE = 0.9  # the share of numbers within the distance that is shown
 
@@ -28,7 +35,7 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     """
     unlabelled = int((~rows.has_label).sum())
     rate = 1.0 if is_pool else max(min(1.0, budget / max(1, unlabelled)), 1e-9)
-    inside = list(chain(learner))
+    inside = list(layers(learner))
     if rate < 1.0 and any(isinstance(one, OneVsRest) for one in inside):
         text = "the learner asks for each class by itself and keeps no rate"
         raise UsageError(f"--learner: {text}; take another, as raker")
@@ -54,14 +61,6 @@ def taught(learner: Any, state: Any) -> tuple[Any, Any]:
     """The learner inside :func:`asking`'s, and its state: what a model's file keeps."""
     learner, state = learner.learner, state.inner
     return (learner.learner, state.inner) if isinstance(learner, Intervals) else (learner, state)
-
-
-def chain(learner: Any) -> Iterator[Any]:
-    """The learner, and those inside of it."""
-    yield learner
-    while isinstance(learner, Wrapper):
-        learner = learner.learner
-        yield learner
 
 
 def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
