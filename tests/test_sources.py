@@ -118,9 +118,9 @@ def test_arrays_as_tables(tmp_path):
     X, y = sklearn.datasets.load_iris(return_X_y=True)
     sklearn.datasets.dump_svmlight_file(X, y, str(tmp_path / "iris.svm"))
     np.savez(tmp_path / "iris.npz", X=X, y=np.array(["a", "b", "c"])[y])
-    svm, npz = (
-        next(open_table(tmp_path / f"iris.{end}").chunks(200)).frame for end in ("svm", "npz")
-    )
+    with closing(open_table(tmp_path / "iris.svm")) as table:
+        svm = next(table.chunks(200)).frame
+    npz = next(open_table(tmp_path / "iris.npz").chunks(200)).frame
     assert svm.columns == ["0", "1", "2", "3", "label"]
     assert_array_equal(svm.to_numpy(), np.c_[X, y])
     assert_array_equal(npz["y"], np.array(["a", "b", "c"])[y])

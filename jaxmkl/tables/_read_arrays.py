@@ -10,8 +10,16 @@ from jaxmkl.tables._table import Dataset, number_in
 
 def holds_arrays(file: Bytes, extension: str) -> bool:
     """Whether a file is LIBSVM text, npz or npy."""
-    if file.start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
-        return True
+    return is_of_numpy(file, extension) or is_libsvm(file, extension)
+
+
+def is_of_numpy(file: Bytes, extension: str) -> bool:
+    """Whether a file is npz or npy."""
+    return file.start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz")
+
+
+def is_libsvm(file: Bytes, extension: str) -> bool:
+    """Whether a file is LIBSVM text."""
     text = file.start.decode("utf-8-sig", errors="replace")
     return extension in (".libsvm", ".svmlight", ".svm") or _looks_like_libsvm(text)
 

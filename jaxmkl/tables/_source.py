@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._read_arrays import holds_arrays, read_arrays
+from jaxmkl.tables._libsvm_table import LIBSVM
+from jaxmkl.tables._read_arrays import is_libsvm, is_of_numpy, read_arrays
 from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
 
 ROWS = 8192  # of a chunk
@@ -68,7 +69,7 @@ def open_table(source: Any) -> Table:
     Args:
       source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM text or npz file, which its
         content tells; the text ones may be packed by gzip, zstd, bzip2 or xz. "-" for standard
-        input (Parquet, Arrow and what LIBSVM and npz hold come whole into memory then). Or a
+        input (Parquet and Arrow files come whole into memory then). An npz file always does. Or a
         DataFrame of polars, pandas or Arrow, or columns by name.
 
     Raises:
@@ -95,9 +96,11 @@ def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
     if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         with file:
             return _scanned(path, file)
-    if holds_arrays(file, extension):
+    if is_of_numpy(file, extension):
         with file:
             return _of_arrays(file, path)
+    if is_libsvm(file, extension):
+        return LIBSVM(file)
     text = start.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith("{"):
         return NDJSON(file)
