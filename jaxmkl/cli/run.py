@@ -2,17 +2,16 @@
 
 import contextlib
 import csv
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmkl.cli import learners, options, show
+from jaxmkl.cli.memory import held_bytes, state_bytes
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, chunks_of
 from jaxmkl.cli.predict import spelled
@@ -218,7 +217,7 @@ def _results(
         notes=(*notes, *play.warned),
         settings={k: str(v) if isinstance(v, Path) else v for k, v in known.items()},
         seconds=seconds,
-        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_bytes=held_bytes(),
         is_interrupted=interrupted,
     )
 
@@ -237,13 +236,9 @@ def _row(one: learners.Candidate, play: Play) -> Row:
         one.parameters,
         len(players),
         1e6 * sum(player.seconds for player in players) / (len(players) * play.num_rows),
-        sum(leaf.nbytes for leaf in jax.tree.leaves(state) if _is_array(leaf)),
+        state_bytes(state),
         learners.kernel_weights(learner, state),
     )
-
-
-def _is_array(leaf: Any) -> bool:
-    return not jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _saved(given: Any, results: Results, play: Play, made: Any) -> str:
