@@ -17,6 +17,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
+from jaxmkl.wrappers.wrapper import chain
 
 
 def kernels_of(learner: Any) -> Kernel:
@@ -25,9 +26,8 @@ def kernels_of(learner: Any) -> Kernel:
     >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
     17
     """
-    while isinstance(learner, jaxmkl.wrappers.Wrapper):
-        learner = learner.learner
-    return learner.models[0].kernels if isinstance(learner, jaxmkl.MKL) else learner.kernels
+    *_, inside = chain(learner)
+    return inside.models[0].kernels if isinstance(inside, jaxmkl.MKL) else inside.kernels
 
 
 @functools.cache

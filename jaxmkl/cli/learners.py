@@ -12,8 +12,9 @@ import jaxmkl
 from jaxmkl.cli.options import UsageError
 from jaxmkl.kernels import Kernel
 from jaxmkl.recipes._task import arguments_for
-from jaxmkl.wrappers import RunningMoments, Wrapper, delayed, one_vs_rest, probabilities
+from jaxmkl.wrappers import RunningMoments, delayed, one_vs_rest, probabilities
 from jaxmkl.wrappers import scaled_targets as with_scaled_targets
+from jaxmkl.wrappers.wrapper import chain
 
 DEFAULT = ("raker", "amkl_aks", "expert_mkl")
 #: How often learners that may skip labels do so, at targets of variance 1.
@@ -170,9 +171,7 @@ def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
 
     Empty for a learner that has none.
     """
-    inside = learner
-    while isinstance(inside, Wrapper):
-        inside = inside.learner
+    *_, inside = chain(learner)
     banks: tuple = inside.models if isinstance(inside, jaxmkl.MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
     weights = getattr(learner.info(state), "weights", None)

@@ -1,5 +1,6 @@
 """What all wrappers share: a learner around a learner hands through what it does not change."""
 
+from collections.abc import Iterator
 from functools import wraps
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -128,3 +129,11 @@ def followed(quantile: Array, distance: Array, share: Any, step_size: Array) -> 
     larger = (distance > quantile).astype(distance.dtype)
     moved = quantile * jnp.exp(step_size * (larger - (1.0 - jnp.asarray(share, distance.dtype))))
     return jnp.where(quantile > 0, moved, distance)
+
+
+def chain(learner: Any) -> Iterator[Any]:
+    """The learner, and those inside of it."""
+    yield learner
+    while isinstance(learner, Wrapper):
+        learner = learner.learner
+        yield learner

@@ -1,7 +1,6 @@
 """A learner that asks: at a rate, within a budget, and that tells how sure it is."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.options import UsageError
 from jaxmkl.query import Query, Rate
 from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, intervals, probabilities
+from jaxmkl.wrappers.wrapper import chain
 
 SURE = 0.9  # the share of numbers within the distance that is shown
 
@@ -54,14 +54,6 @@ def taught(learner: Any, state: Any) -> tuple[Any, Any]:
     """The learner inside :func:`asking`'s, and its state: what a model's file keeps."""
     learner, state = learner.learner, state.inner
     return (learner.learner, state.inner) if isinstance(learner, Intervals) else (learner, state)
-
-
-def chain(learner: Any) -> Iterator[Any]:
-    """The learner, and those inside of it."""
-    yield learner
-    while isinstance(learner, Wrapper):
-        learner = learner.learner
-        yield learner
 
 
 def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
