@@ -1,54 +1,19 @@
 """The command line: every option there is, and which job it belongs to."""
 
 import argparse
-import ast
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 from jaxmkl.cli import keep_programs
+from jaxmkl.cli.options import Parser, UsageError, count, names, setting
 
 from . import bench, page, tour
 from .bench.features import LONG
-from .options import Options, UsageError
+from .options import Options
 from .papers import PAPERS
 from .papers.paper import run_paper
 from .report import Report
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving the process."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
-        raise UsageError(message)
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Parse names parted by commas."""
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not found:
-        raise argparse.ArgumentTypeError("names parted by commas are wanted")
-    return found
-
-
-def count(text: str) -> int:
-    """Parse a positive number of seeds."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
-    return int(text)
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
-    name, equals, value = text.partition("=")
-    if not name.isidentifier() or not equals:
-        raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted; got {text!r}")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import inspect
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,18 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate, parameters_of
+from jaxmkl.cli.options import UsageError
 from jaxmkl.recipes._task import arguments_for
 
 from .inside import kernel_weights, kernels_of, num_supports
-from .options import Settings, UsageError
+from .options import Settings
 from .report import Panel, Printed, Row, rows
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
-
-TOLERANCE = 1.0
-MAX_SKIPS = 2
-PAUSES = f"tolerance {TOLERANCE:g}, up to {MAX_SKIPS} labels skipped in a row"
 
 PROGRAMS = 16  # compiled ones that are kept
 
@@ -42,47 +39,6 @@ class Stream:
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Candidate:
-    """A learner, the name it has in tables, and the factory's arguments."""
-
-    name: str
-    learner: Any
-    parameters: Mapping[str, Any]
-
-
-def accepts(factory: str) -> tuple[str, ...]:
-    """Return the names of a factory's parameters."""
-    return tuple(inspect.signature(jaxmkl.LEARNERS[factory]).parameters)
-
-
-def check_settings(
-    settings: Settings,
-    factories: Mapping[str, str],
-    accepts: Callable[[str], Collection[str]] = accepts,
-) -> list[str]:
-    """Return a line for each setting that some of the algorithms do not have.
-
-    ``factories`` has the factory of every algorithm asked for, ``accepts`` tells the names of a
-    factory's parameters.
-
-    Raises:
-        UsageError: none of them has it.
-    """
-    lines = []
-    for name in settings:
-        without = [a for a, factory in factories.items() if name not in accepts(factory)]
-        if len(without) == len(factories):
-            known = dict.fromkeys(p for f in factories.values() for p in accepts(f))
-            raise UsageError(
-                f"--set {name}: no parameter of {', '.join(without)}; "
-                f"there are: {', '.join(known)}"
-            )
-        if without:
-            lines.append(f"--set {name}: no parameter of {', '.join(without)}, left out there")
-    return lines
-
-
 def candidate(
     name: str, factory: str, task: str, settings: Settings, scaler: Any = None, **arguments: Any
 ) -> Candidate:
@@ -99,32 +55,20 @@ def candidate(
     Raises:
         UsageError: the factory refuses a value, or makes a learner for another task.
     """
-    signature = inspect.signature(jaxmkl.LEARNERS[factory])
+    known = parameters_of(factory)
     arguments = arguments_for(jaxmkl.LEARNERS[factory], task) | arguments
-    arguments |= {k: v for k, v in settings.items() if k in signature.parameters}
+    arguments |= {k: v for k, v in settings.items() if k in known}
     try:
         learner = jaxmkl.LEARNERS[factory](**arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name}: {error}") from error
     if learner.task != task:
         raise UsageError(f"{name}: with these settings it does {learner.task}, not {task}")
-    bound = signature.bind(**arguments)
-    bound.apply_defaults()
-    parameters = dict(bound.arguments)
+    parameters = known | arguments
     if scaler is not None:
         learner = jaxmkl.scaled(learner, scaler)
         parameters["scaler"] = scaler
     return Candidate(name, learner, parameters)
-
-
-def pausing(factory: str) -> dict[str, Any]:
-    """Return arguments with which a learner that may skip labels does so at targets of variance 1.
-
-    The library's tolerance suits the paper's targets, whose variance is some thousandths.
-    """
-    if "tolerance" not in accepts(factory):
-        return {}
-    return {"tolerance": TOLERANCE, "max_skips": MAX_SKIPS}
 
 
 def stacked(learners: Sequence[Any]) -> Any:

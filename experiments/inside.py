@@ -66,12 +66,6 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     return jax.lax.map(total, whole_blocks(learner, X))
 
 
-def state_bytes(state: Any) -> int:
-    """Return the bytes of a state's arrays, its keys left out."""
-    is_key = jax.dtypes.prng_key
-    return sum(a.nbytes for a in jax.tree.leaves(state) if not jnp.issubdtype(a.dtype, is_key))
-
-
 def with_step_size(learner: Any, step_size: Any) -> Any:
     """Return a learner with support vectors that makes steps of another size."""
     (bank,) = learner.models

@@ -1,4 +1,4 @@
-"""What a person asked for, and the one error that says what was wrong with it."""
+"""What a person asked for."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
@@ -6,11 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jaxmkl.cli.options import UsageError
+
 Settings = Mapping[str, Any]  # what --set gave, by name
-
-
-class UsageError(Exception):
-    """The request cannot be met as it was given; the message is one line for the screen."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.report import LOW_IS_BETTER, cell, markup, settings
 from jaxmkl.cli.report.markup import element
 
-from .options import Options, UsageError, refused
+from .options import Options, refused
 from .report import Report, Row, figure
 
 NOT_DRAWN = ("label_rate",)  # unless there is nothing else

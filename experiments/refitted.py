@@ -14,7 +14,9 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from .evaluate import Candidate, Runs, Stream
+from jaxmkl.cli.learners import Candidate
+
+from .evaluate import Runs, Stream
 
 EVERY = 500
 

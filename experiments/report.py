@@ -16,6 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from jaxmkl.cli import show
+from jaxmkl.cli.results import plain
+
 PLOT_POINTS = 400
 PLANES = 3  # panels of points in a line
 NARROWEST = 160  # columns of a table that no terminal shows
@@ -80,40 +83,13 @@ def rows(
     ]
 
 
-def plain(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold; a number that is not finite becomes null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int | float | np.number):
-        number = value.item() if isinstance(value, np.number) else value
-        return number if math.isfinite(number) else None
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):
-        return plain(np.asarray(value).tolist())
-    return " ".join(repr(value).split())
-
-
-def decimals(size: float) -> int:
-    """Return after how many decimals a number of that size is cut."""
-    return 4 if size < 1 else 3 if size < 100 else 1
-
-
 def figure(value: float | None, unit: float = 1.0) -> str:
     """Write a number with the digits that matter, and nothing for one that is not there.
 
-    >>> figure(0.00272), figure(0.00272, 1e-3), figure(float("nan"))
+    >>> figure(0.00272), figure(0.00272, 1e-3), figure(None)
     ('0.0027', '2.720', '-')
     """
-    if value is None or math.isnan(value):
-        return "-"
-    value = value / unit
-    size = abs(value)
-    if size != 0 and (size < 1e-3 or size >= 1e6):
-        return f"{value:.2e}"
-    return f"{value:.{decimals(size)}f}"
+    return "-" if value is None else show.figure(value / unit)
 
 
 def thin(length: int, points: int = PLOT_POINTS, log: bool = False) -> np.ndarray:
@@ -359,4 +335,4 @@ def _mean_and_std(row: Row | None, unit: float) -> str:
     mean = figure(row.mean, unit)
     if row.std == 0 or math.isnan(row.mean) or "e" in mean:
         return mean if row.std == 0 or mean == "-" else f"{mean} ± {figure(row.std, unit)}"
-    return f"{mean} ± {row.std / unit:.{decimals(abs(row.mean / unit))}f}"
+    return f"{mean} ± {row.std / unit:.{show.decimals(row.mean / unit)}f}"

@@ -9,17 +9,15 @@ import numpy as np
 import sklearn.datasets
 
 import jaxmkl
+from jaxmkl.cli.learners import PAUSES, check_settings, parameters_of, pausing
 
 from . import generate
 from .evaluate import (
     FAMILY,
-    PAUSES,
     Runs,
     Stream,
     candidate,
-    check_settings,
     over_time,
-    pausing,
     prepare,
     recent,
 )
@@ -86,7 +84,7 @@ def run(options: Options, report: Report) -> None:
     """Play every stream with every learner, ten seeds at once, and show what came out."""
     datasets = chosen("data set", options.datasets, STREAMS, DEFAULT)
     names = chosen("algorithm", options.algorithms, FAMILY, FAMILY)
-    for line in check_settings(options.settings, {name: name for name in names}):
+    for line in check_settings(options.settings, {name: parameters_of(name) for name in names}):
         report.say(line)
     seeds = SEEDS if options.seeds is None else options.seeds
     streams = [STREAMS[name]() for name in datasets]
@@ -125,7 +123,8 @@ def run(options: Options, report: Report) -> None:
             f"drift: generated, {DRIFT_LENGTH} examples, an abrupt change every {generate.PERIOD} "
             "and a slow turn throughout; the variance of y is near 1, that of its noise "
             f"{generate.NOISE**2:g}",
-            f"amkl, amkl_aks: {PAUSES}",
+            f"amkl, amkl_aks: tolerance {PAUSES['tolerance']:g}, up to {PAUSES['max_skips']} "
+            "labels skipped in a row",
             f"compilation took {compiled:.0f} s in all and is not in the seconds a run",
         ),
     )

@@ -7,8 +7,6 @@ the learner in full (classes, static fields, numbers). It holds no code and no p
 import dataclasses
 import json
 import os
-import pathlib
-import secrets
 from typing import Any
 
 import jax
@@ -17,6 +15,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
+from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
@@ -75,7 +74,8 @@ def _on_device(name: str, array: np.ndarray) -> jax.Array:
 def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: Any = None) -> None:
     """Write a learner and its state, after any number of rounds, to one file.
 
-    The file appears at ``path`` whole or not at all: an interrupted save leaves what was there.
+    The file appears at ``path`` whole or not at all: an error leaves what was there, and an
+    interrupt waits until the file is there.
 
     Args:
       path: the file to write, by custom ending in ``.npz``.
@@ -115,16 +115,8 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     header |= {"extra": extra}
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
-    try:
-        with open(partial, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        pathlib.Path(partial).unlink(missing_ok=True)
-        raise
+    with written_whole(path) as file:
+        np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
 
 
 def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:

@@ -133,7 +133,11 @@ def kappa(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
     >>> float(kappa([1.0, 1.0, -1.0, -1.0], [1, -1, -1, -1]))
     0.5
     """
-    counts = confusion(prediction, y, num_classes)
+    return kappa_of(confusion(prediction, y, num_classes))
+
+
+def kappa_of(counts: Any) -> Any:
+    """The same (...), given what :func:`confusion` counts (..., K, K)."""
     xp, shares = _arrays(counts / counts.sum(axis=(-2, -1), keepdims=True))
     agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
     chance = (shares.sum(axis=-1) * shares.sum(axis=-2)).sum(axis=-1)

@@ -322,6 +322,20 @@ def test_keys_and_beginnings():
     assert person.completed("ash", ["ash", "ashen"]) == "ash"
 
 
+def test_labels_that_cannot_be_written_leave_those_that_were_there(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError("no more space")
+
+    path, rows = tmp_path / "labels.csv", rows_of(plants(12))
+    assert rows.write(path, {8: "bush"}) == 7
+    before = path.read_bytes()
+    assert before.splitlines()[-1].endswith(b",bush")
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no more space"):
+        rows.write(path, {8: "tree"})
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {path.name: before}
+
+
 def typed(monkeypatch, given):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 

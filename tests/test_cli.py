@@ -63,10 +63,13 @@ def run(*arguments):
     assert main(["run", *map(str, arguments)]) == 0
 
 
-def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, capsys):
+def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkeypatch, capsys):
     model, out, said = (tmp_path / name for name in ("model", "run.json", "said.csv"))
     more = ["--seeds", "2", "--save", model, "--json", out, "--predictions", said]
+    streams, stream = [], play.stream
+    monkeypatch.setattr(play, "stream", lambda *a, **b: (streams.append(a), stream(*a, **b))[1])
     run(plants, *SMALL, *more)
+    assert len(streams) == 3  # the first seed's program is compiled before the time counts
     shown = capsys.readouterr().out
     for text in TOLD:
         assert text in shown
@@ -165,7 +168,7 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
     assert_equal(one.state, other.state)
     np.testing.assert_array_equal(one.fills, other.fills)
     for more, text in (
-        (["--learner", "raker"], "--from: the model has its own; leave out --learner"),
+        (["--learner", "raker"], f"{part}: the model has its own; leave out --learner"),
         (["--seeds", "3"], "leave out --seeds"),
         (["--skip", "300"], "has no more rows than that"),
     ):

@@ -11,10 +11,11 @@ from experiment_rows import pictures, rows_of, value
 import jaxmkl
 from experiments import evaluate, inside, report
 from experiments.__main__ import main
-from experiments.options import Options, UsageError
+from experiments.options import Options
 from experiments.papers import bomkl
 from experiments.papers.paper import Job
 from experiments.papers.printed import printed
+from jaxmkl.cli.options import UsageError
 
 SMALL_PROGRAMS = True
 

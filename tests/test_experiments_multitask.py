@@ -12,9 +12,10 @@ import jaxmkl
 from experiments import evaluate, report
 from experiments.__main__ import main
 from experiments.bench import supports
-from experiments.options import Options, UsageError
+from experiments.options import Options
 from experiments.papers import multitask
 from experiments.papers.paper import Job
+from jaxmkl.cli.options import UsageError
 
 SMALL_PROGRAMS = True
 

@@ -115,6 +115,10 @@ def test_other_columns(two, tmp_path):
     with pytest.warns(UserWarning, match="counted as missing cells: 'petal width'"):
         without = model.predict(frame.drop("petal width"))
     assert_array_equal(without, model.predict(gap))
+    for ask in (model.predict, model.predict_proba, lambda data: next(model.values(data))):
+        with pytest.warns(UserWarning, match="counted as missing") as warned:
+            ask(frame.drop("petal width"))
+        assert [warning.filename for warning in warned] == [__file__]
     zeros, _ = model.columns.encode(next(open_table(unseen).chunks(200)), model.fills, False)
     assert not zeros[:, [name.startswith("soil=") for name in model.columns.features]].any()
     assert set(model.predict(unseen)) <= set(model.classes)

@@ -6,7 +6,9 @@ over many tasks, and the memory of their models; choosing points of pools; model
 on the same streams; and many seeds at once on an accelerator.
 """
 
-from ..options import Options, UsageError
+from jaxmkl.cli.options import UsageError
+
+from ..options import Options
 from ..report import Report
 from . import device, features, peers, pools, supports
 

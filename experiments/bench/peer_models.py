@@ -18,9 +18,9 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.memory import state_bytes
 
 from ..evaluate import Stream, candidate, compiled
-from ..inside import state_bytes
 from ..papers.amkl_river import several, single
 from .timing import one_run
 

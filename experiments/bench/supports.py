@@ -9,10 +9,12 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.memory import state_bytes
+from jaxmkl.cli.options import UsageError
 
 from ..evaluate import Stream, keys_of, timed
-from ..inside import num_supports, state_bytes
-from ..options import Options, UsageError
+from ..inside import num_supports
+from ..options import Options
 from ..papers import multitask
 from ..papers.paper import Job
 from ..report import Report, Row

@@ -1,12 +1,9 @@
 """What all benchmarks measure with: calls in turn, memory, processes of their own."""
 
 import multiprocessing
-import resource
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from statistics import median, stdev
 from typing import Any, NamedTuple
 
@@ -14,9 +11,11 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.memory import held_bytes
+from jaxmkl.cli.options import UsageError
 
 from ..evaluate import Stages, compiled, timed
-from ..options import Options, UsageError
+from ..options import Options
 from ..papers.paper import data_folder
 from ..report import Report, Row
 
@@ -133,17 +132,8 @@ def figures(
 
 
 def peak_memory(field: str = "VmHWM") -> float:
-    """Return the most memory the process has held so far, in MiB; of "VmRSS" what it holds now.
-
-    Where the system does not tell what is held now, the most so far stands for it.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():  # there getrusage starts with what the parent process held
-        for line in status.read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) / 2**10
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    """Return what :func:`jaxmkl.cli.memory.held_bytes` does, in MiB."""
+    return held_bytes(field) / 2**20
 
 
 def in_own_process(function: Callable, *arguments: Any) -> Any:

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import parameters_of
 from jaxmkl.kernels import Kernel
 from jaxmkl.query import Disagreement
 
@@ -32,7 +33,6 @@ from ..evaluate import (
     FAMILY,
     Played,
     Stream,
-    accepts,
     candidate,
     evaluate,
     keys_of,
@@ -239,7 +239,7 @@ def rates(name: str, length: int) -> dict[str, float]:
     """Return the rates of the theorems for a stream of a known length, all in 1/sqrt(T)."""
     root = math.sqrt(length)
     arguments = {"step_size": 0.3 / root, "hedge_rate": 32 / root, "regularization": 0.0}
-    if "tolerance" in accepts(ALGORITHMS[name]):
+    if "tolerance" in parameters_of(ALGORITHMS[name]):
         arguments["tolerance"] = 30 / root
     return arguments
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate
 
-from ..evaluate import Candidate, Played, Runs, Stream, candidate
+from ..evaluate import Played, Runs, Stream, candidate
 from ..report import Row
 from .amkl_runs import ONLINE_RANKS, combined
 from .paper import Job

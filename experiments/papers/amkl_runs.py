@@ -7,8 +7,9 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture
+from jaxmkl.cli.learners import Candidate
 
-from ..evaluate import Candidate, Stream, candidate
+from ..evaluate import Stream, candidate
 from ..report import Printed, Row
 from .paper import Job
 

@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate
 from jaxmkl.kernels import Kernel
 
-from ..evaluate import Candidate, Runs, Stream, candidate, evaluate, keys_of
+from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
 from ..report import Panel, Row, rows
 from .paper import Job, Paper

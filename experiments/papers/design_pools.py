@@ -13,9 +13,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 import jaxmkl
 from jaxmkl import design
+from jaxmkl.cli.learners import check_settings
+from jaxmkl.cli.options import UsageError
 
-from ..evaluate import check_settings, keys_of, program, timed
-from ..options import Settings, UsageError
+from ..evaluate import keys_of, program, timed
+from ..options import Settings
 from .paper import Job, Paper
 
 # The names in tables, and the function of jaxmkl.design. A star stands for each kernel alone, the
@@ -133,7 +135,8 @@ def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> lis
     Raises:
         UsageError: a setting that no method has, or a value that is refused.
     """
-    lines = check_settings(settings, factories, accepts)
+    known = {name: accepts(factory) for name, factory in factories.items()}
+    lines = check_settings(settings, known)
     for name, factory in factories.items():
         chosen = settings_of(factory, settings)
         shape = (2, 3, 3) if name in CONSENSUS else (3, 3)

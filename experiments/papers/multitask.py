@@ -16,8 +16,9 @@ import scipy.stats
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate
 
-from ..evaluate import Candidate, Played, Stream, candidate, evaluate, stacked, sweep
+from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
 from ..report import Panel, Row

@@ -12,12 +12,11 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate, parameters_of
 
 from ..evaluate import (
-    Candidate,
     Played,
     Stream,
-    accepts,
     candidate,
     keys_of,
     program,
@@ -80,7 +79,7 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     """Build a learner for a stream of that length, by the paper's settings."""
     if name in ("oks_sil", "proj_ka"):
         arguments["budget"] = budget_of(length)
-    if "loss" in accepts(name):
+    if "loss" in parameters_of(name):
         arguments["loss"] = "hinge"
     if name == "oks":
         arguments["num_rounds"] = length

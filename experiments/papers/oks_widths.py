@@ -8,9 +8,10 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate
 
 from .. import generate
-from ..evaluate import Candidate, Stream, keys_of, stacked, sweep
+from ..evaluate import Stream, keys_of, stacked, sweep
 from ..report import Panel, Row, figure, rows
 from . import oks_runs as runs
 from .paper import Job

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 import jaxmkl
+from jaxmkl.cli.learners import Candidate, check_settings, parameters_of
+from jaxmkl.cli.options import UsageError
 
-from ..evaluate import Candidate, Runs, Stream, candidate, check_settings, evaluate
-from ..options import Options, Settings, UsageError, chosen, refused
+from ..evaluate import Runs, Stream, candidate, evaluate
+from ..options import Options, Settings, chosen, refused
 from ..report import Report
 
 
 def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, str]) -> list[str]:
     """Build every learner, so that a bad value is refused at once; else as check_settings."""
-    lines = check_settings(settings, factories)
+    known = {name: parameters_of(factory) for name, factory in factories.items()}
+    lines = check_settings(settings, known)
     for name, factory in factories.items():
         candidate(name, factory, paper.task, settings)
     return lines

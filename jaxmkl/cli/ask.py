@@ -62,8 +62,9 @@ from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Rows, decided, whole_table
+from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.options import UsageError
-from jaxmkl.tables import Model, load_model, save_model
+from jaxmkl.tables import Model, save_model
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a model has
 LEARNER = "expert_mkl"
@@ -99,7 +100,7 @@ def command(given: Any) -> int:
     show.needs_rich()
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("ask wants a terminal; --jsonl is for a process")
-    model = load_model(given.file) if _is_model(given.file) else None
+    model = own_model(given.file, given, OWN) if _is_model(given.file) else None
     rows, ranking = _rows(given, model)
     out, is_pool = _out(given), given.pool is not None
     begun = None if model is None else hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
@@ -171,18 +172,9 @@ def _rows(given: Any, model: Model | None) -> tuple[Rows, list[int]]:
 def _rows_of_model(given: Any, model: Model) -> Rows:
     if given.pool is None:
         raise UsageError(f"{given.file} is a model; --pool FILE has the rows to ask for")
-    if model.columns.target is None:
-        raise UsageError(f"{given.file} has no target")
-    also = [f"--{name.strip('_')}" for name in OWN if getattr(given, name)]
-    if also:
-        text = f"is a model, which has its own; leave out {', '.join(also)}"
-        raise UsageError(f"{given.file} {text}")
     chunk = whole_table(given.pool)
-    missing, new = model.differences(chunk.frame.columns)
-    for name in missing:
-        print(f"the model's column {name!r} is not there: missing cells", file=sys.stderr)
-    for name in new:
-        print(f"the column {name!r} is not one of the model's: ignored", file=sys.stderr)
+    for sentence in differences(model, chunk.frame.columns):
+        print(sentence, file=sys.stderr)
     return Rows.of(chunk, model.columns, model.fills)
 
 

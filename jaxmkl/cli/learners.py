@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -55,14 +55,7 @@ def candidates(
         if name not in jaxmkl.LEARNERS or name == "multitask":
             others = ", ".join(other for other in jaxmkl.LEARNERS if other != "multitask")
             raise UsageError(f"unknown learner {name!r}; there are: {others}")
-    for setting in settings:
-        without = [name for name in chosen if setting not in _parameters(name)]
-        if len(without) == len(chosen):
-            known = dict.fromkeys(p for name in chosen for p in _parameters(name))
-            text = f"--set {setting}: no parameter of {', '.join(chosen)}; there are: "
-            raise UsageError(text + ", ".join(known))
-        if without:
-            notes.append(f"--set {setting}: no parameter of {', '.join(without)}, left out there")
+    notes += check_settings(settings, {name: parameters_of(name) for name in chosen})
     made = [_candidate(name, task, num_classes, settings, rate) for name in chosen]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
     if len(own) == len(made) and rate is not None:
@@ -75,15 +68,54 @@ def candidates(
     return made
 
 
-def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(jaxmkl.LEARNERS[name]).parameters
+def parameters_of(factory: str) -> dict[str, Any]:
+    """The parameters of a factory of learners, and their defaults.
+
+    >>> parameters_of("amkl")["max_skips"], "max_skips" in parameters_of("raker")
+    (1.0, False)
+    """
+    known = inspect.signature(jaxmkl.LEARNERS[factory]).parameters
+    return {name: parameter.default for name, parameter in known.items()}
+
+
+def check_settings(settings: Iterable[str], accepted: Mapping[str, Collection[str]]) -> list[str]:
+    """A sentence for each setting that some of the learners do not have.
+
+    Args:
+      settings: names given with ``--set``.
+      accepted: the parameters of each learner asked for, by its name.
+
+    Raises:
+      UsageError: none of them has it.
+
+    >>> check_settings(["rate"], {"a": ["rate", "size"], "b": ["size"]})
+    ['--set rate: no parameter of b, left out there']
+    """
+    found = []
+    for setting in settings:
+        without = [name for name, known in accepted.items() if setting not in known]
+        text = f"--set {setting}: no parameter of {', '.join(without)}"
+        if len(without) == len(accepted):
+            known = dict.fromkeys(name for each in accepted.values() for name in each)
+            raise UsageError(f"{text}; there are: {', '.join(known)}")
+        if without:
+            found.append(f"{text}, left out there")
+    return found
+
+
+def pausing(factory: str) -> dict[str, Any]:
+    """Arguments with which a learner that may skip labels does so at targets of variance 1.
+
+    The library's tolerance suits the papers' targets, whose variance is some thousandths.
+    """
+    return {name: value for name, value in PAUSES.items() if name in parameters_of(factory)}
 
 
 def _candidate(
     name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
 ) -> Candidate:
-    known, several = _parameters(name), task == "classification" and num_classes > 2
-    arguments: dict[str, Any] = {k: v for k, v in PAUSES.items() if k in known}
+    known, several = parameters_of(name), task == "classification" and num_classes > 2
+    arguments = pausing(name)
     arguments |= arguments_for(jaxmkl.LEARNERS[name], task, num_classes if several else None)
     if rate is not None and "query" in known:
         arguments["query"] = jaxmkl.query.Rate(rate)
@@ -100,9 +132,7 @@ def _candidate(
         raise UsageError(f"{name}: {error}") from error
     learner = jaxmkl.scaled(learner, RunningMoments())
     wrapped = probabilities if task == "classification" else with_scaled_targets
-    parameters = {k: p.default for k, p in known.items()} | arguments
-    parameters = {k: v for k, v in parameters.items() if v is not inspect.Parameter.empty}
-    return Candidate(name, wrapped(learner), parameters)
+    return Candidate(name, wrapped(learner), known | arguments)
 
 
 def late(learner: Any, state: Any, delay: int) -> tuple[Any, Any]:

@@ -12,15 +12,20 @@ import numpy as np
 from jaxmkl.cli.learners import Candidate, late, settled
 from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of
 from jaxmkl.streaming import stream
-from jaxmkl.tables import Chunk, Columns, Fills
+from jaxmkl.tables import Chunk, Columns, Fills, Model
 
 
 class Player:
-    """One learner with one seed: its state, its scores, the time it took."""
+    """One learner with one seed: its state, its scores, the time it took.
 
-    def __init__(self, learner: Any, state: Any, num_classes: int, delay: int) -> None:
+    Of players of one learner the first ``compiles`` what all of them call.
+    """
+
+    def __init__(
+        self, learner: Any, state: Any, num_classes: int, delay: int, *, compiles: bool
+    ) -> None:
         self.learner, self.state = late(learner, state, delay)
-        self._num_classes, self._delay = num_classes, delay
+        self._num_classes, self._delay, self._compiles = num_classes, delay, compiles
         self.score, self.labels = Score(num_classes), Curve()
         self.num_labels, self.seconds = 0, 0.0
         self._given: tuple[np.ndarray, np.ndarray] | None = None
@@ -33,8 +38,9 @@ class Player:
     def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Play a chunk; the state afterwards and the outputs, which are not taken over yet."""
         self._given = (X, y)
-        if self._stream is None:  # compiled before the time counts
-            next(stream(self.learner, self.state, [(X, y)], gaps=True))
+        if self._stream is None:
+            if self._compiles:  # before the time counts
+                next(stream(self.learner, self.state, [(X, y)], gaps=True))
             self._stream = stream(self.learner, self.state, self._chunks(), gaps=True)
         began = time.perf_counter()
         state, outputs = next(self._stream)
@@ -70,6 +76,7 @@ class Play:
     players: dict[str, list[Player]]  #: by the learner's name, one for each seed
     baselines: Baselines
     scores: dict[str, Score]  #: of the baselines
+    rows_before: int = 0  #: that the model had played
     num_rows: int = 0
     num_unlabelled: int = 0
     warned: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -81,45 +88,51 @@ class Play:
         candidates: list[Candidate],
         seeds: int,
         delay: int,
-        fills: Fills | None = None,
-        state: Any = None,
+        model: Model | None = None,
     ) -> "Play":
-        """Before the first row; of a model its ``fills`` and ``state``."""
+        """Before the first row; with a ``model`` from where it stands."""
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
         players = {}
         for one in candidates:
-            begin = [one.learner.init(key, len(columns.features)) for key in keys]
-            states = begin if state is None else [state]
-            players[one.name] = [Player(one.learner, own, K, delay) for own in states]
+            if model is None:
+                states = [one.learner.init(key, len(columns.features)) for key in keys]
+            else:
+                states = [model.state]
+            players[one.name] = [
+                Player(one.learner, state, K, delay, compiles=number == 0)
+                for number, state in enumerate(states)
+            ]
         baselines = Baselines(K, delay)
         scores = {name: Score(K) for name in baselines.names}
-        fills = columns.init() if fills is None else fills
-        return cls(columns, fills, players, baselines, scores)
+        fills, before = (columns.init(), 0) if model is None else (model.fills, model.rows)
+        return cls(columns, fills, players, baselines, scores, before)
 
-    def add(self, chunk: Chunk) -> dict[str, np.ndarray]:
-        """Play a chunk; what each learner's first seed says of the rows, in the target's units.
+    def add(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Play a chunk; what each learner's first seed says of the rows, and their labels.
+
+        Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
 
         Raises:
           ValueError: for a cell that is not what its column held.
         """
         X, fills = self.columns.inputs(chunk, self.fills)
-        y, K = self.columns.targets(chunk), len(self.columns.classes)
-        start = 0.0 if self.columns.target is None else self.columns.target.start
-        given = (y - start).astype(np.float32)
+        y, target = self.columns.targets(chunk), self.columns.target
+        assert target is not None
+        given = (y - target.start).astype(np.float32)
         played = {name: [self._played(name, p, X, given) for p in each]
                   for name, each in self.players.items()}  # fmt: skip
         # what follows takes next to no time, so that an interrupt hardly finds it half done
-        codes = (y + 1) / 2 if K == 2 else y
+        labels = target.places(y)
         said: dict[str, np.ndarray] = {}
         for name, each in self.players.items():
             for player, (state, outputs) in zip(each, played[name], strict=True):
-                found = player.take(state, outputs, codes - start)
-                said.setdefault(name, start + found)
-        for score, values in zip(self.scores.values(), self.baselines.say(codes), strict=True):
-            score.add(values, codes)
+                found = player.take(state, outputs, labels - target.start)
+                said.setdefault(name, target.start + found)
+        for score, values in zip(self.scores.values(), self.baselines.say(labels), strict=True):
+            score.add(values, labels)
         self.fills, self.num_rows = fills, self.num_rows + len(y)
         self.num_unlabelled += int(np.isnan(y).sum())
-        return said
+        return said, labels
 
     def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> tuple:
         with warnings.catch_warnings(record=True) as found:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxmkl.cli import show
+from jaxmkl.cli.models import differences
 from jaxmkl.tables import load_model, open_table
 
 
@@ -27,6 +28,8 @@ def add_to(commands: Any) -> None:
 def command(given: Any) -> int:
     """Write a line for each row: where it stands, the prediction, of classes its probability."""
     show.needs_rich()
+    from jaxmkl.tables._source import without_rows
+
     model = load_model(given.model)
     table = open_table(given.file)
     rows, begun = 0, False
@@ -37,11 +40,8 @@ def command(given: Any) -> int:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", UserWarning)  # said here
-        missing, new = model.differences(table.names)
-        for name in missing:
-            print(f"the model's column {name!r} is not there: missing cells", file=sys.stderr)
-        for name in new:
-            print(f"the column {name!r} is not one of the model's: ignored", file=sys.stderr)
+        for sentence in differences(model, table.names):
+            print(sentence, file=sys.stderr)
         writer = csv.writer(file)
         for chunk, values in model.values(table):
             if not begun:
@@ -56,7 +56,7 @@ def command(given: Any) -> int:
             rows += len(values)
             say(rows, table.share_read())
     if not rows:
-        raise ValueError(f"{table.top}: a header and no rows below it")
+        raise without_rows(table)
     return 0
 
 

@@ -2,26 +2,25 @@
 
 import contextlib
 import csv
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from jaxmkl.cli import learners, options, show
+from jaxmkl.cli import INTERRUPTED, learners, options, show
+from jaxmkl.cli.memory import held_bytes, state_bytes
+from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, chunks_of
 from jaxmkl.cli.predict import spelled
 from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
-from jaxmkl.tables import Model, load_model, save_model
+from jaxmkl.tables import Model, save_model
 
-INTERRUPTED = 130
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
 OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
 
@@ -53,10 +52,10 @@ def add_to(commands: Any) -> None:
 def command(given: Any) -> int:
     """Run it: 0, or 130 after an interruption, which ends with the table so far."""
     show.needs_rich()
-    results, play, candidates = run(given)
+    results, play = run(given)
     show.table(results)
     if given.save is not None:
-        print(_saved(given, results, play, candidates))
+        print(_saved(given, results, play))
     if given.json is not None:
         given.json.write_text(results.to_json())
         print(f"figures and curves: {given.json}")
@@ -69,15 +68,15 @@ def command(given: Any) -> int:
     return 0
 
 
-def run(given: Any) -> tuple[Results, Play, list[learners.Candidate]]:
-    """Play a table; the results, the run as it ended, and the learners it was made of.
+def run(given: Any) -> tuple[Results, Play]:
+    """Play a table; the results, and the run as it ended.
 
     Raises:
       UsageError: for options that do not go together or do not fit the table.
       ValueError: for a table that cannot be read, or is not what its first rows were.
     """
     from jaxmkl.tables import open_table
-    from jaxmkl.tables._source import ROWS
+    from jaxmkl.tables._source import ROWS, without_rows
 
     began, model = time.perf_counter(), _model(given)
     table, interrupted, notes = open_table(given.file), False, list[str]()
@@ -85,19 +84,17 @@ def run(given: Any) -> tuple[Results, Play, list[learners.Candidate]]:
         chunks = table.chunks(max(ROWS, given.first))
         first = next(chunks, None)
         if first is None:
-            raise ValueError(f"{table.top}: a header and no rows below it")
+            raise without_rows(table)
         columns = _columns(given, table, first) if model is None else model.columns
         made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
-        if model is None:
-            play = Play.begin(columns, made, given.seeds, given.delay)
-        else:
-            _compare(model, table.names, notes)
-            play = Play.begin(columns, made, 1, given.delay, model.fills, model.state)
+        if model is not None:
+            notes += differences(model, table.names)
+        play = Play.begin(columns, made, given.seeds, given.delay, model)
         with _predictions(given, play) as write:
             try:
                 on = lambda _: say(play.num_rows, table.share_read())  # noqa: E731
                 for chunk in chunks_of(first, chunks, given.skip, on):
-                    write(chunk, play.add(chunk))
+                    write(chunk, *play.add(chunk))
             except KeyboardInterrupt:
                 interrupted = True
     if not play.num_rows:
@@ -105,20 +102,14 @@ def run(given: Any) -> tuple[Results, Play, list[learners.Candidate]]:
             raise KeyboardInterrupt
         raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
     seconds = time.perf_counter() - began
-    return _results(given, play, made, notes, seconds, interrupted), play, made
+    return _results(given, play, made, notes, seconds, interrupted), play
 
 
 def _model(given: Any) -> Model | None:
     if given.from_ is None:
         return None
-    also = [name for name in OWN if getattr(given, name)]
-    if also or given.seeds > 1:
-        text = ", ".join(f"--{name.strip('_')}" for name in also) or "--seeds"
-        raise UsageError(f"--from: the model has its own; leave out {text}")
-    model = load_model(given.from_)
-    if model.columns.target is None:
-        raise UsageError(f"--from: {given.from_} has no target")
-    return model
+    own = [*OWN, "seeds"] if given.seeds > 1 else OWN
+    return own_model(given.from_, given, own)
 
 
 def _columns(given: Any, table: Any, first: Any) -> Any:
@@ -140,39 +131,27 @@ def _of_model(given: Any, model: Model) -> list[learners.Candidate]:
     return [learners.Candidate(given.from_.name, model.learner, {"learner": model.learner})]
 
 
-def _compare(model: Model, names: list[str], notes: list[str]) -> None:
-    missing, new = model.differences(names)
-    notes += [f"the model's column {name!r} is not there: missing cells" for name in missing]
-    notes += [f"the column {name!r} is not one of the model's: ignored" for name in new]
-
-
 @contextlib.contextmanager
 def _predictions(given: Any, play: Play) -> Iterator[Any]:
     """Yield what writes the predictions of a chunk, of each learner's first seed."""
     if given.predictions is None:
-        yield lambda chunk, said: None
+        yield lambda chunk, said, labels: None
         return
     target: Any = play.columns.target
     one = len(play.players) == 1
     with open(given.predictions, "w", newline="", encoding="utf-8") as file:
         writer, begun = csv.writer(file), False
 
-        def write(chunk: Any, said: dict[str, np.ndarray]) -> None:
+        def write(chunk: Any, said: dict[str, np.ndarray], labels: np.ndarray) -> None:
             nonlocal begun
             if not begun:
                 names = ["prediction"] if one else [f"prediction {name}" for name in said]
                 writer.writerow([chunk.place, *names, target.name])
                 begun = True
-            columns = [_spelled(target, values) for values in said.values()]
-            columns.append(_spelled(target, _labels(play, chunk)))
+            columns = [_spelled(target, values) for values in (*said.values(), labels)]
             writer.writerows(zip(chunk.numbers, *columns, strict=True))
 
         yield write
-
-
-def _labels(play: Play, chunk: Any) -> np.ndarray:
-    y = play.columns.targets(chunk)
-    return (y + 1) / 2 if len(play.columns.classes) == 2 else y
 
 
 def _spelled(target: Any, values: np.ndarray) -> list:
@@ -218,7 +197,7 @@ def _results(
         notes=(*notes, *play.warned),
         settings={k: str(v) if isinstance(v, Path) else v for k, v in known.items()},
         seconds=seconds,
-        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_bytes=held_bytes(),
         is_interrupted=interrupted,
     )
 
@@ -237,23 +216,18 @@ def _row(one: learners.Candidate, play: Play) -> Row:
         one.parameters,
         len(players),
         1e6 * sum(player.seconds for player in players) / (len(players) * play.num_rows),
-        sum(leaf.nbytes for leaf in jax.tree.leaves(state) if _is_array(leaf)),
+        state_bytes(state),
         learners.kernel_weights(learner, state),
     )
 
 
-def _is_array(leaf: Any) -> bool:
-    return not jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _saved(given: Any, results: Results, play: Play, made: Any) -> str:
+def _saved(given: Any, results: Results, play: Play) -> str:
     """Save the learner that erred least, and say so."""
     metric = "mistake_rate" if results.classes else "mse"
     rows = [row for row in results.table if not row.is_baseline]
     best = min(rows, key=lambda row: np.nan_to_num(row.metrics[metric][0], nan=np.inf))
     learner, state = play.players[best.name][0].settled()
-    before = 0 if given.from_ is None else load_model(given.from_).rows
-    rows_so_far = before + play.num_rows
+    rows_so_far = play.rows_before + play.num_rows
     model = Model(learner, state, play.columns, play.fills, rows_so_far, results.source)
     save_model(given.save, model)
     why = ", which erred least" if len(rows) > 1 else ""

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl.metrics import kappa_of
+
 WINDOWS = 256  # of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows
 
@@ -76,10 +78,7 @@ class Score:
     @property
     def kappa(self) -> float:
         """Cohen's kappa: the agreement beyond that by chance; 0 where nothing varies."""
-        total = self._confusion.sum()
-        shares = self._confusion / max(total, 1)
-        chance = float((shares.sum(axis=0) * shares.sum(axis=1)).sum())
-        return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else 0.0
+        return float(kappa_of(self._confusion)) if self._confusion.any() else 0.0
 
     def beyond(self, other: "Score") -> float:
         """The share of another's error that is not made: 1 - error / other's; NaN if that is 0.

@@ -131,10 +131,14 @@ def figure(value: float) -> str:
     """
     if not math.isfinite(value):
         return "-" if math.isnan(value) else str(value)
-    size = abs(value)
-    if size != 0 and (size < 1e-3 or size >= 1e6):
+    if value != 0 and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.2e}"
-    return f"{value:.{4 if size < 1 else 3 if size < 100 else 1}f}"
+    return f"{value:.{decimals(value)}f}"
+
+
+def decimals(value: float) -> int:
+    """After how many decimals a number of that size is cut."""
+    return 4 if abs(value) < 1 else 3 if abs(value) < 100 else 1
 
 
 def needs_rich() -> None:

@@ -92,12 +92,15 @@ class Model:
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
         """
+        return self._values(data, stacklevel=2)  # of a generator, called by what goes through it
+
+    def _values(self, data: Any, stacklevel: int) -> Iterator[tuple["Chunk", np.ndarray]]:
         table = self._table(data)
         try:
             missing, _ = self.differences(table.names)
             if missing:
                 text = f"not among the columns, and counted as missing cells: {shown(missing, 20)}"
-                warnings.warn(text, UserWarning, stacklevel=2)
+                warnings.warn(text, UserWarning, stacklevel=stacklevel)
             for chunk in table.chunks(AT_ONCE):
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
                 room = max(64, 1 << (len(X) - 1).bit_length())
@@ -113,7 +116,9 @@ class Model:
         return data if hasattr(data, "chunks") else open_table(data)
 
     def _all(self, data: Any) -> np.ndarray:
-        found = [values for _, values in self.values(data)]
+        found = []
+        for _, values in self._values(data, stacklevel=4):  # a comprehension would be a level
+            found.append(values)
         if not found:
             raise ValueError("predict: data must hold a row; got none")
         return np.concatenate(found)
@@ -128,15 +133,12 @@ class Model:
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Values of :meth:`values` as probabilities (n, K) of the classes in their order."""
         wanted = "a classifier in jaxmkl.wrappers.probabilities(...)"
-        if not self.classes or not self._has_probabilities:
+        known = any(isinstance(learner, Probabilities) for learner in layers(self.learner))
+        if not self.classes or not known:
             raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         return np.asarray(jax.nn.softmax(values, axis=1))
-
-    @property
-    def _has_probabilities(self) -> bool:
-        return any(isinstance(layer, Probabilities) for layer in layers(self.learner))
 
     def predict(self, data: Any) -> np.ndarray:
         """Predict all rows of a table: classes by their names, or numbers in the target's units.

@@ -160,6 +160,11 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
     )
 
 
+def without_rows(table: Table) -> ValueError:
+    """What is said of a table that has none."""
+    return ValueError(f"{table.top}: a header and no rows below it")
+
+
 def joined(table: Table, size: int) -> Chunk:
     """All rows as one chunk, read ``size`` at a time.
 
@@ -168,7 +173,7 @@ def joined(table: Table, size: int) -> Chunk:
     """
     parts = list(table.chunks(size))
     if not parts:
-        raise ValueError(f"{table.top}: a header and no rows below it")
+        raise without_rows(table)
     columns = []
     for name in parts[0].frame.columns:
         cells = [part.frame[name] for part in parts]

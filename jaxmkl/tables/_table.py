@@ -18,6 +18,16 @@ MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a 
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 
 
+def usual_target(names: Sequence[str]) -> str | None:
+    """The first column named as targets are, or None.
+
+    >>> usual_target(["a", "Label", "y"])
+    'y'
+    """
+    found = (name for usual in TARGET_NAMES for name in names if name.casefold() == usual)
+    return next(found, None)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
     """A table of examples in the order of the file, ready for a learner."""

@@ -10,7 +10,7 @@ import polars as pl
 from jaxmkl.tables import _cells
 from jaxmkl.tables._cells import Where
 from jaxmkl.tables._decide import style_of
-from jaxmkl.tables._table import FEW_VALUES, TARGET_NAMES, shown
+from jaxmkl.tables._table import FEW_VALUES, shown, usual_target
 
 MOST_CLASSES = 1000
 
@@ -47,8 +47,19 @@ class Target:
             advice = f"if the target is a number, say so (--task regression); else {advice}"
         wrong = found.is_not_null() & codes.is_null()
         _cells.refuse(found, wrong, where, f"{{}} is none of {known}; {advice}")
-        y = codes.fill_null(float("nan")).to_numpy()
-        return 2.0 * y - 1.0 if len(self.classes) == 2 else y
+        return self.coded(codes.fill_null(float("nan")).to_numpy())
+
+    def coded(self, places: Any) -> Any:
+        """Places (n,) among the classes, from 0 on, as :meth:`encode` has them; numbers as is.
+
+        >>> Target("kind", "classification", ("bush", "tree")).coded(np.array([0.0, 1.0]))
+        array([-1.,  1.])
+        """
+        return 2.0 * places - 1.0 if len(self.classes) == 2 else places
+
+    def places(self, y: Any) -> Any:
+        """What :meth:`encode` has (n,) as places among the classes; numbers, and NaN, as is."""
+        return (y + 1.0) / 2.0 if len(self.classes) == 2 else y
 
     def named(self, values: np.ndarray) -> np.ndarray:
         """Predictions (n,) or (n, K), less ``start``, as classes' names or as numbers."""
@@ -81,9 +92,10 @@ def target_name(source: str, names: Sequence[str], target: str | None, notes: li
             columns = shown(list(names), 100)
             raise ValueError(f"{source}: has no column {target!r}; its columns are {columns}")
         return target
-    for name in (name for usual in TARGET_NAMES for name in names if name.casefold() == usual):
-        notes.append(f"the target is the column {name!r}, by its name")
-        return name
+    usual = usual_target(names)
+    if usual is not None:
+        notes.append(f"the target is the column {usual!r}, by its name")
+        return usual
     notes.append(f"the target is the last column, {names[-1]!r}")
     return names[-1]
 

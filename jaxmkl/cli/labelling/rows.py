@@ -6,8 +6,6 @@ import dataclasses
 import hashlib
 import io
 import math
-import os
-import secrets
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmkl._checks import input_bound
+from jaxmkl._files import written_whole
 from jaxmkl.cli.options import UsageError
-from jaxmkl.tables._table import TARGET_NAMES, shown
+from jaxmkl.tables._table import shown, usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Fills
@@ -121,14 +120,13 @@ class Rows:
         """A label as learners take it: -1 and +1, 0 to K - 1, or a number less the first one."""
         if not self.target.classes:
             return label - self.target.start
-        place = self.target.classes.index(label)
-        return 2.0 * place - 1.0 if len(self.target.classes) == 2 else float(place)
+        return self.target.coded(float(self.target.classes.index(label)))
 
     def named(self, code: float) -> Any:
         """The label of a code."""
         if not self.target.classes:
             return code + self.target.start
-        return self.target.classes[int((code + 1) / 2 if len(self.target.classes) == 2 else code)]
+        return self.target.classes[int(self.target.places(code))]
 
     def write(self, path: Path, labels: Mapping[int, Any]) -> int:
         """Write the rows with a label, those of ``labels`` by row and the table's own, as CSV.
@@ -142,12 +140,8 @@ class Rows:
         names = [name for name in self.chunk.frame.columns if name != self.target.name]
         writer.writerow([*names, self.target.name])
         writer.writerows([*self.cells(row).values(), label] for row, label in found.items())
-        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
-        try:
-            partial.write_text(text.getvalue(), encoding="utf-8", newline="")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with written_whole(path) as file:
+            file.write(text.getvalue().encode())
         return len(found)
 
 
@@ -176,8 +170,7 @@ def decided(chunk: "Chunk", given: Any) -> "Columns":
     """
     from jaxmkl.tables import Columns
 
-    usual = [n for wanted in TARGET_NAMES for n in chunk.frame.columns if n.casefold() == wanted]
-    name = given.target or (usual[0] if usual else NEW)
+    name = given.target or usual_target(chunk.frame.columns) or NEW
     inputs = chunk.frame.drop(name, strict=False)[: given.first]
     drop = [column for column in given.drop if column != name]
     first = chunk._replace(frame=inputs)

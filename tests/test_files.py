@@ -1,0 +1,144 @@
+"""Files appear whole or not at all, whatever comes meanwhile; and an interrupt is never lost."""
+
+import contextlib
+import errno
+import itertools
+import resource
+import signal
+import sys
+import threading
+
+import pytest
+
+from jaxmkl import _files
+from jaxmkl._files import written_whole
+
+CONTENT = bytes(range(256)) * 20
+
+
+@pytest.fixture(params=[None, b"what was there"], ids=["no file", "old file"])
+def path(request, tmp_path):
+    path = tmp_path / "it"
+    if request.param is not None:
+        path.write_bytes(request.param)
+    return path
+
+
+def contents(path):
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def write(path, *amid):
+    with written_whole(path) as file:
+        file.write(CONTENT[:1000])
+        for event in amid:
+            event()
+        file.write(CONTENT[1000:])
+
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+
+def no_space():
+    raise OSError(errno.ENOSPC, "no space left")
+
+
+def test_the_file_is_there_at_the_end(path):
+    before = contents(path)
+    write(path, lambda: None)
+    assert contents(path) == before | {"it": CONTENT}
+
+
+def test_a_disk_that_takes_no_more(path):
+    before, (soft, hard) = contents(path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))  # bytes of a file
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt("now")])
+def test_an_error_amid_the_writing(path, error):
+    def fail():
+        raise error
+
+    before = contents(path)
+    with pytest.raises(type(error)) as raised:
+        write(path, fail)
+    assert raised.value is error
+    assert contents(path) == before
+
+
+def test_an_interrupt_waits_for_the_file(path):
+    with pytest.raises(KeyboardInterrupt):
+        write(path, interrupt)
+    assert contents(path) == {"it": CONTENT}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_is_not_lost_where_an_exception_would_be(path):
+    class Left:
+        def __del__(self):  # what is raised here is printed, and forgotten
+            interrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        write(path, Left)
+    assert contents(path) == {"it": CONTENT}
+
+
+def test_an_interrupt_before_an_error(path):
+    before = contents(path)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        write(path, interrupt, no_space)
+    assert isinstance(raised.value.__context__, OSError)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("amid", [(), (no_space,)], ids=["whole", "full disk"])
+def test_an_interrupt_at_any_instruction(path, amid):
+    """At each in turn, contextlib's among them: it is raised, and no part of a file stays."""
+    places = {_files.__file__, contextlib.__file__}
+    before = contents(path)
+    ends = [before] if amid else [before, before | {"it": CONTENT}]
+    for number in itertools.count():
+        counted = 0
+
+        def trace(frame, event, argument, number=number):
+            nonlocal counted
+            if frame.f_code.co_filename not in places:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                counted += 1
+                if counted == number + 1:
+                    interrupt()
+            return trace
+
+        error = None
+        tracing = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            write(path, *amid)
+        except BaseException as raised:
+            error = type(raised)
+        finally:
+            sys.settrace(tracing)
+        found = contents(path)
+        if counted <= number:
+            break
+        assert error is KeyboardInterrupt, number
+        assert found in ends, number
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert number > 100
+    assert error is (OSError if amid else None)
+
+
+def test_in_a_thread_that_takes_no_signals(path):
+    thread = threading.Thread(target=write, args=(path,))
+    thread.start()
+    thread.join()
+    assert contents(path) == {"it": CONTENT}
