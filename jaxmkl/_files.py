@@ -24,7 +24,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ['it']
     """
     partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
-    with _interrupts_later():
+    with interrupts_later():
         try:
             with open(partial, "xb") as file:
                 yield file
@@ -37,7 +37,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _interrupts_later() -> Iterator[None]:
+def interrupts_later() -> Iterator[None]:
     """Have an interrupt raise at the end, not amid a clean-up, or where Python only prints it."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

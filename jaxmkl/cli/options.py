@@ -58,6 +58,25 @@ def natural(text: str) -> int:
     return 0 if text.isdecimal() and int(text) == 0 else count(text)
 
 
+def interval(text: str) -> dict[str, float]:
+    """Parse rows, or minutes with an m behind.
+
+    >>> interval("100000"), interval("5m")
+    ({'examples': 100000}, {'minutes': 5.0})
+    """
+    if text.isdecimal() and int(text) > 0:
+        return {"examples": int(text)}
+    try:
+        minutes = float(text.removesuffix("m"))
+    except ValueError:
+        minutes = -1.0
+    if not text.endswith("m") or not 0 < minutes < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"rows as 100000 or minutes as 5m are wanted; got {text!r}"
+        )
+    return {"minutes": minutes}
+
+
 def share(text: str) -> float:
     """Parse a number above 0 and at most 1."""
     try:

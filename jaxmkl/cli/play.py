@@ -4,7 +4,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -64,12 +64,17 @@ class Player:
         return settled(self.learner, self.state, self._delay)
 
 
+class Played(NamedTuple):
+    """What came of a chunk: targets, fills, and each player's state and outputs."""
+
+    y: np.ndarray
+    fills: Fills
+    outputs: dict[str, list[tuple[Any, Any]]]
+
+
 @dataclasses.dataclass(eq=False)
 class Play:
-    """A run that is going on: players, baselines, and how far they are.
-
-    Whatever is interrupted, all of them stand at the end of the same chunk.
-    """
+    """A run that is going on: players, baselines, and how far they are."""
 
     columns: Columns
     fills: Fills
@@ -79,6 +84,7 @@ class Play:
     rows_before: int = 0  #: that the model had played
     num_rows: int = 0
     num_unlabelled: int = 0
+    seconds: float = 0.0  #: of all parts, if it was stopped and went on
     warned: dict[str, None] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -107,10 +113,8 @@ class Play:
         fills, before = (columns.init(), 0) if model is None else (model.fills, model.rows)
         return cls(columns, fills, players, baselines, scores, before)
 
-    def add(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Play a chunk; what each learner's first seed says of the rows, and their labels.
-
-        Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
+    def play(self, chunk: Chunk) -> Played:
+        """Play a chunk, which :meth:`take` takes over; until then all stand before it.
 
         Raises:
           ValueError: for a cell that is not what its column held.
@@ -119,13 +123,22 @@ class Play:
         y, target = self.columns.targets(chunk), self.columns.target
         assert target is not None
         given = (y - target.start).astype(np.float32)
-        played = {name: [self._played(name, p, X, given) for p in each]
-                  for name, each in self.players.items()}  # fmt: skip
-        # what follows takes next to no time, so that an interrupt hardly finds it half done
+        outputs = {name: [self._played(name, p, X, given) for p in each]
+                   for name, each in self.players.items()}  # fmt: skip
+        return Played(y, fills, outputs)
+
+    def take(self, played: Played) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Take a chunk over: what each learner's first seed says of the rows, and their labels.
+
+        Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
+        It takes next to no time: hold interrupts back, and all stand at the end of one chunk.
+        """
+        y, fills, _ = played
+        target: Any = self.columns.target
         labels = target.places(y)
         said: dict[str, np.ndarray] = {}
         for name, each in self.players.items():
-            for player, (state, outputs) in zip(each, played[name], strict=True):
+            for player, (state, outputs) in zip(each, played.outputs[name], strict=True):
                 found = player.take(state, outputs, labels - target.start)
                 said.setdefault(name, target.start + found)
         for score, values in zip(self.scores.values(), self.baselines.say(labels), strict=True):

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxmkl.cli import show
 from jaxmkl.cli.models import differences
+from jaxmkl.cli.predictions import spelled
 from jaxmkl.tables import load_model, open_table
 
 
@@ -58,17 +57,6 @@ def command(given: Any) -> int:
     if not rows:
         raise without_rows(table)
     return 0
-
-
-def spelled(values: np.ndarray) -> list[str]:
-    """Words as they are, numbers by the digits that single precision has; nothing for NaN.
-
-    >>> spelled(np.array([1 / 3, np.nan]))
-    ['0.3333333', '']
-    """
-    if values.dtype.kind == "U":
-        return values.tolist()
-    return ["" if np.isnan(value) else f"{value:.7g}" for value in values.tolist()]
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """``jaxmkl run``: learn from a table in the order of its rows, and tell how well it went."""
 
 import contextlib
-import csv
 import sys
 import time
 from collections.abc import Iterator
@@ -10,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._files import interrupts_later
 from jaxmkl.cli import INTERRUPTED, learners, options, show
+from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.memory import held_bytes, state_bytes
 from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, chunks_of
-from jaxmkl.cli.predict import spelled
+from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
-from jaxmkl.tables import Model, save_model
+from jaxmkl.tables import Chunk, Model, save_model
 
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
 OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
@@ -43,6 +44,10 @@ def add_to(commands: Any) -> None:
     add("--save", type=Path, metavar="MODEL", help="write the learner that erred least")
     add("--from", dest="from_", type=Path, metavar="MODEL", help="go on from a saved model")
     add("--predictions", type=Path, metavar="OUT", help="write what was said of each row, as CSV")
+    add("--checkpoint", type=Path, metavar="FILE", help="keep the run there, and go on from there "
+        "if it is started again, whatever stopped it")  # fmt: skip
+    add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes as 5m, between "
+        "two checkpoints (default: 5m)")  # fmt: skip
     add("--json", type=Path, metavar="OUT", help="write figures and curves")
     add("--report", type=Path, metavar="OUT.html", help="write a page of all that came out")
     options.table_options(parser)
@@ -78,31 +83,67 @@ def run(given: Any) -> tuple[Results, Play]:
     from jaxmkl.tables import open_table
     from jaxmkl.tables._source import ROWS, without_rows
 
-    began, model = time.perf_counter(), _model(given)
-    table, interrupted, notes = open_table(given.file), False, list[str]()
+    began, model, kept = time.perf_counter(), _model(given), _kept(given)
+    table, notes = open_table(given.file), list[str]()
     with contextlib.closing(table), show.progress(Path(given.file).name) as say:
         chunks = table.chunks(max(ROWS, given.first))
         first = next(chunks, None)
         if first is None:
             raise without_rows(table)
         columns = _columns(given, table, first) if model is None else model.columns
+        columns = columns if kept is None else kept.columns(columns)
         made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
         if model is not None:
             notes += differences(model, table.names)
         play = Play.begin(columns, made, given.seeds, given.delay, model)
-        with _predictions(given, play) as write:
-            try:
-                on = lambda _: say(play.num_rows, table.share_read())  # noqa: E731
-                for chunk in chunks_of(first, chunks, given.skip, on):
-                    write(chunk, *play.add(chunk))
-            except KeyboardInterrupt:
-                interrupted = True
+        if kept is not None:
+            kept.resume(play)
+        # standard input goes on where it was left
+        skip = given.skip + play.num_rows if given.file != "-" or not play.num_rows else 0
+        began -= play.seconds
+        on = lambda _: say(play.num_rows, table.share_read())  # noqa: E731
+        interrupted = _play(given, play, chunks_of(first, chunks, skip, on), kept, began)
     if not play.num_rows:
         if interrupted:
             raise KeyboardInterrupt
         raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
-    seconds = time.perf_counter() - began
-    return _results(given, play, made, notes, seconds, interrupted), play
+    return _results(given, play, made, notes, play.seconds, interrupted), play
+
+
+def _play(
+    given: Any, play: Play, chunks: Iterator[Chunk], kept: Kept | None, began: float
+) -> bool:
+    """Play all chunks; whether that was interrupted, which leaves all at the end of a chunk."""
+    length, interrupted = 0 if kept is None else kept.length, False
+    with contextlib.ExitStack() as closing:
+        written = None
+        if given.predictions is not None:
+            written = Predictions(given.predictions, play.columns.target, length)
+            closing.enter_context(written)
+        try:
+            for chunk in chunks:
+                played = play.play(chunk)
+                with interrupts_later():
+                    said = play.take(played)
+                    play.seconds = time.perf_counter() - began
+                    if written is not None:
+                        written.write(chunk, *said)
+                    if kept is not None:
+                        kept.offer(play, written)
+        except KeyboardInterrupt:
+            interrupted = True
+        play.seconds = time.perf_counter() - began
+        if kept is not None and play.num_rows:
+            kept.write(play, written)
+    return interrupted
+
+
+def _kept(given: Any) -> Kept | None:
+    if given.checkpoint is not None:
+        return Kept(given)
+    if given.every is not None:
+        raise UsageError("--every: between checkpoints; name their file with --checkpoint")
+    return None
 
 
 def _model(given: Any) -> Model | None:
@@ -129,36 +170,6 @@ def _candidates(given: Any, columns: Any, notes: list[str]) -> list[learners.Can
 
 def _of_model(given: Any, model: Model) -> list[learners.Candidate]:
     return [learners.Candidate(given.from_.name, model.learner, {"learner": model.learner})]
-
-
-@contextlib.contextmanager
-def _predictions(given: Any, play: Play) -> Iterator[Any]:
-    """Yield what writes the predictions of a chunk, of each learner's first seed."""
-    if given.predictions is None:
-        yield lambda chunk, said, labels: None
-        return
-    target: Any = play.columns.target
-    one = len(play.players) == 1
-    with open(given.predictions, "w", newline="", encoding="utf-8") as file:
-        writer, begun = csv.writer(file), False
-
-        def write(chunk: Any, said: dict[str, np.ndarray], labels: np.ndarray) -> None:
-            nonlocal begun
-            if not begun:
-                names = ["prediction"] if one else [f"prediction {name}" for name in said]
-                writer.writerow([chunk.place, *names, target.name])
-                begun = True
-            columns = [_spelled(target, values) for values in (*said.values(), labels)]
-            writer.writerows(zip(chunk.numbers, *columns, strict=True))
-
-        yield write
-
-
-def _spelled(target: Any, values: np.ndarray) -> list:
-    """Codes or numbers as the target's own, nothing where NaN."""
-    if not target.classes:
-        return spelled(values)
-    return ["" if np.isnan(code) else target.classes[int(code)] for code in values.tolist()]
 
 
 def _results(
@@ -239,6 +250,8 @@ def _saved(given: Any, results: Results, play: Play) -> str:
 def _goes_on(given: Any, play: Play) -> str:
     rows = given.skip + play.num_rows
     text = f"jaxmkl: interrupted after {rows:,} rows"
+    if given.checkpoint is not None:
+        return f"{text}; the same command goes on from {given.checkpoint}"
     if given.save is None:
         return text
     return f"{text}; go on with: jaxmkl run {given.file} --from {given.save} --skip {rows}"

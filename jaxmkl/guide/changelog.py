@@ -28,6 +28,8 @@
   (:func:`jaxmkl.load_model`), a page of a run (``--report``). ``python -m experiments run`` is
   gone; :func:`jaxmkl.tables.read` fills missing numbers by the mean of what came before, no more
   by the median.
+- ``jaxmkl run --checkpoint``: a run that is killed goes on as if nothing had happened; in Python
+  :class:`jaxmkl.streaming.Checkpoints`. LIBSVM files are read in chunks, too.
 - ``jaxmkl ask``: a person at the terminal, or a process by JSON lines, labels rows; each answer is
   learned at once, kept, and can be undone.
 - ``jaxmkl.sklearn``: estimators for scikit-learn, and so for river.

@@ -80,5 +80,22 @@ True
 probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a terminal, and
 ``jaxmkl run MORE --from trees.npz`` goes on learning.
 
+## Long files, and streams that do not end
+
+Files are read in chunks of rows, and memory does not grow with them (Parquet and Arrow from
+standard input, and npz, are read whole). With ``--checkpoint`` the whole run, its table of results
+included, is kept every five minutes or ``--every N`` rows. Whatever stopped it, the same command
+goes on from there, and ends as if nothing had happened:
+
+>>> wanted += ["--checkpoint", "trees.run", "--predictions", "said.csv"]
+>>> statuses = [main(["run", "trees.csv", *wanted]) for _ in "ab"]    # doctest: +ELLIPSIS
+<BLANKLINE>
+...
+>>> statuses, len(pathlib.Path("said.csv").read_text().splitlines())
+([0, 0], 301)
+
+Standard input (``-``) goes on with what comes next. In Python :func:`jaxmkl.stream` takes chunks
+from anywhere, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two checkpoints.
+
 >>> os.chdir(before)
 """

@@ -1,0 +1,75 @@
+"""What learners said of each row, as CSV beside a run."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.cli.options import UsageError
+from jaxmkl.tables import Chunk
+
+
+class Predictions:
+    """A CSV file of predictions, chunk by chunk: where a row stands, what was said, the target.
+
+    Args:
+      path: the file.
+      target: of the table.
+      length: bytes that stay of an earlier part of the run; 0 begins anew.
+
+    Raises:
+      UsageError: the file is shorter than that.
+    """
+
+    def __init__(self, path: Path, target: Any, length: int = 0) -> None:
+        there = path.stat().st_size if length and path.exists() else 0
+        if there < length:
+            text = f"has {there:,} bytes, where the checkpoint wants {length:,} to go on from"
+            raise UsageError(f"--predictions: {path} {text}")
+        self._target, self._begun = target, length > 0
+        self._file = open(path, "r+" if length else "w", newline="", encoding="utf-8")  # noqa: SIM115
+        self._file.truncate(length)
+        self._file.seek(length)
+        self._writer = csv.writer(self._file)
+
+    def __enter__(self) -> "Predictions":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._file.close()
+
+    def write(self, chunk: Chunk, said: dict[str, np.ndarray], labels: np.ndarray) -> None:
+        """Write the rows of a chunk."""
+        if not self._begun:
+            one = len(said) == 1
+            names = ["prediction"] if one else [f"prediction {name}" for name in said]
+            self._writer.writerow([chunk.place, *names, self._target.name])
+            self._begun = True
+        columns = [self._spelled(values) for values in (*said.values(), labels)]
+        self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
+
+    def _spelled(self, values: np.ndarray) -> list:
+        """Codes or numbers as the target's own, nothing where NaN."""
+        if not self._target.classes:
+            return spelled(values)
+        classes = self._target.classes
+        return ["" if np.isnan(code) else classes[int(code)] for code in values.tolist()]
+
+    def length(self) -> int:
+        """Bytes so far, which are on the disk then."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return os.fstat(self._file.fileno()).st_size
+
+
+def spelled(values: np.ndarray) -> list[str]:
+    """Words as they are, numbers by the digits that single precision has; nothing for NaN.
+
+    >>> spelled(np.array([1 / 3, np.nan]))
+    ['0.3333333', '']
+    """
+    if values.dtype.kind == "U":
+        return values.tolist()
+    return ["" if np.isnan(value) else f"{value:.7g}" for value in values.tolist()]

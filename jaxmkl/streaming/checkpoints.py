@@ -1,0 +1,140 @@
+"""Checkpoints of a stream: written now and then, the last two kept, gone on from after any end."""
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._learner import Learner
+from jaxmkl.checkpoint import load_extra, save
+
+
+class LastTwo:
+    """A file that is written now and then, with the one before it at ``path`` + ``.before``.
+
+    Each appears whole or not at all, whenever the process ends.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        examples: int | None = None,
+        minutes: float | None = None,
+    ) -> None:
+        self.path, self.before = os.fspath(path), f"{os.fspath(path)}.before"
+        self._examples = None if examples is None else pytree.as_count(self, "examples", examples)
+        good = minutes is None or 0 <= minutes < np.inf
+        pytree.require(bool(good), self, "minutes", minutes, "a number of at least 0")
+        self._minutes, self._seen, self._at = minutes, 0, time.monotonic()
+
+    def is_due(self, examples: int) -> bool:
+        """Whether enough examples or minutes went by; always, if there is no such limit."""
+        if self._examples is None and self._minutes is None:
+            return True
+        by_count = self._examples is not None and examples - self._seen >= self._examples
+        minutes = (time.monotonic() - self._at) / 60
+        return by_count or (self._minutes is not None and minutes >= self._minutes)
+
+    def write(self, examples: int, save: Callable[[str], None]) -> None:
+        """Have ``save`` write the file after so many examples."""
+        save(f"{self.path}.new")
+        if os.path.exists(self.path):
+            os.replace(self.path, self.before)
+        os.replace(f"{self.path}.new", self.path)
+        self.begin(examples)
+
+    def begin(self, examples: int) -> None:
+        """Count from here on, where the file has so many examples."""
+        self._seen, self._at = examples, time.monotonic()
+
+    def read(self, load: Callable[[str], Any]) -> Any:
+        """What ``load`` makes of the file, else of the one before; None if there is neither.
+
+        Raises:
+          ValueError: ``load`` refuses what there is.
+
+        Warns:
+          RuntimeWarning: it refuses the file, but not the one before.
+        """
+        refusal: ValueError | None = None
+        for path in filter(os.path.exists, (self.path, self.before)):
+            try:
+                found = load(path)
+            except ValueError as error:
+                refusal = refusal or error
+                continue
+            if refusal is not None:
+                text = f"{refusal}; going on from the one before it, {path}"
+                warnings.warn(text, RuntimeWarning, stacklevel=3)
+            return found
+        if refusal is not None:
+            raise refusal
+        return None
+
+
+class Checkpoints(LastTwo):
+    """Checkpoints of a learner amid a stream, the last two of which are kept.
+
+    Args:
+      path: the file of the last one, by custom ending in ``.npz``; the one before it is beside it,
+        ending in ``.before``.
+      examples, minutes: what has to go by between two of them, whichever is over first; with
+        neither each one that is offered is written.
+
+    Raises:
+      ValueError: for examples that are no number of at least 1, or minutes below 0.
+
+    A program that is killed, started again, and passes over the rows that it has seen ends as if
+    nothing had happened, bit for bit:
+
+    >>> import jax, jaxmkl, tempfile
+    >>> folder, learner = tempfile.TemporaryDirectory(), jaxmkl.raker()
+    >>> X = jax.random.normal(jax.random.key(1), (300, 2))
+    >>> def program(rows):
+    ...     kept = Checkpoints(f"{folder.name}/raker.npz", examples=100)
+    ...     found = kept.latest(like=learner)
+    ...     state = learner.init(jax.random.key(0), num_inputs=2) if found is None else found[1]
+    ...     seen = int(state.round)
+    ...     chunks = ((X[i : i + 50], X[i : i + 50, 0]) for i in range(seen, rows, 50))
+    ...     for state, _ in jaxmkl.stream(learner, state, chunks):
+    ...         kept.offer(learner, state)
+    ...     return seen, int(state.round)
+    >>> program(250), program(300)
+    ((0, 250), (200, 300))
+    >>> folder.cleanup()
+    """
+
+    def offer(self, learner: Learner, state: Any, *, extra: Any = None) -> bool:
+        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; whether it was.
+
+        Args:
+          learner, state: as they are; of many runs the longest counts.
+          extra: what else is to come back, of numbers, text, lists and dicts.
+        """
+        examples = int(np.max(state.round))
+        due = self.is_due(examples)
+        if due:
+            self.write(examples, partial(save, learner=learner, state=state, extra=extra))
+        return due
+
+    def latest(self, *, like: Learner | None = None) -> tuple[Learner, Any, Any] | None:
+        """The learner, its state and the ``extra`` of the last checkpoint; None before the first.
+
+        Where the last one is damaged, those of the one before it.
+
+        Raises:
+          ValueError: as :func:`jaxmkl.load`, of both.
+
+        Warns:
+          RuntimeWarning: the last one is damaged.
+        """
+        found = self.read(partial(load_extra, like=like))
+        if found is not None:
+            self.begin(int(np.max(found[1].round)))
+        return found

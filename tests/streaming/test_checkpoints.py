@@ -1,0 +1,103 @@
+"""Checkpoints amid a stream: written when due, the last two kept, read whatever is damaged."""
+
+import errno
+import os
+
+import jax
+import numpy as np
+import pytest
+from trees import assert_equal
+
+import jaxmkl
+from jaxmkl.streaming import Checkpoints, checkpoints
+
+LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=3)
+X = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+Y = X[:, 0] * X[:, 1]
+
+
+def states(sizes=(50, 100, 40, 60, 50)):
+    """A state after each chunk."""
+    ends = np.cumsum(sizes)
+    chunks = [(X[end - size : end], Y[end - size : end]) for size, end in zip(sizes, ends)]  # noqa: B905
+    begun = LEARNER.init(jax.random.key(0), num_inputs=2)
+    return [state for state, _ in jaxmkl.stream(LEARNER, begun, chunks)]
+
+
+def test_the_last_two_are_kept(tmp_path):
+    kept = Checkpoints(tmp_path / "it.npz", examples=100)
+    assert kept.latest() is None
+    found = states()
+    written = [kept.offer(LEARNER, state, extra=[i]) for i, state in enumerate(found)]
+    # at 150, 250
+    assert written == [False, True, False, True, False]
+    assert sorted(os.listdir(tmp_path)) == ["it.npz", "it.npz.before"]
+    again = Checkpoints(tmp_path / "it.npz", examples=100)
+    learner, state, extra = again.latest(like=LEARNER)
+    assert extra == [3]
+    assert_equal(state, found[3])
+    assert_equal(jaxmkl.load(tmp_path / "it.npz.before")[1], found[1])
+    # counted from there on
+    assert not again.offer(learner, found[4])
+
+
+def test_by_minutes(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
+    kept, (state, *_) = Checkpoints(tmp_path / "it.npz", examples=10**6, minutes=2), states()
+    written = []
+    for now[0] in (60.0, 119.0, 120.0, 200.0, 240.0):
+        written.append(kept.offer(LEARNER, state))
+    assert written == [False, False, True, False, True]
+
+
+def test_each_one_without_a_limit(tmp_path):
+    kept = Checkpoints(tmp_path / "it.npz")
+    assert all(kept.offer(LEARNER, state) for state in states())
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
+def test_of_a_damaged_file_the_one_before(damage, tmp_path):
+    kept, found = Checkpoints(tmp_path / "it.npz"), states()
+    for state in found[:3]:
+        kept.offer(LEARNER, state)
+    path = tmp_path / "it.npz"
+    if damage == "gone":
+        path.unlink()
+        assert_equal(kept.latest()[1], found[1])
+        return
+    path.write_bytes(path.read_bytes()[:-50] if damage == "cut" else b"")
+    with pytest.warns(RuntimeWarning, match=r"it\.npz is no readable.*it\.npz\.before"):
+        assert_equal(kept.latest()[1], found[1])
+    (tmp_path / "it.npz.before").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"it\.npz is no readable checkpoint"):
+        kept.latest()
+
+
+def test_a_full_disk_leaves_both(tmp_path, monkeypatch):
+    kept, found = Checkpoints(tmp_path / "it.npz"), states()
+    for state in found[:2]:
+        kept.offer(LEARNER, state)
+
+    def full(*given, **named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="No space left"):
+            kept.offer(LEARNER, found[2])
+    assert sorted(os.listdir(tmp_path)) == ["it.npz", "it.npz.before"]
+    assert_equal(kept.latest()[1], found[1])
+    assert_equal(jaxmkl.load(kept.before)[1], found[0])
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"examples": 0}, "examples must be an integer of at least 1; got 0"),
+        ({"minutes": -1.0}, "minutes must be a number of at least 0; got -1.0"),
+    ],
+)
+def test_limits_that_are_none(limits, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        Checkpoints(tmp_path / "it.npz", **limits)
