@@ -23,6 +23,8 @@ from .report import Panel, Printed, Row, rows
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
 
 PROGRAMS = 16  # compiled ones that are kept
+# Of CPUs, to compile in half the time: loops as XLA emitted them before, and less done by LLVM.
+BRIEF = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,29 +146,37 @@ class Stages(NamedTuple):
     compile: float = 0.0
 
 
-def compiled(function: Any, *arguments: Any, **static: Any) -> tuple[Any, Stages]:
+def compiled(
+    function: Any, *arguments: Any, brief: bool = False, **static: Any
+) -> tuple[Any, Stages]:
     """Trace, lower and compile a jitted function for its arguments, the static ones by name.
+
+    What runs for moments only (``brief``) is optimized less.
 
     Returns:
         what is to be called with the arguments, and the seconds of each.
     """
     traced, tracing = timed(functools.partial(function.trace, **static), *arguments)
     lowered, lowering = timed(traced.lower)
-    ready, compiling = timed(lowered.compile)
+    options = BRIEF if brief and jax.default_backend() == "cpu" else None
+    try:
+        ready, compiling = timed(lowered.compile, options)
+    except jax.errors.JaxRuntimeError:  # a version that does not know the options
+        ready, compiling = timed(lowered.compile)
     return ready, Stages(tracing, lowering, compiling)
 
 
 _programs: dict[Any, Any] = {}
 
 
-def program(function: Any, *arguments: Any, **static: Any) -> Any:
+def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) -> Any:
     """Compile a function, or find it compiled for arguments of the same structure and shapes."""
     leaves, structure = jax.tree.flatten(arguments)
-    key = (function, structure, *map(jax.typeof, leaves), *static.items())
+    key = (function, structure, *map(jax.typeof, leaves), brief, *static.items())
     if key not in _programs:
         while len(_programs) >= PROGRAMS:
             _programs.pop(next(iter(_programs)), None)
-        _programs[key], _ = compiled(function, *arguments, **static)
+        _programs[key], _ = compiled(function, *arguments, brief=brief, **static)
     return _programs[key]
 
 
@@ -204,12 +214,18 @@ def keys_of(seeds: int) -> jax.Array:
 
 
 def prepare(
-    learner: Any, stream: Stream, seeds: int, *, permute: bool, weights: bool = False
+    learner: Any,
+    stream: Stream,
+    seeds: int,
+    *,
+    permute: bool,
+    weights: bool = False,
+    brief: bool = False,
 ) -> Callable[[], Runs]:
     """Compile the runs of a learner over a stream, every seed at once, and return what plays them.
 
     With ``permute`` every run has its own order of the examples; with ``weights`` the kernels'
-    weights are kept.
+    weights are kept; what is ``brief`` is compiled in less time.
     """
     keys, T = keys_of(seeds), len(stream.y)
     record = (
@@ -218,7 +234,7 @@ def prepare(
         else jaxmkl.streaming.without_info
     )
     arguments = (learner, keys, stream.X, stream.y)
-    function = program(_run_many, *arguments, permute=permute, record=record)
+    function = program(_run_many, *arguments, brief=brief, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))
 
     def play() -> Runs:

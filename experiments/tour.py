@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 
 import numpy as np
 import sklearn.datasets
@@ -97,10 +98,9 @@ def run(options: Options, report: Report) -> None:
     results: dict[str, dict[str, Runs]] = {}
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         began = time.perf_counter()
+        one = partial(prepare, weights=True, brief=True)
         compiling = [
-            pool.submit(
-                prepare, built.learner, stream, seeds, permute=stream.name != "drift", weights=True
-            )
+            pool.submit(one, built.learner, stream, seeds, permute=stream.name != "drift")
             for stream, built in work
         ]
         with report.progress("compiling", len(work)) as step:
