@@ -69,7 +69,7 @@ from jaxmkl.recipes import (
     rbp,
     spa,
 )
-from jaxmkl.streaming import permutations, run, run_many, stream
+from jaxmkl.streaming import permutations, run, run_fleet, run_many, stream
 from jaxmkl.tables import Model, load_model, save_model
 from jaxmkl.wrappers import label_budget, scaled
 
@@ -131,6 +131,7 @@ __all__ = [
     "rbp",
     "recipes",
     "run",
+    "run_fleet",
     "run_many",
     "save",
     "save_model",

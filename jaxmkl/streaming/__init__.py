@@ -1,5 +1,6 @@
-"""Drivers: a learner over a stream, over many permutations of it, over chunks from anywhere."""
+"""Drivers: a learner over a stream, over many permutations of it, many over streams of their own, over chunks from anywhere."""
 
+from jaxmkl.streaming.fleet import run_fleet
 from jaxmkl.streaming.run import permutations, run, run_many, stream, without_info
 from jaxmkl.streaming.sparse import SparseRows
 
@@ -7,6 +8,7 @@ __all__ = [
     "SparseRows",
     "permutations",
     "run",
+    "run_fleet",
     "run_many",
     "stream",
     "without_info",

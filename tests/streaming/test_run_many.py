@@ -49,13 +49,13 @@ def many(permute=True):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     """One by one, or as many at once as a cache holds: also what has no elements."""
-    module = importlib.import_module("jaxmkl.streaming.run")
+    run, spread = map(importlib.import_module, ("jaxmkl.streaming.run", "jaxmkl.streaming._spread"))
     X, y = data()
     X, y = X[:50], y[:50]
     keys = jax.random.split(jax.random.key(5), 6)
 
     def played():
-        module._run_many.clear_cache()
+        run._run_many.clear_cache()
         options = {"block_size": BLOCK, "record": lambda output: (output, jnp.zeros((0, 2)))}
         return streaming.run_many(REGRESSION, keys, X, y, **options)
 
@@ -63,7 +63,7 @@ def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     held = begin(), REGRESSION.encode_block(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
     # room for one more run, but the number divides six
-    monkeypatch.setattr(module, "_CACHE", (at_once + (at_once > 1)) * size)
+    monkeypatch.setattr(spread, "_CACHE", (at_once + (at_once > 1)) * size)
     programs = []
     monkeypatch.setattr(
         jax.lax, "map", lambda *given, of=jax.lax.map: programs.append(given) or of(*given)
@@ -183,9 +183,10 @@ SHARDED = """
     with jax.set_mesh(meshes["explicit"]):
         states, outputs = drive(keys=jax.device_put(keys, PartitionSpec("seed")), X=X, y=X[:, 0])
         np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-5, atol=1e-6)
+    sharding = NamedSharding(meshes["auto"], PartitionSpec("seed"))
     text = sys.modules["jaxmkl.streaming.run"]._run_many.lower(
-        learner, jax.device_put(keys, NamedSharding(meshes["auto"], PartitionSpec("seed"))),
-        X, X[:, 0], permute=True, block_size=8, record=streaming.without_info,
+        (learner, X, X[:, 0]), jax.device_put(keys, sharding), permute=True, block_size=8,
+        record=streaming.without_info, sharding=sharding,
     ).compile().as_text()
     for collective in ("all-reduce", "all-gather", "all-to-all", "collective-permute"):
         assert collective not in text, collective

@@ -1,0 +1,42 @@
+"""Arrays that lie on the devices of several processes (``jax.distributed``).
+
+Where they are gathered, or waited for, all processes have to come by.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+
+
+def is_shared(tree: Any) -> bool:
+    """Whether some leaf has parts, or copies, on devices of other processes."""
+    leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
+    return any(not leaf.is_fully_addressable for leaf in leaves)
+
+
+def seen_whole(array: Any) -> bool:
+    """Whether this process can read all of an array."""
+    return not is_shared(array) or array.is_fully_replicated
+
+
+def whole(array: Any) -> np.ndarray:
+    """All of an array, with NumPy; from all processes, if parts are elsewhere."""
+    if seen_whole(array):
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def place(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    """The array in a sharding; of several processes each has the same array before."""
+    if getattr(array, "sharding", None) == sharding:
+        return array
+    if is_shared(array) or sharding.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = place(np.asarray(jax.random.key_data(array)), sharding)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+    host = np.asarray(array)
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
