@@ -1,4 +1,4 @@
-"""Drivers: a learner over a stream, over many permutations of it, many over streams of their own, over chunks from anywhere."""
+"""Drivers: a learner over a stream, over permutations of it, over chunks; fleets of learners."""
 
 from jaxmkl.streaming.fleet import run_fleet
 from jaxmkl.streaming.run import permutations, run, run_many, stream, without_info

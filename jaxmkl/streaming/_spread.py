@@ -22,7 +22,8 @@ def at_once(held: Callable[[], Any], number: int, shared_out: bool) -> int:
     of a block. Where several devices may be meant, and the program is not that of one of them, it
     is all: what JAX shares out itself it cannot take in turn.
     """
-    if number == 0 or jax.default_backend() != "cpu" or (jax.device_count() > 1 and not shared_out):
+    one_device = shared_out or jax.device_count() == 1
+    if number == 0 or jax.default_backend() != "cpu" or not one_device:
         return number
     leaves = jax.tree.leaves(jax.eval_shape(held))
     return max(1, min(number, _CACHE // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)))

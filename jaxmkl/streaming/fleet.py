@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import refuse_unless
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._processes import whole
 from jaxmkl.streaming import _spread, checks

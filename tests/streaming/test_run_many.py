@@ -49,13 +49,13 @@ def many(permute=True):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     """One by one, or as many at once as a cache holds: also what has no elements."""
-    run, spread = map(importlib.import_module, ("jaxmkl.streaming.run", "jaxmkl.streaming._spread"))
+    module = importlib.import_module("jaxmkl.streaming.run")
     X, y = data()
     X, y = X[:50], y[:50]
     keys = jax.random.split(jax.random.key(5), 6)
 
     def played():
-        run._run_many.clear_cache()
+        module._run_many.clear_cache()
         options = {"block_size": BLOCK, "record": lambda output: (output, jnp.zeros((0, 2)))}
         return streaming.run_many(REGRESSION, keys, X, y, **options)
 
@@ -63,7 +63,7 @@ def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     held = begin(), REGRESSION.encode_block(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
     # room for one more run, but the number divides six
-    monkeypatch.setattr(spread, "_CACHE", (at_once + (at_once > 1)) * size)
+    monkeypatch.setattr(module._spread, "_CACHE", (at_once + (at_once > 1)) * size)
     programs = []
     monkeypatch.setattr(
         jax.lax, "map", lambda *given, of=jax.lax.map: programs.append(given) or of(*given)
