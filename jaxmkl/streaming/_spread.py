@@ -99,10 +99,11 @@ def played(program: Callable, sharding: NamedSharding | None, same: Any, parts: 
     """
     if sharding is None:
         return program(same, parts, sharding=None)
-    everywhere, number = NamedSharding(sharding.mesh, PartitionSpec()), _number(parts)
+    mesh: Any = sharding.mesh
+    everywhere, number = NamedSharding(mesh, PartitionSpec()), _number(parts)
     shards = _shards(sharding)
     parts = _repeated(parts, -(-number // shards) * shards)
-    with jax.set_mesh(sharding.mesh):
+    with jax.set_mesh(mesh):
         runs = program(_placed(same, everywhere), _placed(parts, sharding), sharding=sharding)
         return runs if number % shards == 0 else _first(runs, number, everywhere)
 
