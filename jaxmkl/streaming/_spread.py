@@ -61,10 +61,7 @@ def _repeated(tree: Any, number: int) -> Any:
 
 
 def sharding_of(driver: str, mesh: Any, array: Any) -> NamedSharding | None:
-    """How runs are shared out: over all of a mesh, or as the array's leading axis is, or None.
-
-    The axes of its mesh leave the sharding of what follows to XLA.
-    """
+    """How runs are shared out: over all of a mesh, or as the array's leading axis is, or None."""
     if mesh is not None:
         pytree.require(isinstance(mesh, Mesh), driver, "mesh", mesh, "a jax.sharding.Mesh or None")
         axes: Any = mesh.axis_names
@@ -75,8 +72,26 @@ def sharding_of(driver: str, mesh: Any, array: Any) -> NamedSharding | None:
         mesh, axes = found.mesh, (*found.spec, None)[0]
         if axes is None:
             return None
-    auto = (AxisType.Auto,) * len(mesh.axis_names)
-    return NamedSharding(mesh.update(axis_types=auto), PartitionSpec(axes))
+    return _by_xla(NamedSharding(mesh, PartitionSpec(axes)))
+
+
+def _by_xla(sharding: Any) -> Any:
+    """The sharding on a mesh whose axes leave that of what follows to XLA."""
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+        return sharding
+    auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
+    return NamedSharding(sharding.mesh.update(axis_types=auto), sharding.spec)
+
+
+def left_to_xla(tree: Any) -> Any:
+    """The arrays where they are, on a mesh whose axes leave the sharding to XLA."""
+
+    def one(leaf: Any) -> Any:
+        found = getattr(leaf, "sharding", None)
+        wanted = _by_xla(found)
+        return leaf if wanted == found else jax.device_put(leaf, wanted)
+
+    return jax.tree.map(one, tree)
 
 
 def shared_out(play: Callable[[Any, Any], Any], sharding: NamedSharding | None) -> Callable:

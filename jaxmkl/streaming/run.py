@@ -190,6 +190,7 @@ def _play(
             wanted = max(used + length, 2 * capacity if used else 0)
             state = learner.enlarged(state, _padded_length(wanted))
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
+    state, X, y = _spread.left_to_xla((state, X, y))
     state, recorded = _run(learner, state, X, y, None, length, **options)
     checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
     if room > length:

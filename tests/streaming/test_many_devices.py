@@ -84,18 +84,21 @@ not_a_word(6)
 
 KERNELS = """
 X = draws.normal(size=(70, 3)).astype(np.float32)
-many = jaxmkl.Gaussian(np.geomspace(0.1, 10, 16).astype(np.float32))
-for axis_type in (AxisType.Auto, AxisType.Explicit):
-    mesh = jax.make_mesh((8,), ("kernels",), axis_types=(axis_type,))
-    for learner in (
-        jaxmkl.raker(many, num_features=4),
-        jaxmkl.expert_mkl(many, num_features=4, hedge_rate=1.0, step_sizes=(0.1, 0.5)),
-    ):
-        state = learner.init(jax.random.key(0), num_inputs=3)
-        spread = jaxmkl.models.shard_kernels(learner, state, mesh)
-        alone, shared = (
-            jaxmkl.run(learner, s, X, X[:, 0], record=everything) for s in (state, spread)
-        )
+P = 16
+many = jaxmkl.Gaussian(np.geomspace(0.1, 10, P).astype(np.float32))
+options = {"num_features": 5, "hedge_rate": 1.0, "step_sizes": (0.1, 0.5)}
+
+def along_kernels(leaf, mesh):
+    before = (None,) * leaf.shape.index(P)
+    return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec(*before, "kernels")))
+
+for learner in (jaxmkl.raker(many, num_features=5), jaxmkl.expert_mkl(many, **options)):
+    state = learner.init(jax.random.key(0), num_inputs=3)
+    alone = jaxmkl.run(learner, state, X, X[:, 0])
+    for axis_type in AxisType.Auto, AxisType.Explicit:
+        mesh = jax.make_mesh((8,), ("kernels",), axis_types=(axis_type,))
+        models = jax.tree.map(lambda leaf: along_kernels(leaf, mesh), state.models)
+        shared = jaxmkl.run(learner, state.replace(models=models), X, X[:, 0])
         assert_close(shared, alone, tolerance=1e-3)
         for leaf in jax.tree.leaves(shared[0].models):
             assert leaf.addressable_shards[0].data.size * 8 == leaf.size, leaf.shape
