@@ -3,6 +3,7 @@
 Where they are gathered, or waited for, all processes have to come by.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -40,3 +41,28 @@ def place(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
     host = np.asarray(array)
     return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+
+def local(array: jax.Array) -> jax.Array:
+    """The array on this process alone, if it was on others too."""
+    if not is_shared(array):
+        return array
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = jnp.asarray(whole(jax.random.key_data(array)))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+    return jnp.asarray(whole(array))
+
+
+def by_one_process(action: str, act: Callable[[], None]) -> None:
+    """Have the first process act and the others wait; an ``OSError`` in these if it fails."""
+    failure: Exception | None = None
+    if jax.process_index() == 0:
+        try:
+            act()
+        except Exception as error:
+            failure = error
+    failed = multihost_utils.broadcast_one_to_all(np.asarray(failure is not None))
+    if failure is not None:
+        raise failure
+    if failed:
+        raise OSError(f"{action}: the first process could not write the file; it says why")

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import secrets
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._processes import by_one_process, is_shared, whole
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
 _KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``
@@ -39,7 +41,7 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(value, jax.core.Tracer):
         raise ValueError(f"save: {name} must be a number or an array; got the tracer {value}")
     if isinstance(value, np.ndarray | jax.Array):
-        arrays[name] = np.asarray(value)
+        arrays[name] = whole(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
     text = "a number, a string, an array, a tuple of these or a class made with "
     raise ValueError(f"save: {name} must be {text}jaxmkl.pytree.dataclass; got {value!r}")
@@ -77,6 +79,11 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
 
     The file appears at ``path`` whole or not at all: an interrupted save leaves what was there.
 
+    Where learner or state lie on devices of several processes (``jax.distributed``), all of these
+    call this function: the arrays are gathered, the first process writes the file, and all go on
+    once it is there. :func:`load` gives each process that can read the file all of the state;
+    ``mesh`` of a driver shares it out again.
+
     Args:
       path: the file to write, by custom ending in ``.npz``.
       learner, state: the learner made of numbers, strings, arrays, tuples and classes that
@@ -85,6 +92,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
 
     Raises:
       ValueError: for another learner, a state of another one, or another order of arguments.
+      OSError: where the file cannot be written; of several processes in each.
 
     >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
@@ -107,7 +115,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
-        arrays[name] = np.asarray(leaf)
+        arrays[name] = whole(leaf)
     for name, array in arrays.items():
         text = f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}"
         refuse_unless(array.dtype.kind != "V", text)
@@ -115,15 +123,24 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     header |= {"extra": extra}
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    partial = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
+    written = partial(_write, path, {_HEADER: encoded}, arrays)
+    if is_shared((learner, state)):
+        by_one_process("save", written)
+    else:
+        written()
+
+
+def _write(path: str | os.PathLike[str], *parts: dict[str, np.ndarray]) -> None:
+    """The file of these arrays, whole or not at all."""
+    begun = f"{os.fspath(path)}.{secrets.token_hex(4)}.partial"
     try:
-        with open(partial, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
+        with open(begun, "xb") as file:
+            np.savez(file, allow_pickle=False, **{k: v for part in parts for k, v in part.items()})
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        os.replace(begun, path)
     except BaseException:
-        pathlib.Path(partial).unlink(missing_ok=True)
+        pathlib.Path(begun).unlink(missing_ok=True)
         raise
 
 

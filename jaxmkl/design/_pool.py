@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._processes import whole
 from jaxmkl._pytree import require
 
 
@@ -109,7 +110,7 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     """
     # a number (n,) for each row, the same for rows that are the same
     draws = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
-    prints = np.asarray(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
+    prints = whole(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
     order = np.argsort(prints, kind="stable")
     eps, width = np.finfo(prints.dtype).eps, values.shape[2] if is_gram else 1
     slack = 64 * eps * math.sqrt(width) * float(np.abs(prints).max())
@@ -119,7 +120,7 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     # of a pool with more such pairs a sample will do
     pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)[:, :4096]
     one, other = values[:, pairs[0]], values[:, pairs[1]]
-    apart = np.asarray(jnp.max(jnp.abs(one - other), axis=(0, 2)))
+    apart = whole(jnp.max(jnp.abs(one - other), axis=(0, 2)))
     limit = 8 * eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
     same = pairs[:, apart <= limit]
     first, second = min(same.T.tolist(), default=(0, 0))
