@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
+from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl._processes import by_one_process, is_shared, whole
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 2, "header"
 _KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._processes import whole
+from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 
 
@@ -65,6 +65,7 @@ def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
     require(good, owner, argument, f"an array of shape {shape}", wanted)
     dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
     values = jnp.asarray(given, dtype)
+    values = left_to_xla(values)
     values = values if stacked else values[None]
     if not traced(values):
         _check_values(owner, argument, values, features is None)

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._processes import place
+from jaxmkl._devices import by_xla, place
 
 _CACHE = 10 * 2**20  # bytes
 
@@ -72,26 +72,7 @@ def sharding_of(driver: str, mesh: Any, array: Any) -> NamedSharding | None:
         mesh, axes = found.mesh, (*found.spec, None)[0]
         if axes is None:
             return None
-    return _by_xla(NamedSharding(mesh, PartitionSpec(axes)))
-
-
-def _by_xla(sharding: Any) -> Any:
-    """The sharding on a mesh whose axes leave that of what follows to XLA."""
-    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
-        return sharding
-    auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
-    return NamedSharding(sharding.mesh.update(axis_types=auto), sharding.spec)
-
-
-def left_to_xla(tree: Any) -> Any:
-    """The arrays where they are, on a mesh whose axes leave the sharding to XLA."""
-
-    def one(leaf: Any) -> Any:
-        found = getattr(leaf, "sharding", None)
-        wanted = _by_xla(found)
-        return leaf if wanted == found else jax.device_put(leaf, wanted)
-
-    return jax.tree.map(one, tree)
+    return by_xla(NamedSharding(mesh, PartitionSpec(axes)))
 
 
 def shared_out(play: Callable[[Any, Any], Any], sharding: NamedSharding | None) -> Callable:

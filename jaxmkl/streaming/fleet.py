@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl._processes import whole
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming.run import (
     _STATIC,

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
+from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming.sparse import SparseRows
@@ -190,7 +191,7 @@ def _play(
             wanted = max(used + length, 2 * capacity if used else 0)
             state = learner.enlarged(state, _padded_length(wanted))
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
-    state, X, y = _spread.left_to_xla((state, X, y))
+    state, X, y = left_to_xla((state, X, y))
     state, recorded = _run(learner, state, X, y, None, length, **options)
     checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
     if room > length:

@@ -1,4 +1,4 @@
-"""Arrays that lie on the devices of several processes (``jax.distributed``).
+"""Arrays that lie on several devices, of one process or of several (``jax.distributed``).
 
 Where they are gathered, or waited for, all processes have to come by.
 """
@@ -10,6 +10,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding
+
+
+def by_xla(sharding: Any) -> Any:
+    """The sharding on a mesh whose axes leave that of what follows to XLA."""
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+        return sharding
+    auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
+    return NamedSharding(sharding.mesh.update(axis_types=auto), sharding.spec)
+
+
+def left_to_xla(tree: Any) -> Any:
+    """The arrays where they are, on a mesh whose axes leave the sharding to XLA."""
+
+    def one(leaf: Any) -> Any:
+        found = getattr(leaf, "sharding", None)
+        wanted = by_xla(found)
+        return leaf if wanted == found else jax.device_put(leaf, wanted)
+
+    return jax.tree.map(one, tree)
 
 
 def is_shared(tree: Any) -> bool:
