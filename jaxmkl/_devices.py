@@ -35,7 +35,8 @@ def left_to_xla(tree: Any) -> Any:
 def is_shared(tree: Any) -> bool:
     """Whether some leaf has parts, or copies, on devices of other processes."""
     leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
-    return any(not leaf.is_fully_addressable for leaf in leaves)
+    known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
+    return any(not leaf.is_fully_addressable for leaf in known)
 
 
 def seen_whole(array: Any) -> bool:

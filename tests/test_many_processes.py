@@ -29,6 +29,7 @@ def played(program, folder, number):
     (folder / "program.py").write_text(program)
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
         "XLA_FLAGS": "",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
@@ -71,6 +72,37 @@ def test_two_processes_give_what_one_gives(tmp_path):
     states = [jaxmkl.load(tmp_path / str(number) / "fleet.npz")[1] for number in (1, 2)]
     assert [state.round.tolist() for state in states] == [[50] * 6] * 2
     assert not list(pathlib.Path(tmp_path).rglob("*.partial"))
+
+
+POOLS = """
+import sys, jax, numpy as np
+from jax.experimental.multihost_utils import process_allgather
+from jax.sharding import NamedSharding, PartitionSpec
+from jaxmkl import design
+
+jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+mesh = jax.make_mesh((jax.device_count(),), ("pool",))
+pool = np.random.default_rng(0).normal(size=(2, 40, 4)).astype(np.float32)
+for name in ("ted", "rrss", "gmkal", "lmkal"):
+    several = name in ("gmkal", "lmkal")
+    spec = PartitionSpec(None, "pool") if several else PartitionSpec("pool")
+    given = pool if several else pool[0]
+    part = np.split(given, jax.process_count(), axis=several)[jax.process_index()]
+    features = jax.make_array_from_process_local_data(NamedSharding(mesh, spec), part)
+    options = {"num_points": 8} if name == "ted" else {"max_iterations": 30}
+    found = getattr(design, name)(features=features, regularization=0.3, **options)
+    ranking, number = process_allgather((found.ranking, found.num_active), tiled=True)
+    print(name, ranking[:min(5, int(number))].tolist())
+"""
+
+
+def test_pools_in_parts_give_the_ranking_of_one(tmp_path):
+    (one,) = played(POOLS, tmp_path / "1", 1)
+    two = played(POOLS, tmp_path / "2", 2)
+    rankings = [line for line in one.splitlines() if line.endswith("]")][-4:]
+    assert [line.split()[0] for line in rankings] == ["ted", "rrss", "gmkal", "lmkal"]
+    for out in two:
+        assert out.splitlines()[-4:] == rankings
 
 
 FAILING = """

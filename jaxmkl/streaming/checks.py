@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_unless
+from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import codes, labels
 from jaxmkl.streaming.sparse import SparseRows
@@ -39,9 +40,16 @@ def check_arguments(driver: str, learner: Any, state: Any) -> None:
 
 def as_inputs(X: Any) -> Any:
     """X as an array of NumPy or JAX, or as sparse rows."""
+    _require_here("X", X)
     if isinstance(X, SparseRows | jax.Array):
         return X
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def _require_here(name: str, array: Any) -> None:
+    """Refuse what this process cannot look at, as parts of it lie on devices of others."""
+    here = is_tracer(array) or seen_whole(array)
+    refuse_unless(here, f"{name} must be whole in each process; got parts (jax.distributed)")
 
 
 def check_examples(
@@ -52,6 +60,7 @@ def check_examples(
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
     K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
     """
+    _require_here("y", y)
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
     refuse_unless(X.ndim == 2, f"{text}; got shape {X.shape}")
@@ -125,7 +134,8 @@ def check_streams(
 
     What comes back is 0 behind the lengths, where X and y can be seen.
     """
-    X, y = (a if isinstance(a, jax.Array) else np.asarray(a) for a in (X, y))
+    _require_here("y", y)
+    X, y = as_inputs(X), y if isinstance(y, jax.Array) else np.asarray(y)
     M, D, K = *shape, learner.num_outputs
     text = f"X must have shape ({M}, T, {D}), streams by examples by inputs, as there are states"
     good = X.ndim == 3 and (X.shape[0], X.shape[2]) == shape and X.shape[1] > 0

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import assert_close, assert_equal, everything, plain, row_of
@@ -195,6 +196,7 @@ X0, y0 = data()
         ({"y": spoiled(y0, (3, 2), np.inf)}, r"y must be finite.*got y\[3, 2\] = inf"),
         ({"X": X0[:4]}, r"X must have shape \(5, T, 2\).*got shape \(4, 21, 2\)"),
         ({"X": X0[..., :1]}, r"X must have shape \(5, T, 2\).*got shape \(5, 21, 1\)"),
+        ({"X": scipy.sparse.csr_array(X0[0])}, r"X must have shape \(5, T, 2\).*shape \(21, 2\)"),
         ({"X": X0[:, :0], "y": y0[:, :0]}, r"X must have shape \(5, T, 2\)"),
         ({"y": y0[:, :4]}, r"y must have shape \(5, 21\); got shape \(5, 4\)"),
         ({"lengths": [1, 2, 3]}, r"lengths must be 5 integers from 0 to 21; got \[1, 2, 3\]"),
