@@ -63,7 +63,7 @@ def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
     >>> bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features)
     >>> learner = jaxmkl.MKL(bank)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> shards = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
+    >>> shards = jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 4), state)
     >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
     >>> shards, _ = jaxmkl.run_fleet(learner, shards, X, X[..., 0])
     >>> int(merge(learner, shards).round)

@@ -62,7 +62,7 @@ that forget depend on the order of examples, and are refused.
 ## Many kernels over devices
 
 One learner whose arrays are too large for one device: share its models out by kernel. XLA does the
-rest, at the price of one sum over the devices in every round, so this is for memory, not speed.
+rest, and lets the devices exchange the models' values in every round: for memory, not for speed.
 
 >>> from jax.sharding import NamedSharding, PartitionSpec
 >>> P = learner.models[0].kernels.num_kernels                   # the devices have to divide it

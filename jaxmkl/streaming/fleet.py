@@ -96,7 +96,8 @@ def run_fleet(
       lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
         behind these is not looked at, and the state of a stream of length 0 stays as it is. By
         default T.
-      block_size: examples per block, at most 32 by default; changes speed alone.
+      block_size: examples per block, at most 32 by default, and no more than T asks for; changes
+        speed alone. Give one to have the same bits wherever streams are cut.
       record, delay: as in :func:`jaxmkl.run`.
       mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
 
@@ -122,24 +123,30 @@ def run_fleet(
     require_learner("run_fleet", learner)
     state, number = checks.check_states("run_fleet", learner, states)
     dtype = learner.dtype(state)
-    block_size = min(_BLOCK, learner.preferred_block_size) if block_size is None else block_size
-    options = _options("run_fleet", learner, block_size, record, delay)
-    program = partial(_run_fleet, **options)
     sharding = _spread.sharding_of("run_fleet", mesh, jax.tree.leaves(states)[0])
     X, y, lengths = checks.check_streams(
         learner, X, y, lengths, (number, learner.num_inputs(state)), dtype
     )
+    T = X.shape[1]
+    if block_size is None:
+        block_size = learner.period or min(_BLOCK, _room_for(T))
+    program = partial(_run_fleet, **_options("run_fleet", learner, block_size, record, delay))
     if checks.is_traced(learner, states, X, y, lengths):
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
-    before, T = checks.count_nonfinite(states), X.shape[1]
+    before = checks.count_nonfinite(states)
     states = _with_room(learner, state, states, lengths)
-    X, y = (_filled(array, _padded_length(T), dtype) for array in (X, y))
+    X, y = (_filled(array, _room_for(T), dtype) for array in (X, y))
     states, recorded = _spread.played(program, sharding, learner, (states, X, y, lengths))
     checks.warn_of_divergence("run_fleet", checks.count_nonfinite(states) - before)
     if X.shape[1] > T:
         recorded = jax.tree.map(lambda leaf: leaf[:, :T], recorded)
     return states, recorded
+
+
+def _room_for(length: int) -> int:
+    """To which of few lengths streams are filled up: for few examples at a time a power of two."""
+    return 1 << (length - 1).bit_length() if length <= 64 else _padded_length(length)
 
 
 def _filled(array: Any, length: int, dtype: Any) -> Any:
