@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         ("--memory", "the memory of many support vectors"),
         ("--peers", "models of other packages, in turn with ours: some minutes"),
         ("--device", "1, 32 and 1,024 seeds at once, on the accelerator there is"),
+        ("--fleet", "10,000 small learners, each on a stream of its own"),
         ("--pools", "choosing points of pools"),
         ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
     ):

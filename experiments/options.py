@@ -32,6 +32,7 @@ class Options:
     large_pools: bool = False
     peers: bool = False
     device: bool = False
+    fleet: bool = False
 
 
 @contextmanager

@@ -8,7 +8,7 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`: what its models are made of;
 - :mod:`jaxmkl.recipes`: the published algorithms, with their formulas;
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
-- :mod:`jaxmkl.streaming`: drivers, sparse inputs;
+- :mod:`jaxmkl.streaming`: drivers, sparse inputs; :mod:`jaxmkl.merging`: shards of a stream;
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
   numbers;
@@ -25,6 +25,7 @@ from jaxmkl import (
     kernels,
     labels,
     losses,
+    merging,
     metrics,
     mkl,
     models,
@@ -42,6 +43,7 @@ from jaxmkl._learner import Algorithm, Learner, Output, Prediction, Round, State
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load, save
 from jaxmkl.kernels import Cauchy, Gaussian, KernelDictionary, Laplacian, Linear, Polynomial
+from jaxmkl.merging import merge
 from jaxmkl.mkl import MKL
 from jaxmkl.recipes import (
     LEARNERS,
@@ -69,7 +71,7 @@ from jaxmkl.recipes import (
     rbp,
     spa,
 )
-from jaxmkl.streaming import permutations, run, run_many, stream
+from jaxmkl.streaming import permutations, run, run_fleet, run_many, stream
 from jaxmkl.tables import Model, load_model, save_model
 from jaxmkl.wrappers import label_budget, scaled
 
@@ -108,6 +110,8 @@ __all__ = [
     "load",
     "load_model",
     "losses",
+    "merge",
+    "merging",
     "metrics",
     "mkl",
     "models",
@@ -131,6 +135,7 @@ __all__ = [
     "rbp",
     "recipes",
     "run",
+    "run_fleet",
     "run_many",
     "save",
     "save_model",

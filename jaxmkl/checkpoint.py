@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
+from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
 
@@ -38,7 +39,7 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(value, jax.core.Tracer):
         raise ValueError(f"save: {name} must be a number or an array; got the tracer {value}")
     if isinstance(value, np.ndarray | jax.Array):
-        arrays[name] = np.asarray(value)
+        arrays[name] = whole(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
     text = "a number, a string, an array, a tuple of these or a class made with "
     raise ValueError(f"save: {name} must be {text}jaxmkl.pytree.dataclass; got {value!r}")
@@ -77,6 +78,11 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     The file appears at ``path`` whole or not at all: an error leaves what was there, and an
     interrupt waits until the file is there.
 
+    Where learner or state lie on devices of several processes (``jax.distributed``), all of these
+    call this function: the arrays are gathered, the first process writes the file, and all go on
+    once it is there. :func:`load` gives each process that can read the file all of the state;
+    ``mesh`` of a driver shares it out again.
+
     Args:
       path: the file to write, by custom ending in ``.npz``.
       learner, state: the learner made of numbers, strings, arrays, tuples and classes that
@@ -85,6 +91,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
 
     Raises:
       ValueError: for another learner, a state of another one, or another order of arguments.
+      OSError: where the file cannot be written; of several processes in each.
 
     >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
@@ -107,7 +114,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             keys[name] = str(jax.random.key_impl(leaf))
             leaf = jax.random.key_data(leaf)
-        arrays[name] = np.asarray(leaf)
+        arrays[name] = whole(leaf)
     for name, array in arrays.items():
         text = f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}"
         refuse_unless(array.dtype.kind != "V", text)
@@ -115,8 +122,15 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     header |= {"extra": extra}
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with written_whole(path) as file:
-        np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
+
+    def write() -> None:
+        with written_whole(path) as file:
+            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
+
+    if is_shared((learner, state)):
+        by_one_process("save", write)
+    else:
+        write()
 
 
 def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:

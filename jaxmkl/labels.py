@@ -91,16 +91,21 @@ def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     return values.astype(np.float32), tuple(range(num_classes))
 
 
-def where_known(read: Callable[[np.ndarray], np.ndarray], y: np.ndarray) -> np.ndarray:
-    """What ``read`` makes of the labels that are there, (T,); NaN stays where one is not.
+def where_known(
+    read: Callable[[np.ndarray], np.ndarray], y: np.ndarray, known: np.ndarray | None = None
+) -> np.ndarray:
+    """What ``read`` makes of labels that are known, by default those that are not NaN; else NaN.
+
+    All have the same shape, and ``read`` is given those known in a row (n,).
 
     >>> where_known(lambda known: labels(known)[0], np.array([0.0, np.nan, 1.0]))
     array([-1., nan,  1.])
     """
-    known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, bool)
+    if known is None:
+        known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, bool)
     if known.all():
         return read(y.ravel()).reshape(y.shape)
-    found = read(y[known])
+    found = read(y[known]) if known.any() else np.zeros(0, np.float32)
     filled = np.full(y.shape, np.nan, found.dtype)
     filled[known] = found
     return filled

@@ -8,7 +8,7 @@ from experiment_rows import rows_of, value
 import jaxmkl
 from experiments import report
 from experiments.__main__ import main
-from experiments.bench import device, features, supports, timing
+from experiments.bench import device, features, fleet, supports, timing
 from experiments.options import Options
 
 SMALL_PROGRAMS = True
@@ -137,6 +137,20 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
     assert [r["seeds"] for r in rows if r["metric"] == "trace_seconds"] == [1, 3, 1, 3]
     kind = jax.devices()[0]
     assert f"device: {kind.device_kind}, platform {kind.platform}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
+    for name, small in {"STREAMS": 6, "EXAMPLES": 20, "REPEATS": 2, "NUM_FEATURES": 4}.items():
+        monkeypatch.setattr(fleet, name, small)
+    out = tmp_path / "fleet.json"
+    assert main(["bench", "--fleet", "--json", str(out)]) == 0
+    rows = rows_of(out)
+    for name in ("raker, a fleet", "raker, a fleet, ragged"):
+        assert value(rows, name, "times_one_run") > 0
+    examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
+    assert examples["raker"] == examples["raker, a fleet"] == 120
+    assert 0 < examples["raker, a fleet, ragged"] < 120
 
 
 def test_examples_of_the_device_are_those_of_a_learners_task():

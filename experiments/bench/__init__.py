@@ -3,14 +3,15 @@
 And learners with support vectors: seconds a pass over data sets of the papers, and memory;
 whether the last tenth of a stream takes as long as the first where the support is bounded; passes
 over many tasks, and the memory of their models; choosing points of pools; models of other packages
-on the same streams; and many seeds at once on an accelerator.
+on the same streams; many small learners, each on a stream of its own; and many seeds at once on
+an accelerator.
 """
 
 from jaxmkl.cli.options import UsageError
 
 from ..options import Options
 from ..report import Report
-from . import device, features, peers, pools, supports
+from . import device, features, fleet, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
@@ -29,6 +30,8 @@ def run(options: Options, report: Report) -> None:
         peers.run(options, report)
     elif options.device:
         device.run(report)
+    elif options.fleet:
+        fleet.run(report)
     elif options.pools or options.large_pools:
         pools.run(options, report)
     else:

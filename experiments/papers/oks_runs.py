@@ -123,7 +123,8 @@ def play(
     Their metrics are the mistake rate, the share of scores that are exactly 0, and how many
     support vectors there are at the end.
     """
-    arguments, static = (learners, keys, stream.X, stream.y), {}
+    static: dict[str, Any] = {}
+    arguments = learners, keys, stream.X, stream.y
     rounds = min(len(stream.y), SLOW_ROUNDS.get(name, len(stream.y)))
     if each or rounds < len(stream.y):
         repeated = learners if each else stacked([learners] * len(keys))

@@ -73,6 +73,14 @@ class Aggregate:
         """
         pytree.abstract(self, "update")
 
+    def merged(self, states: Any, start: Any) -> Any:
+        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+
+        ``start`` is the state that they began with; None for one of :meth:`init`.
+        """
+        wanted = "Uniform, Hedge or DrawOne: what others keep does not add up"
+        pytree.require(False, "merge", "learner.aggregate", self, wanted)
+
     def close(self, state: Any, size: int, round: jax.Array) -> Any:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""
         return state

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
+from jaxmkl._shards import added
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
 from jaxmkl.losses import LOSSES
 
@@ -63,6 +64,9 @@ class Uniform(Aggregate):
         round: Any = 0,
     ) -> jax.Array:
         return state
+
+    def merged(self, states: jax.Array, start: Any) -> jax.Array:
+        return states[0]
 
 
 class HedgeState(NamedTuple):
@@ -106,6 +110,12 @@ class _Weighing(Aggregate):
         # a model with an infinite or undefined loss has weight 0
         log_weights = jnp.where(log_weights > FLOOR, log_weights, FLOOR)
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
+
+    def merged(self, states: HedgeState, start: Any) -> HedgeState:
+        """By the losses in all shards."""
+        log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
+        log_weights = jnp.maximum(log_weights, FLOOR)
+        return HedgeState(log_weights - jnp.max(log_weights, axis=-1, keepdims=True))
 
 
 @pytree.dataclass

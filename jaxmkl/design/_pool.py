@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 
 
@@ -64,6 +65,7 @@ def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
     require(good, owner, argument, f"an array of shape {shape}", wanted)
     dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
     values = jnp.asarray(given, dtype)
+    values = left_to_xla(values)
     values = values if stacked else values[None]
     if not traced(values):
         _check_values(owner, argument, values, features is None)
@@ -109,7 +111,7 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     """
     # a number (n,) for each row, the same for rows that are the same
     draws = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
-    prints = np.asarray(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
+    prints = whole(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
     order = np.argsort(prints, kind="stable")
     eps, width = np.finfo(prints.dtype).eps, values.shape[2] if is_gram else 1
     slack = 64 * eps * math.sqrt(width) * float(np.abs(prints).max())
@@ -119,7 +121,7 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     # of a pool with more such pairs a sample will do
     pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)[:, :4096]
     one, other = values[:, pairs[0]], values[:, pairs[1]]
-    apart = np.asarray(jnp.max(jnp.abs(one - other), axis=(0, 2)))
+    apart = whole(jnp.max(jnp.abs(one - other), axis=(0, 2)))
     limit = 8 * eps * float(jnp.max(jnp.abs(values))) if is_gram else 0.0
     same = pairs[:, apart <= limit]
     first, second = min(same.T.tolist(), default=(0, 0))

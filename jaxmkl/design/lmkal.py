@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxmkl._devices import local
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
@@ -212,7 +213,7 @@ def lmkal(
     def from_start(problem: Problem, **static: Any) -> Design:
         given = initial_weights
         if given is None:
-            given = solve(equal_weights(pool), problem, max_iterations=500).kernel_weights
+            given = local(solve(equal_weights(pool), problem, max_iterations=500).kernel_weights)
         start = start_of("lmkal", given, pool, [shape, shape[1:]], wanted)
         return _solve(jnp.broadcast_to(start, shape), problem, **static)
 

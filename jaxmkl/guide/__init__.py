@@ -4,6 +4,7 @@
 - :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late answers, a pool.
 - :mod:`jaxmkl.guide.drift`: streams that change.
+- :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
 - :mod:`jaxmkl.guide.compose`: learners inside one's own JAX: networks, optax, sweeps, bandits.
 - :mod:`jaxmkl.guide.extend`: write a kernel, an update rule, a learner.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, what is said then, and what to do.

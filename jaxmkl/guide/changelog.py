@@ -17,6 +17,10 @@
   :func:`jaxmkl.wrappers.probabilities`, :func:`jaxmkl.wrappers.lagged`,
   :func:`jaxmkl.wrappers.delayed`, and ``run(..., delay=N)``.
 - ``ask`` and ``update`` for labels that come late; budgets count what is asked.
+- :func:`jaxmkl.run_fleet`: many small learners, each on a stream of its own;
+  :func:`jaxmkl.merge`: shards of a stream that least squares learned apart become one model.
+- ``mesh=`` of :func:`jaxmkl.run_many`: any number of runs on the devices of one process or of
+  several, whose states :func:`jaxmkl.save` takes (:mod:`jaxmkl.guide.many_devices`).
 - Kernels add and multiply; a bandwidth for each input; a kernel of one's own is one method.
   :class:`jaxmkl.updates.NormalizedOGD`, ``loss="huber"``,
   :class:`jaxmkl.features.LinearFeatures`.

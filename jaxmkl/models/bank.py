@@ -96,6 +96,14 @@ class Bank:
         """The state after a block; rounds below ``round`` are over."""
         return state
 
+    def merged(self, states: Any, start: Any) -> Any:
+        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+
+        ``start`` is the state that they began with; None for one of :meth:`init`.
+        """
+        wanted = "models on features by least squares: what others learned does not add up"
+        pytree.require(False, "merge", "a bank of learner.models", self, wanted)
+
     def capacity(self, state: Any) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
         return None

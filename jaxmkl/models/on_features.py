@@ -213,6 +213,23 @@ class FeatureModels(Bank):
         )
         return state._replace(rules=tuple(rules))
 
+    def merged(self, states: FeatureModelsState, start: Any) -> FeatureModelsState:
+        good = not self.features.sequential
+        wanted = "features that do not grow with the stream: each shard has others"
+        pytree.require(good, "merge", "features", self.features, wanted)
+        for rule in self.rules:
+            wanted = "jaxmkl.updates.RLS: what others learned does not add up"
+            pytree.require(isinstance(rule, SecondOrder), "merge", "a rule", rule, wanted)
+        began = (None,) * len(self.rules) if start is None else start.rules
+        features = jax.tree.map(lambda leaf: leaf[0], states.features)
+        known = [states.features] if start is None else [states.features, start.features]
+        for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
+            good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)
+            wanted = "the same in all states and the start: begin all from one learner.init"
+            pytree.require(good, "merge", "features", "different ones", wanted)
+        rules = zip(self.rules, states.rules, began, strict=True)
+        return FeatureModelsState(features, tuple(rule.merged(*own) for rule, *own in rules))
+
 
 def _values(weights: jax.Array, z: jax.Array) -> jax.Array:
     """θ·z (K, R, P) of models (P, K, R, M) on features (P, M).

@@ -1,6 +1,7 @@
-"""Drivers: a learner over a stream, over many permutations of it, over chunks from anywhere."""
+"""Drivers: a learner over a stream, over permutations of it, over chunks; fleets of learners."""
 
 from jaxmkl.streaming.checkpoints import Checkpoints
+from jaxmkl.streaming.fleet import run_fleet
 from jaxmkl.streaming.run import permutations, run, run_many, stream, without_info
 from jaxmkl.streaming.sparse import SparseRows
 
@@ -9,6 +10,7 @@ __all__ = [
     "SparseRows",
     "permutations",
     "run",
+    "run_fleet",
     "run_many",
     "stream",
     "without_info",

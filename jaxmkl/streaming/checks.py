@@ -5,7 +5,6 @@ data of an enclosing scope.
 """
 
 import warnings
-from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_unless
+from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import codes, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
@@ -40,9 +40,16 @@ def check_arguments(driver: str, learner: Any, state: Any) -> None:
 
 def as_inputs(X: Any) -> Any:
     """X as an array of NumPy or JAX, or as sparse rows."""
+    _require_here("X", X)
     if isinstance(X, SparseRows | jax.Array):
         return X
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def _require_here(name: str, array: Any) -> None:
+    """Refuse what this process cannot look at, as parts of it lie on devices of others."""
+    here = is_tracer(array) or seen_whole(array)
+    refuse_unless(here, f"{name} must be whole in each process; got parts (jax.distributed)")
 
 
 def check_examples(
@@ -53,6 +60,7 @@ def check_examples(
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
     K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
     """
+    _require_here("y", y)
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
     refuse_unless(X.ndim == 2, f"{text}; got shape {X.shape}")
@@ -69,22 +77,84 @@ def check_examples(
     text = f"y must have one entry for each of the {T} rows of X; got {len(y)}"
     refuse_unless(len(y) == T, text)
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
+    known = None
+    if gaps and not is_tracer(y) and y.dtype.kind == "f":
+        known = ~np.isnan(y)
+    return X, _check_content(learner, X, y, dtype, known)
+
+
+def _check_content(learner: Learner, X: Any, y: Any, dtype: Any, known: Any = None) -> Any:
+    """Refuse values that cannot be learned from; the targets, of classes in numbers.
+
+    Only targets that are ``known`` are looked at, by default all.
+    """
+    classify, K = learner.task == "classification", learner.num_outputs
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
         kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array):
-            known = np.where(np.isnan(array), 0.0, array) if gaps and name == "y" else array
-            _check_values(name, known, input_bound(dtype))
+            some = array if name == "X" or known is None else np.where(known, array, 0.0)
+            _check_values(name, some, input_bound(dtype))
     if not is_tracer(X):
-        learner.check_inputs(np.asarray(X) if isinstance(X, jax.Array) else X)
+        rows = np.asarray(X) if isinstance(X, jax.Array) else X
+        learner.check_inputs(rows.reshape(-1, rows.shape[-1]) if rows.ndim > 2 else rows)
     if classify and not is_tracer(y):
-        y = where_known(partial(_read, K=K), y) if gaps else _read(y, K)
-    return X, y
+        known = np.ones(y.shape, bool) if known is None else known
+        y = where_known(lambda y: labels(y)[0] if K is None else codes(y, K)[0], y, known)
+    return y
 
 
-def _read(y: np.ndarray, K: int | None) -> np.ndarray:
-    return labels(y)[0] if K is None else codes(y, K)[0]
+def check_states(driver: str, learner: Learner, states: Any) -> tuple[Any, int]:
+    """Refuse what are no states of a learner along a leading axis; what one is like, and M."""
+    leaves = jax.tree.leaves(states)
+    axes = {np.shape(leaf)[:1] for leaf in leaves}
+    wanted = "states of one learner, stacked: all leaves with the same leading axis, of at least 1"
+    given = f"leaves of leading axes {sorted(axes)}" if leaves else type(states).__name__
+    good = len(axes) == 1 and axes not in ({()}, {(0,)})
+    pytree.require(good, driver, "states", given, wanted)
+    (number,) = axes.pop()
+
+    def row(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
+
+    state = jax.tree.map(row, states)
+    check_state(learner, state)
+    return state, number
+
+
+def check_streams(
+    learner: Learner, X: Any, y: Any, lengths: Any, shape: tuple[int, int], dtype: Any
+) -> tuple:
+    """Refuse streams that cannot be learned from: X (M, T, D), of ``shape`` (M, D), y and lengths.
+
+    What comes back is 0 behind the lengths, where X and y can be seen.
+    """
+    _require_here("y", y)
+    X, y = as_inputs(X), y if isinstance(y, jax.Array) else np.asarray(y)
+    M, D, K = *shape, learner.num_outputs
+    text = f"X must have shape ({M}, T, {D}), streams by examples by inputs, as there are states"
+    good = X.ndim == 3 and (X.shape[0], X.shape[2]) == shape and X.shape[1] > 0
+    refuse_unless(good, f"{text}; got shape {X.shape}")
+    wanted = X.shape[:2] if learner.task == "classification" or K is None else (*X.shape[:2], K)
+    refuse_unless(y.shape == wanted, f"y must have shape {wanted}; got shape {y.shape}")
+    T = X.shape[1]
+    if is_tracer(X, y, lengths):
+        return X, y, jnp.full(M, T) if lengths is None else lengths
+    lengths = np.full(M, T) if lengths is None else np.asarray(lengths)
+    good = lengths.shape == (M,) and lengths.dtype.kind in "iu"
+    good = bool(good and np.all((lengths >= 0) & (lengths <= T)))
+    given = lengths.tolist() if lengths.size < 20 else f"{lengths.dtype} {lengths.shape}"
+    refuse_unless(good, f"lengths must be {M} integers from 0 to {T}; got {given}")
+    lengths = lengths.astype(np.int32)
+    y = np.asarray(y)
+    if np.all(lengths == T):
+        return X, _check_content(learner, X, y, dtype), lengths
+    known = np.arange(T) < lengths[:, None]
+    X = np.where(known[..., None], np.asarray(X), np.zeros((), X.dtype))
+    known = known.reshape(*known.shape, *(1,) * (y.ndim - 2))
+    y = _check_content(learner, X, y, dtype, np.broadcast_to(known, y.shape))
+    return X, np.where(known, y, np.zeros((), y.dtype)), lengths
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
@@ -128,8 +198,13 @@ def labels_in_words(
 def count_nonfinite(state: Any) -> int:
     """Updates so far that were not finite, in all runs together; 0 where that is not known."""
     count: Any = getattr(state, "nonfinite", None)
-    seen = isinstance(count, jax.Array) and not is_tracer(count)
-    return int(np.asarray(count).sum()) if seen and count.is_fully_addressable else 0
+    if not isinstance(count, jax.Array) or is_tracer(count):
+        return 0
+    if count.is_fully_addressable:
+        return int(np.asarray(count).sum())
+    # each process speaks of the runs on its own devices
+    parts = [part.data for part in count.addressable_shards if part.replica_id == 0]
+    return sum(int(np.asarray(part).sum()) for part in parts)
 
 
 def warn_of_divergence(driver: str, number: int, stacklevel: int = 3) -> None:

@@ -1,6 +1,5 @@
 """What drivers add to a scan of ``learner.step``: blocks, checks, a choice of what to keep."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
+from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output, require_learner
-from jaxmkl.streaming import checks
+from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
@@ -35,17 +35,19 @@ def _scan(
     block_size: int,
     record: Any,
     delay: int = 0,
+    blocks: Any = None,
 ) -> tuple[Any, Any]:
     """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
 
     A block starts at a round that is a multiple of its size: of a state amid a block, the first
     block's leading rows are absent. With a ``length`` of None all rows are meant, and derivatives
-    can be taken; else blocks behind it cost nothing.
+    can be taken; else blocks behind it cost nothing, or those behind the first ``blocks``, where
+    runs of several lengths advance side by side.
     """
     if delay:
         # rounds behind the last add nothing to how late labels are
         late = delayed(learner, min(delay, X.shape[0]))
-        options: Any = {"block_size": block_size, "record": record}
+        options: Any = {"block_size": block_size, "record": record, "blocks": blocks}
         state, recorded = _scan(late, late.around(state), X, y, order, length, **options)
         return late.flushed(state).inner, recorded
     B, T = block_size, X.shape[0]
@@ -70,9 +72,15 @@ def _scan(
     if length is None:
         state, recorded = jax.lax.scan(one_block, state, jnp.arange(num_blocks, dtype=jnp.int32))
     else:
-        state, recorded = _scan_some(one_block, state, num_blocks, (length + offset + B - 1) // B)
+        number = _blocks_of(state, length, B) if blocks is None else blocks
+        state, recorded = _scan_some(one_block, state, num_blocks, number)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+
+
+def _blocks_of(state: Any, length: Any, block_size: int) -> jax.Array:
+    """How many blocks the next ``length`` examples of a state are in."""
+    return (length + state.round % block_size + block_size - 1) // block_size
 
 
 def _scan_some(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
@@ -93,48 +101,32 @@ _STATIC = "block_size", "record", "delay"
 _run = jax.jit(_scan, static_argnames=_STATIC)
 
 
-@partial(jax.jit, static_argnames=("permute", *_STATIC))
+@partial(jax.jit, static_argnames=("permute", "sharding", *_STATIC))
 def _run_many(
-    learner: Learner, keys: Any, X: Any, y: Any, *, permute: bool, **options: Any
+    given: tuple, keys: Any, *, permute: bool, sharding: Any, **options: Any
 ) -> tuple[Any, Any]:
-    def begin(key: jax.Array) -> Any:
-        return learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
+    """Runs of all keys over the stream of ``given``: learner, X and y."""
 
-    def one(given: tuple) -> tuple[Any, Any]:
-        key, order = given
-        state = learner.enlarged(begin(key), X.shape[0])
-        return _scan(learner, state, X, y, order, None, **options)
+    def play(given: tuple, keys: Any) -> tuple[Any, Any]:
+        learner, X, y = given
 
-    given = keys, permutations(keys, X.shape[0]) if permute else None
-    at_once = _at_once(learner, begin, keys, X, options["block_size"])
-    if at_once == len(keys):
-        return jax.vmap(one)(given)
-    # lax.map has a batch_size, but cannot put leaves without elements together again
-    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, at_once, *leaf.shape[1:]), given)
-    return jax.tree.map(
-        lambda leaf: jax.lax.collapse(leaf, 0, 2), jax.lax.map(jax.vmap(one), parts)
-    )
+        def begin(key: jax.Array) -> Any:
+            return learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
 
+        def one(given: tuple) -> tuple[Any, Any]:
+            key, order = given
+            state = learner.enlarged(begin(key), X.shape[0])
+            return _scan(learner, state, X, y, order, None, **options)
 
-_CACHE = 10 * 2**20  # bytes
+        def held() -> Any:
+            state, rows = begin(keys[0]), jnp.zeros(options["block_size"], jnp.int32)
+            return state, learner.encode_block(state, X[rows])
 
+        size = _spread.at_once(held, len(keys), sharding is not None)
+        orders = permutations(keys, X.shape[0]) if permute else None
+        return _spread.in_groups(jax.vmap(one), (keys, orders), size)
 
-def _at_once(learner: Learner, begin: Callable, keys: Any, X: Any, block_size: int) -> int:
-    """How many runs advance side by side: of one CPU what its cache holds, else all.
-
-    What it holds is states as they begin, for of more room a block uses little, and the codes of a
-    block. The number divides that of the runs, so that one program plays all.
-    """
-    if jax.default_backend() != "cpu" or jax.device_count() > 1 or len(keys) == 0:
-        return len(keys)
-
-    def held(key: jax.Array, X: Any) -> Any:
-        state, rows = begin(key), jnp.zeros(block_size, jnp.int32)
-        return state, learner.encode_block(state, X[rows])
-
-    leaves = jax.tree.leaves(jax.eval_shape(held, keys[0], X))
-    room = max(1, _CACHE // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
-    return max(n for n in range(1, min(room, len(keys)) + 1) if len(keys) % n == 0)
+    return _spread.shared_out(play, sharding)(given, keys)
 
 
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
@@ -199,6 +191,7 @@ def _play(
             wanted = max(used + length, 2 * capacity if used else 0)
             state = learner.enlarged(state, _padded_length(wanted))
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
+    state, X, y = left_to_xla((state, X, y))
     state, recorded = _run(learner, state, X, y, None, length, **options)
     checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
     if room > length:
@@ -289,6 +282,7 @@ def run_many(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
+    mesh: Any = None,
 ) -> tuple[Any, Any]:
     """Run a learner over a stream once for each key, in one call.
 
@@ -299,13 +293,17 @@ def run_many(
 
     Args:
       learner: any learner.
-      keys: typed PRNG keys (S,), as from ``jax.random.split``. Place them on several devices to
-        have the runs shared out among these; S has to be a multiple of their number.
+      keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
+        in equal parts, the runs are shared out likewise.
       X, y, block_size, record, delay: as in :func:`run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
+      mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
+        number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
+        run, devices do not wait for each other. Inside a trace it is not looked at.
 
     Returns:
-      States and records with leading axis S; records are in a run's own order.
+      States and records with leading axis S; records are in a run's own order. On a mesh they
+      stay in parts where the devices divide S; else every device has all of them.
 
     Raises:
       ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
@@ -326,26 +324,14 @@ def run_many(
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
     options = _options("run_many", learner, block_size, record, delay)
-    play = partial(_run_many, permute=permute, **options)
+    program = partial(_run_many, permute=permute, **options)
+    sharding = _spread.sharding_of("run_many", mesh, keys)
     if checks.is_traced(learner, keys, X, y):
-        return play(learner, keys, X.astype(dtype), y.astype(dtype))
+        return program((learner, X.astype(dtype), y.astype(dtype)), keys, sharding=None)
     X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
-    keys, X, y = jax.tree.map(_automatic, (keys, X, y))
-    mesh = getattr(keys.sharding, "mesh", None)
-    with contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh):
-        runs = play(learner, keys, X, y)
+    runs = _spread.played(program, sharding, (learner, X, y), keys)
     checks.warn_of_divergence("run_many", checks.count_nonfinite(runs[0]))
     return runs
-
-
-def _automatic(leaf: jax.Array) -> jax.Array:
-    """The array where it is, on a mesh whose axes leave the sharding of what follows to XLA."""
-    sharding = leaf.sharding
-    if not isinstance(sharding, jax.sharding.NamedSharding):
-        return leaf
-    mesh, auto = sharding.mesh, jax.sharding.AxisType.Auto
-    mesh = mesh.update(axis_types=(auto,) * len(mesh.axis_names))
-    return jax.device_put(leaf, jax.sharding.NamedSharding(mesh, sharding.spec))
 
 
 def stream(

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
+from jaxmkl._shards import added
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -55,6 +57,14 @@ class SecondOrder(Rule):
     def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
         """The state after a block; rounds below ``round`` are over."""
         pytree.abstract(self, "close")
+
+    def merged(self, states: Any, start: Any) -> Any:
+        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+
+        ``start`` is the state that they began with; None for one of :meth:`init`.
+        """
+        wanted = "jaxmkl.updates.RLS: what others learned does not add up"
+        pytree.require(False, "merge", "a rule", self, wanted)
 
 
 class RLSState(NamedTuple):
@@ -264,6 +274,19 @@ class RLS(SecondOrder):
             "scale": jnp.where(full, 1.0, state.scale),
         }
 
+    def merged(self, states: RLSState, start: Any) -> RLSState:
+        """Of S and θ the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
+        good = bool(np.all(np.asarray(self.forgetting) == 1.0))
+        wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
+        pytree.require(good, "merge", "forgetting of RLS", self.forgetting, wanted)
+        return _joined(self, states, start)
+
+    def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
+        """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
+        state = self._renewed(state, True)
+        A = _inverse(state.covariance)
+        return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
+
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
@@ -276,6 +299,27 @@ class RLS(SecondOrder):
             coefficients=jnp.where(full, 0.0, state.coefficients),
             **self.taken_in(state, rows, full),
         )
+
+
+@jax.jit
+def _joined(rule: RLS, states: RLSState, start: Any) -> RLSState:
+    """The sums of what shards know, with nothing pending."""
+    empty = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), states)
+    A, b = jax.vmap(rule._information)(states)
+    eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape[1:])
+    A_0, b_0 = (eye, empty.weights) if start is None else rule._information(start)
+    covariance = _inverse(added(A, A_0))
+    weights = jnp.einsum("rpmn,krpn->krpm", covariance, added(b, b_0), precision=_HIGHEST)
+    scale = jnp.ones_like(empty.scale)
+    return empty._replace(weights=weights, covariance=covariance, scale=scale)
+
+
+def _inverse(matrices: jax.Array) -> jax.Array:
+    """The inverses of positive definite matrices (..., M, M); NaN where one is not."""
+    factor = jnp.linalg.cholesky(matrices)
+    eye = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
+    root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
+    return jnp.matmul(jnp.swapaxes(root, -1, -2), root, precision=_HIGHEST)
 
 
 def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:

@@ -5,10 +5,6 @@ import functools
 import importlib
 import itertools
 import logging
-import os
-import subprocess
-import sys
-import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +59,7 @@ def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     held = begin(), REGRESSION.encode_block(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
     # room for one more run, but the number divides six
-    monkeypatch.setattr(module, "_CACHE", (at_once + (at_once > 1)) * size)
+    monkeypatch.setattr(module._spread, "_CACHE", (at_once + (at_once > 1)) * size)
     programs = []
     monkeypatch.setattr(
         jax.lax, "map", lambda *given, of=jax.lax.map: programs.append(given) or of(*given)
@@ -151,66 +147,6 @@ def test_run_many_takes_lists():
         REGRESSION, keys, X.tolist(), y.tolist(), block_size=BLOCK, record=everything
     )
     assert_equal(listed, many())
-
-
-SHARDED = """
-    import functools, sys
-    import jax, jaxmkl, numpy as np
-    from jax.sharding import AxisType, NamedSharding, PartitionSpec
-    from jaxmkl import streaming
-    from jaxmkl.recipes.random_features import raker
-
-    assert jax.device_count() == 8
-    X = np.random.default_rng(0).normal(size=(25, 2)).astype(np.float32)
-    learner = raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
-    keys = jax.random.split(jax.random.key(1), 16)
-    drive = functools.partial(streaming.run_many, learner, block_size=8)
-    expected_states, expected = drive(keys=keys, X=X, y=X[:, 0])
-    assert len(expected.loss.sharding.device_set) == 1
-    meshes = {
-        "auto": jax.make_mesh((8,), ("seed",), axis_types=(AxisType.Auto,)),
-        "explicit": jax.make_mesh((8,), ("seed",)),  # by default
-    }
-    for name, mesh in meshes.items():
-        spread = NamedSharding(mesh, PartitionSpec("seed"))
-        shared = jax.device_put(keys, spread)
-        everywhere = jax.device_put(X, NamedSharding(mesh, PartitionSpec()))
-        states, outputs = drive(keys=shared, X=everywhere, y=everywhere[:, 0])
-        for array in (outputs.loss, states.aggregate.log_weights):
-            assert len(array.sharding.device_set) == 8, (name, array.sharding)
-            assert not array.sharding.is_fully_replicated
-        np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-5, atol=1e-6)
-    with jax.set_mesh(meshes["explicit"]):
-        states, outputs = drive(keys=jax.device_put(keys, PartitionSpec("seed")), X=X, y=X[:, 0])
-        np.testing.assert_allclose(outputs.loss, expected.loss, rtol=1e-5, atol=1e-6)
-    text = sys.modules["jaxmkl.streaming.run"]._run_many.lower(
-        learner, jax.device_put(keys, NamedSharding(meshes["auto"], PartitionSpec("seed"))),
-        X, X[:, 0], permute=True, block_size=8, record=streaming.without_info,
-    ).compile().as_text()
-    for collective in ("all-reduce", "all-gather", "all-to-all", "collective-permute"):
-        assert collective not in text, collective
-    print("shared out")
-"""
-
-
-@pytest.mark.slow
-def test_keys_on_many_devices():
-    """Of any axis type, and without a collective; in another process, where JAX starts so."""
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "JAX_PLATFORMS": "cpu",
-        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
-    process = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SHARDED)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert process.stdout == "shared out\n", process.stderr
 
 
 # --- stream --------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""Arrays that lie on several devices, of one process or of several (``jax.distributed``).
+
+Where they are gathered, or waited for, all processes have to come by.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding
+
+
+def by_xla(sharding: Any) -> Any:
+    """The sharding on a mesh whose axes leave that of what follows to XLA."""
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+        return sharding
+    auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
+    return NamedSharding(sharding.mesh.update(axis_types=auto), sharding.spec)
+
+
+def left_to_xla(tree: Any) -> Any:
+    """The arrays where they are, on a mesh whose axes leave the sharding to XLA."""
+
+    def one(leaf: Any) -> Any:
+        found = getattr(leaf, "sharding", None)
+        wanted = by_xla(found)
+        return leaf if wanted == found else jax.device_put(leaf, wanted)
+
+    return jax.tree.map(one, tree)
+
+
+def is_shared(tree: Any) -> bool:
+    """Whether some leaf has parts, or copies, on devices of other processes."""
+    leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
+    known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
+    return any(not leaf.is_fully_addressable for leaf in known)
+
+
+def seen_whole(array: Any) -> bool:
+    """Whether this process can read all of an array."""
+    return not is_shared(array) or array.is_fully_replicated
+
+
+def whole(array: Any) -> np.ndarray:
+    """All of an array, with NumPy; from all processes, if parts are elsewhere."""
+    if seen_whole(array):
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def place(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    """The array in a sharding; of several processes each has the same array before."""
+    if getattr(array, "sharding", None) == sharding:
+        return array
+    if is_shared(array) or sharding.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = place(np.asarray(jax.random.key_data(array)), sharding)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+    host = np.asarray(array)
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+
+def local(array: jax.Array) -> jax.Array:
+    """The array on this process alone, if it was on others too."""
+    if not is_shared(array):
+        return array
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = jnp.asarray(whole(jax.random.key_data(array)))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+    return jnp.asarray(whole(array))
+
+
+def by_one_process(action: str, act: Callable[[], None]) -> None:
+    """Have the first process act and the others wait; an ``OSError`` in these if it fails."""
+    failure: Exception | None = None
+    if jax.process_index() == 0:
+        try:
+            act()
+        except Exception as error:
+            failure = error
+    failed = multihost_utils.broadcast_one_to_all(np.asarray(failure is not None))
+    if failure is not None:
+        raise failure
+    if failed:
+        raise OSError(f"{action}: the first process could not write the file; it says why")

@@ -1,0 +1,12 @@
+"""What shards of a stream that were learned apart add up to."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def added(states: jax.Array, start: Any = 0) -> jax.Array:
+    """What shards (S, ...) have together that all began with ``start``, in their dtype."""
+    start = jnp.broadcast_to(jnp.asarray(start, states.dtype), states.shape[1:])
+    return start + jnp.sum(states - start[None], axis=0, dtype=states.dtype)

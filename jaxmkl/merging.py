@@ -1,0 +1,108 @@
+"""Merge: shards of a stream that were learned apart become one model."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._checks import check_state, leaves_by_name
+from jaxmkl._devices import local
+from jaxmkl._learner import require_learner
+from jaxmkl._shards import added
+from jaxmkl.mkl import MKL, MKLState
+from jaxmkl.streaming import checks
+
+__all__ = ["merge"]
+
+_COUNTERS = "round", "invalid", "nonfinite"
+
+
+def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
+    """One state of those of several shards: least squares on all that they learned.
+
+    Recursive least squares keep Σ z z' and Σ z y, which add up; so models of shards that were
+    learned apart become, to rounding, the one that a single pass over all shards would have made.
+    Of S shards, with S_s and θ_s what each has, and S_0 and θ_0 what all began with,
+
+        A = A_0 + Σ_s (A_s - A_0),    b = b_0 + Σ_s (b_s - b_0),    A_s = S_s⁻¹,  b_s = A_s θ_s
+        S = A⁻¹,                      θ = S b
+
+    What is not a sum in one pass either way:
+
+    - Rounds and counters add up. The key is that of the first state.
+    - Log-weights of Hedge add up, as the losses do that they stand for. These are losses of models
+      that knew one shard, so with several models the weights, other than the models, are not those
+      of one pass. Uniform weights stay.
+    - A query and a selection must have no state of their own.
+
+    The learner must keep nothing that does not add up: its models are on features that do not
+    grow, learn by :class:`jaxmkl.updates.RLS` without forgetting, and stand under
+    :class:`jaxmkl.aggregate.Uniform`, :class:`jaxmkl.aggregate.Hedge` or
+    :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses lose what the covariances' condition
+    takes; have float64 where θ must be exact.
+
+    Args:
+      learner: a composed learner, as above.
+      states: of the shards, all leaves with a leading axis S, as :func:`jaxmkl.run_fleet` returns
+        them; all with the same features, so begin all from one ``learner.init``, and have the
+        shards' states as ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``. Where they
+        lie on devices of several processes, all of these call this function.
+      start: the state that all shards began with, if that had learned already; by default one of
+        ``learner.init``. Else what it knew would count S times.
+
+    Returns:
+      One state of the learner.
+
+    Raises:
+      ValueError: for a part that does not add up, which it names; states of another learner or of
+        different features; a covariance that rounding has left without an inverse.
+
+    >>> import jaxmkl
+    >>> features, rule = jaxmkl.features.FourierFeatures(10), jaxmkl.updates.RLS(0.1)
+    >>> bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features)
+    >>> learner = jaxmkl.MKL(bank)
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> shards = jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 4), state)
+    >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
+    >>> shards, _ = jaxmkl.run_fleet(learner, shards, X, X[..., 0])
+    >>> int(merge(learner, shards).round)
+    400
+    """
+    require_learner("merge", learner)
+    wanted = "composed (jaxmkl.MKL) of models by least squares, whose information adds up"
+    pytree.require(isinstance(learner, MKL), "merge", "learner", learner, wanted)
+    traced = checks.is_traced(learner, states, start)
+    pytree.require(not traced, "merge", "states", "tracers", "arrays, outside of jit")
+    checks.check_states("merge", learner, states)
+    if start is not None:
+        check_state(learner, start)
+    for name in ("query", "select"):
+        good = not jax.tree.leaves(getattr(states, name))
+        wanted = "one without a state of its own, which does not add up"
+        pytree.require(good, "merge", f"learner.{name}", getattr(learner, name), wanted)
+    states, start = jax.tree.map(local, (states, start))
+
+    def began(name: str, place: Any = None) -> Any:
+        """What all shards began with, None for a start of its own."""
+        if start is None:
+            return None
+        part = getattr(start, name)
+        return part if place is None else part[place]
+
+    models = tuple(
+        bank.merged(own, began("models", i))
+        for i, (bank, own) in enumerate(zip(learner.models, states.models, strict=True))
+    )
+    counters = {
+        name: added(getattr(states, name), 0 if start is None else getattr(start, name))
+        for name in _COUNTERS
+    }
+    aggregate = learner.aggregate.merged(states.aggregate, began("aggregate"))
+    first = jax.tree.map(lambda leaf: leaf[0], states)
+    merged = first.replace(models=models, aggregate=aggregate, **counters)
+    for name, leaf in leaves_by_name(merged.models).items():
+        good = bool(np.all(np.isfinite(leaf)))
+        wanted = "finite: rounding has left a covariance without an inverse; take float64"
+        pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
+    return merged

@@ -1,0 +1,173 @@
+"""Fleets: many small learners side by side, each on a stream of its own."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl._devices import whole
+from jaxmkl._learner import Learner, require_learner
+from jaxmkl.streaming import _spread, checks
+from jaxmkl.streaming.run import (
+    _STATIC,
+    Record,
+    _blocks_of,
+    _options,
+    _padded_length,
+    _scan,
+    without_info,
+)
+
+_BLOCK = 32
+
+
+@partial(jax.jit, static_argnames=("sharding", *_STATIC))
+def _run_fleet(
+    learner: Learner, streams: tuple, *, sharding: Any, **options: Any
+) -> tuple[Any, Any]:
+    """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
+    B = options["block_size"]
+
+    def play(learner: Learner, streams: tuple) -> tuple[Any, Any]:
+        def group(streams: tuple) -> tuple[Any, Any]:
+            states, _, _, lengths = streams
+            # a number that all share: else each turn would choose, for all states, what to keep
+            blocks = jnp.max(jax.vmap(partial(_blocks_of, block_size=B))(states, lengths))
+
+            def one(state: Any, X: Any, y: Any, length: Any) -> tuple[Any, Any]:
+                state, recorded = _scan(
+                    learner, state, X, y, None, length, blocks=blocks, **options
+                )
+                present = jnp.arange(len(X)) < length
+                return state, jax.tree.map(partial(_blanked, present), recorded)
+
+            return jax.vmap(one)(*streams)
+
+        def held() -> Any:
+            state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
+            return state, X, learner.encode_block(state, X[jnp.zeros(B, jnp.int32)])
+
+        number = len(streams[-1])
+        size = _spread.at_once(held, number, sharding is not None)
+        return _spread.in_groups(group, streams, size)
+
+    return _spread.shared_out(play, sharding)(learner, streams)
+
+
+def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Records of a stream, NaN or zeros where there was no round."""
+    present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
+    blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
+    return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
+
+
+def run_fleet(
+    learner: Learner,
+    states: Any,
+    X: Any,
+    y: Any,
+    *,
+    lengths: Any = None,
+    block_size: int | None = None,
+    record: Record = without_info,
+    delay: int = 0,
+    mesh: Any = None,
+) -> tuple[Any, Any]:
+    """Run many small learners, each over a stream of its own, in one compiled call.
+
+    One learner a customer, a sensor, a machine: M states of the same learner advance together, and
+    each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream, to
+    rounding. Call it again with the states it returned, and the streams go on;
+    :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+
+    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,); that
+    learner's features may be the same for all (one key M times) or each state's own. One of them
+    is ``jax.tree.map(lambda leaf: leaf[m], states)``, and goes into :func:`jaxmkl.run` or
+    ``learner.predict``.
+
+    Args:
+      learner: any learner.
+      states: of the M streams, all leaves with the leading axis M.
+      X: inputs (M, T, D), real numbers.
+      y: targets (M, T), several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
+        for all streams.
+      lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
+        behind these is not looked at, and the state of a stream of length 0 stays as it is. By
+        default T.
+      block_size: examples per block, at most 32 by default, and no more than T asks for; changes
+        speed alone. Give one to have the same bits wherever streams are cut.
+      record, delay: as in :func:`jaxmkl.run`.
+      mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
+
+    Returns:
+      The states, and the records with leading axes M and T; behind a stream's length these are
+      NaN, or 0 where they are no floating-point numbers.
+
+    Raises:
+      ValueError: as :func:`jaxmkl.run`, and for leading axes or lengths that do not fit.
+
+    Warns:
+      RuntimeWarning: as :func:`jaxmkl.run`.
+
+    >>> import jaxmkl
+    >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.3, 1.0, 3.0]), num_features=20)
+    >>> keys = jax.random.split(jax.random.key(0), 4)
+    >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=2))(keys)
+    >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
+    >>> states, outputs = run_fleet(learner, states, X, X[..., 0], lengths=[100, 7, 0, 50])
+    >>> states.round.tolist(), outputs.loss.shape
+    ([100, 7, 0, 50], (4, 100))
+    """
+    require_learner("run_fleet", learner)
+    state, number = checks.check_states("run_fleet", learner, states)
+    dtype = learner.dtype(state)
+    sharding = _spread.sharding_of("run_fleet", mesh, jax.tree.leaves(states)[0])
+    X, y, lengths = checks.check_streams(
+        learner, X, y, lengths, (number, learner.num_inputs(state)), dtype
+    )
+    T = X.shape[1]
+    if block_size is None:
+        block_size = learner.period or min(_BLOCK, _room_for(T))
+    program = partial(_run_fleet, **_options("run_fleet", learner, block_size, record, delay))
+    if checks.is_traced(learner, states, X, y, lengths):
+        streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
+        return program(learner, streams, sharding=None)
+    before = checks.count_nonfinite(states)
+    states = _with_room(learner, state, states, lengths)
+    X, y = (_filled(array, _room_for(T), dtype) for array in (X, y))
+    states, recorded = _spread.played(program, sharding, learner, (states, X, y, lengths))
+    checks.warn_of_divergence("run_fleet", checks.count_nonfinite(states) - before)
+    if X.shape[1] > T:
+        recorded = jax.tree.map(lambda leaf: leaf[:, :T], recorded)
+    return states, recorded
+
+
+def _room_for(length: int) -> int:
+    """To which of few lengths streams are filled up: for few examples at a time a power of two."""
+    return 1 << (length - 1).bit_length() if length <= 64 else _padded_length(length)
+
+
+def _filled(array: Any, length: int, dtype: Any) -> Any:
+    """The array (M, T, ...) in a dtype, zeros behind T up to a length."""
+    pad = ((0, 0), (0, length - array.shape[1]), *((0, 0),) * (array.ndim - 2))
+    if isinstance(array, jax.Array):
+        array = array.astype(dtype)
+        return array if array.shape[1] == length else jnp.pad(array, pad)
+    with np.errstate(over="ignore"):
+        return np.pad(np.asarray(array, dtype), pad)
+
+
+def _with_room(learner: Learner, state: Any, states: Any, lengths: np.ndarray) -> Any:
+    """The states with room for the supports that may come; ``state`` is like one of them."""
+    capacity = learner.capacity(state)
+    if capacity is None:
+        return states
+    used = whole(jax.vmap(learner.num_supports)(states))
+    wanted = int(np.max(used + lengths))
+    if wanted <= capacity:
+        return states
+    # each size is compiled: what has grown before gets twice its room at least
+    room = _padded_length(max(wanted, 2 * capacity if used.any() else 0))
+    return jax.jit(jax.vmap(partial(learner.enlarged, capacity=room)))(states)

@@ -1,0 +1,216 @@
+"""run_fleet: each stream is a run of its own, whatever its length and company."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trees import assert_close, assert_equal, everything, plain, row_of
+
+import jaxmkl
+
+SMALL_PROGRAMS = True
+M, T, BLOCK = 5, 21, 8
+RAGGED = (21, 7, 0, 16, 1)
+KERNELS = jaxmkl.Gaussian([0.5, 2.0])
+RAKER = jaxmkl.raker(KERNELS, num_features=4)
+LEARNERS = {
+    "raker": RAKER,
+    "asks": jaxmkl.amkl_aks(KERNELS, num_features=4, tolerance=0.05, max_skips=3),
+    "supports": jaxmkl.omkc_sd(KERNELS),
+    "budget": jaxmkl.bpas(KERNELS, budget=4),
+    "expert_mkl": jaxmkl.expert_mkl(KERNELS, num_features=4),
+    "targets": jaxmkl.raker(KERNELS, num_features=4, num_outputs=2),
+    "scaled": jaxmkl.label_budget(jaxmkl.scaled(RAKER, jaxmkl.wrappers.RunningMoments()), 9),
+}
+slow = pytest.mark.slow
+
+
+def begin(learner, number=M):
+    keys = jax.random.split(jax.random.key(3), number)
+    return jax.vmap(lambda key: learner.init(key, 2))(keys)
+
+
+def data(learner=RAKER):
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(M, T, 2)).astype(np.float32)
+    y = np.sin(2 * X[..., 0]) * X[..., 1] + 0.1 * np.arange(M, dtype=np.float32)[:, None]
+    if learner.task == "classification":
+        return X, y > 0
+    return X, y if learner.num_outputs is None else np.stack([y, -y], axis=-1)
+
+
+def fleet(learner, states, X, y, **options):
+    return jaxmkl.run_fleet(learner, states, X, y, block_size=BLOCK, record=everything, **options)
+
+
+def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2e-5, **options):
+    for m, length in enumerate(lengths):
+        start, recorded = row_of(states, m), row_of(outputs, m)
+        behind = jax.tree.map(lambda leaf, n=length: leaf[n:], recorded)
+        for leaf in jax.tree.leaves(plain(behind)):
+            assert np.isnan(leaf).all() if leaf.dtype.kind == "f" else not leaf.any()
+        end, alone = start, None
+        if length:
+            end, alone = jaxmkl.run(
+                learner, start, X[m, :length], y[m, :length],
+                block_size=BLOCK, record=everything, **options,
+            )  # fmt: skip
+            assert_close(jax.tree.map(lambda leaf, n=length: leaf[:n], recorded), alone, tolerance)
+        if learner.capacity(end) is None:
+            assert_close(row_of(ends, m), end, tolerance)
+        else:
+            assert_close(learner.num_supports(row_of(ends, m)), learner.num_supports(end))
+        assert_equal(row_of(ends, m).round, end.round)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [
+        ("raker", None),
+        ("raker", RAGGED),
+        *(pytest.param(name, RAGGED, marks=slow) for name in LEARNERS if name != "raker"),
+    ],
+)
+def test_each_stream_is_a_run_of_its_own(name, lengths):
+    """Twice: the second time the states go on, from the middle of a block."""
+    learner = LEARNERS[name]
+    X, y = data(learner)
+    states = begin(learner)
+    for _ in range(2):
+        ends, outputs = fleet(learner, states, X, y, lengths=lengths)
+        given = states, X, y, ends, outputs, lengths or (T,) * M
+        equals_runs_alone(learner, *given, tolerance=1e-9)
+        states = ends
+
+
+@slow
+def test_what_stands_behind_a_stream_is_not_looked_at():
+    X, y = data()
+    clean = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
+    for m, length in enumerate(RAGGED):
+        X[m, length:], y[m, length:] = np.nan, np.inf
+    assert_equal(fleet(RAKER, begin(RAKER), X, y, lengths=np.array(RAGGED)), clean)
+    words = np.where(y > 0, "yes", "no").astype(object)
+    classifier = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
+    for m, length in enumerate(RAGGED):
+        words[m, length:] = None
+    by_word = fleet(classifier, begin(classifier), X, words, lengths=RAGGED)
+    assert_equal(fleet(classifier, begin(classifier), X, y > 0, lengths=RAGGED), by_word)
+
+
+@slow
+@settings(max_examples=8)
+@given(st.lists(st.integers(0, T), min_size=M, max_size=M))
+def test_streams_may_be_cut_anywhere(cuts):
+    """Each at a place of its own; the same bits, for blocks are aligned with the rounds."""
+    X, y = data()
+    whole, outputs = fleet(RAKER, begin(RAKER), X, y)
+    later = np.stack([np.roll(X[m], -cut, axis=0) for m, cut in enumerate(cuts)])
+    later_y = np.stack([np.roll(y[m], -cut) for m, cut in enumerate(cuts)])
+    states, first = fleet(RAKER, begin(RAKER), X, y, lengths=cuts)
+    states, second = fleet(RAKER, states, later, later_y, lengths=T - np.array(cuts))
+    assert_equal(states, whole)
+    for m, cut in enumerate(cuts):
+        joined = np.concatenate([first.loss[m, :cut], second.loss[m, : T - cut]])
+        np.testing.assert_array_equal(joined, outputs.loss[m])
+
+
+@slow
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_groups_change_nothing(monkeypatch, at_once):
+    """Of a size that need not divide the number of streams."""
+    module = importlib.import_module("jaxmkl.streaming.fleet")
+    X, y = data()
+    together = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
+    sizes = []
+    of = module._spread.in_groups
+
+    def in_groups(play, given, size):
+        sizes.append(size)
+        return of(play, given, at_once)
+
+    monkeypatch.setattr(module._spread, "in_groups", in_groups)
+    module._run_fleet.clear_cache()
+    assert_close(fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED), together)
+    module._run_fleet.clear_cache()
+    assert sizes == [M]
+
+
+@slow
+def test_labels_may_come_late():
+    X, y = data()
+    states = begin(RAKER)
+    ends, outputs = fleet(RAKER, states, X, y, lengths=RAGGED, delay=3)
+    equals_runs_alone(RAKER, states, X, y, ends, outputs, RAGGED, delay=3)
+
+
+def test_fleets_are_saved_and_go_on(tmp_path):
+    X, y = data()
+    states, _ = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
+    jaxmkl.save(tmp_path / "fleet.npz", RAKER, states)
+    learner, found = jaxmkl.load(tmp_path / "fleet.npz", like=RAKER)
+    assert_equal(found, states)
+    assert_equal(fleet(learner, found, X, y), fleet(RAKER, states, X, y))
+
+
+@slow
+def test_inside_a_trace_bad_examples_are_counted():
+    X, y = data()
+    y[3, 5] = np.nan
+    play = jax.jit(lambda states, X, y: fleet(RAKER, states, X, y, lengths=jnp.array(RAGGED)))
+    states, outputs = play(begin(RAKER), X, y)
+    assert states.invalid.tolist() == [0, 0, 0, 1, 0]
+    y[3, 5] = 0.0
+    whole = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
+    apart = jax.tree.map(lambda leaf: np.delete(np.asarray(leaf), 3, axis=0), outputs.loss)
+    np.testing.assert_allclose(apart, np.delete(whole[1].loss, 3, axis=0), rtol=1e-5)
+
+
+def test_a_fleet_that_diverges_says_so():
+    X, y = data()
+    wild = jaxmkl.raker(KERNELS, num_features=4, step_size=50.0, regularization=0.0)
+    with pytest.warns(RuntimeWarning, match="run_fleet: .*the learner diverges"):
+        states = fleet(wild, begin(wild), np.tile(X, (1, 10, 1)), np.tile(y, 10))[0]
+    assert int(states.nonfinite.sum()) > 0
+
+
+def spoiled(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+X0, y0 = data()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"X": spoiled(X0, (3, 15, 1), np.nan)}, r"X must be finite.*got X\[3, 15, 1\] = nan"),
+        ({"y": spoiled(y0, (3, 2), np.inf)}, r"y must be finite.*got y\[3, 2\] = inf"),
+        ({"X": X0[:4]}, r"X must have shape \(5, T, 2\).*got shape \(4, 21, 2\)"),
+        ({"X": X0[..., :1]}, r"X must have shape \(5, T, 2\).*got shape \(5, 21, 1\)"),
+        ({"X": scipy.sparse.csr_array(X0[0])}, r"X must have shape \(5, T, 2\).*shape \(21, 2\)"),
+        ({"X": X0[:, :0], "y": y0[:, :0]}, r"X must have shape \(5, T, 2\)"),
+        ({"y": y0[:, :4]}, r"y must have shape \(5, 21\); got shape \(5, 4\)"),
+        ({"lengths": [1, 2, 3]}, r"lengths must be 5 integers from 0 to 21; got \[1, 2, 3\]"),
+        ({"lengths": [1, 2, 3, 4, 22]}, "lengths must be 5 integers from 0 to 21"),
+        ({"lengths": [1, 2, 3, 4, -1]}, "lengths must be 5 integers from 0 to 21"),
+        ({"lengths": np.ones((5, 21), bool)}, "lengths must be 5 integers .* got bool"),
+        ({"states": RAKER.init(jax.random.key(0), 2)}, "run_fleet: states must be states of one"),
+        ({"states": begin(jaxmkl.raker(KERNELS, num_features=5))}, r"features must be of shape"),
+        ({"learner": "raker"}, "run_fleet: learner must be a learner"),
+        ({"mesh": 8}, "run_fleet: mesh must be a jax.sharding.Mesh or None; got 8"),
+        ({"block_size": 0}, "block_size must be an integer of at least 1; got 0"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_fleet_is_refused(changed, message):
+    given = {"learner": RAKER, "states": begin(RAKER), "X": X0, "y": y0, "lengths": RAGGED}
+    with pytest.raises(ValueError, match=message):
+        jaxmkl.run_fleet(**given | changed)

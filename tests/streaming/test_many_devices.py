@@ -1,0 +1,129 @@
+"""Runs, fleets and kernels shared out among eight devices: the same as on one.
+
+In processes of their own, where JAX starts with eight devices.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BEGIN = """
+import jax, jaxmkl, numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jaxmkl.streaming import _spread
+from trees import assert_close, everything
+
+assert jax.device_count() == 8
+mesh = jax.make_mesh((4, 2), ("a", "b"))  # of Explicit axes, by default
+kernels = jaxmkl.Gaussian((0.5, 2.0))
+raker, spa = jaxmkl.raker(kernels, num_features=4), jaxmkl.spa(kernels)
+draws, keys = np.random.default_rng(0), jax.random.split(jax.random.key(1), 30)
+compiled = []
+
+def watched(program, sharding, *given, of=_spread.played):
+    def call(*given, sharding):
+        if sharding is not None:
+            lowered = program.func.lower(*given, **program.keywords, sharding=sharding)
+            compiled.append(lowered.compile().as_text())
+        return program(*given, sharding=sharding)
+    return of(call, sharding, *given)
+
+_spread.played = watched
+
+def not_a_word(number):
+    assert len(compiled) == number, len(compiled)
+    for text in compiled:
+        for collective in ("all-reduce", "all-gather", "all-to-all", "collective-"):
+            assert collective not in text, collective
+"""
+
+SEEDS = """
+X = draws.normal(size=(25, 2)).astype(np.float32)
+# with supports the number of turns of a loop is data
+for learner, y in ((raker, X[:, 0]), (spa, X[:, 0] * X[:, 1] > 0)):
+    alone, shared = (
+        jaxmkl.run_many(learner, keys, X, y, block_size=8, mesh=m) for m in (None, mesh)
+    )
+    assert shared[1].loss.shape == (30, 25)
+    assert_close(shared, alone)
+alone = jaxmkl.run_many(raker, keys[:16], X, X[:, 0], block_size=8)
+for axis_type in AxisType.Auto, AxisType.Explicit:  # keys that lie on several devices already
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(axis_type,) * 2)
+    with jax.set_mesh(mesh):
+        placed = jax.device_put(keys[:16], PartitionSpec(("a", "b")))
+        shared = jaxmkl.run_many(raker, placed, X, X[:, 0], block_size=8)
+    everywhere = jax.device_put(X, NamedSharding(mesh, PartitionSpec()))
+    again = jaxmkl.run_many(raker, placed, everywhere, everywhere[:, 0], block_size=8)
+    for found in (shared, again):
+        assert found[1].loss.addressable_shards[0].data.shape == (2, 25)
+        assert_close(found, alone)
+not_a_word(6)
+"""
+
+FLEET = """
+X = draws.normal(size=(30, 20, 2)).astype(np.float32)
+lengths = np.arange(30) % 21
+for learner, y in ((raker, X[..., 0]), (spa, X[..., 0] * X[..., 1] > 0)):
+    ends = []
+    for m in (None, mesh):
+        states = jax.vmap(lambda key: learner.init(key, 2))(keys)
+        for _ in range(2):
+            states, outputs = jaxmkl.run_fleet(
+                learner, states, X, y, lengths=lengths, mesh=m, block_size=8
+            )
+        ends.append((states, outputs))
+    assert_close(*ends)
+states = jax.tree.map(lambda leaf: leaf[:16], states)
+for given in (states, None):
+    if given is None:  # by now they lie on eight devices
+        given = states
+        states, _ = jaxmkl.run_fleet(spa, given, X[:16], y[:16], block_size=8)
+    else:
+        states, _ = jaxmkl.run_fleet(spa, given, X[:16], y[:16], block_size=8, mesh=mesh)
+    assert len(states.round.sharding.device_set) == 8
+    assert states.round.addressable_shards[0].data.shape == (2,)
+not_a_word(6)
+"""
+
+KERNELS = """
+X = draws.normal(size=(70, 3)).astype(np.float32)
+P = 16
+many = jaxmkl.Gaussian(np.geomspace(0.1, 10, P).astype(np.float32))
+options = {"num_features": 5, "hedge_rate": 1.0, "step_sizes": (0.1, 0.5)}
+
+def along_kernels(leaf, mesh):
+    before = (None,) * leaf.shape.index(P)
+    return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec(*before, "kernels")))
+
+for learner in (jaxmkl.raker(many, num_features=5), jaxmkl.expert_mkl(many, **options)):
+    state = learner.init(jax.random.key(0), num_inputs=3)
+    alone = jaxmkl.run(learner, state, X, X[:, 0])
+    for axis_type in AxisType.Auto, AxisType.Explicit:
+        mesh = jax.make_mesh((8,), ("kernels",), axis_types=(axis_type,))
+        models = jax.tree.map(lambda leaf: along_kernels(leaf, mesh), state.models)
+        shared = jaxmkl.run(learner, state.replace(models=models), X, X[:, 0])
+        assert_close(shared, alone, tolerance=1e-3)
+        for leaf in jax.tree.leaves(shared[0].models):
+            assert leaf.addressable_shards[0].data.size * 8 == leaf.size, leaf.shape
+"""
+
+
+@pytest.mark.parametrize("script", [SEEDS, FLEET, KERNELS], ids=["seeds", "fleet", "kernels"])
+def test_on_eight_devices(script):
+    """Equal to what one device does, for any type of axis, and in a fleet without a collective."""
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", BEGIN + textwrap.dedent(script) + "print('the same')"],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert process.stdout == "the same\n", process.stderr[-3000:]

@@ -1,0 +1,182 @@
+"""merge: shards learned apart are the model of one pass, which is kernel ridge regression."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_close, row_of
+
+import jaxmkl
+from jaxmkl import aggregate, models, updates
+
+SMALL_PROGRAMS = True
+T, LENGTHS, WIDTHS, RIDGE = 60, (60, 17, 0, 41), (0.5, 1.5), 0.3
+KERNELS = jaxmkl.Gaussian(WIDTHS)
+FEATURES = jaxmkl.features.FourierFeatures(5, scale="mean")
+
+
+def least_squares(rule=None, top=None, **options):
+    rule = updates.RLS((RIDGE, 2.0), period=8) if rule is None else rule
+    bank = models.FeatureModels(KERNELS, rule, FEATURES)
+    return jaxmkl.MKL(bank, aggregate.Hedge(0.7) if top is None else top, **options)
+
+
+LEARNER = least_squares()
+
+
+def data():
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(4, T, 3))
+    return X, np.sin(2 * X[..., 0]) + X[..., 1] * X[..., 2]
+
+
+def shards_of(state, number=4):
+    return jax.tree.map(lambda leaf: jnp.stack([leaf] * number), state)
+
+
+def begin(learner=LEARNER, seed=0):
+    return learner.init(jax.random.key(seed), num_inputs=3)
+
+
+def joined(a):
+    return np.concatenate([a[m, :n] for m, n in enumerate(LENGTHS)])
+
+
+def ridge_regression(frequencies, X, y, points):
+    """f = k(., X) (K + λ I)⁻¹ y of the kernels (1/F) Σ cos(v·(x - x')) and both λ: (R, P, n)."""
+
+    def gram(width, V, A, B):
+        return np.cos((A[:, None] - B[None]) @ V.T / width).mean(axis=-1)
+
+    def fit(ridge, width, V):
+        alpha = np.linalg.solve(gram(width, V, X, X) + ridge * np.eye(len(X)), y)
+        return gram(width, V, points, X) @ alpha
+
+    pairs = list(zip(WIDTHS, np.asarray(frequencies), strict=True))
+    return np.array([[fit(ridge, *pair) for pair in pairs] for ridge in (RIDGE, 2.0)])
+
+
+def values(learner, state, points):
+    """Of all models at the points: (E, n)."""
+
+    def one(x):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None]))
+        return learner.decide(state, code)[1].values
+
+    return jax.vmap(one)(points).T
+
+
+@pytest.mark.usefixtures("x64")
+def test_shards_are_one_pass_over_all():
+    """Ragged, with a period that is not full at their ends; and the stream goes on alike."""
+    X, y = data()
+    states, _ = jaxmkl.run_fleet(LEARNER, shards_of(begin()), X, y, lengths=LENGTHS)
+    merged = jaxmkl.merge(LEARNER, states)
+    points = np.random.default_rng(1).normal(size=(9, 3))
+    expected = ridge_regression(merged.models[0].frequencies, joined(X), joined(y), points)
+    found = values(LEARNER, merged, points).reshape(2, 2, 9)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    one, _ = jaxmkl.run(LEARNER, begin(), joined(X), joined(y))
+    np.testing.assert_allclose(found, values(LEARNER, one, points).reshape(2, 2, 9), atol=1e-8)
+    assert int(merged.round) == int(one.round) == sum(LENGTHS)
+    ahead = [jaxmkl.run(LEARNER, state, X[2], y[2])[0] for state in (merged, one)]
+    assert_close(values(LEARNER, ahead[0], points), values(LEARNER, ahead[1], points), 1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+def test_what_all_shards_knew_counts_once():
+    """Learned apart, merged, and again: still one pass."""
+    X, y = data()
+    state = begin()
+    for _ in range(2):
+        states, _ = jaxmkl.run_fleet(LEARNER, shards_of(state), X, y, lengths=LENGTHS)
+        state = jaxmkl.merge(LEARNER, states, start=state)
+    points = np.random.default_rng(1).normal(size=(9, 3))
+    twice = [np.concatenate([joined(a)] * 2) for a in (X, y)]
+    expected = ridge_regression(state.models[0].frequencies, *twice, points)
+    found = values(LEARNER, state, points).reshape(2, 2, 9)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    assert int(state.round) == 2 * sum(LENGTHS)
+
+
+@pytest.mark.usefixtures("x64")
+def test_losses_of_the_shards_weigh_the_models():
+    """Log-weights are -η_g times the losses so far of each model, up to a constant."""
+    X, y = data()
+    states, _ = jaxmkl.run_fleet(LEARNER, shards_of(begin()), X, y, lengths=LENGTHS)
+    merged = jaxmkl.merge(LEARNER, states)
+    total = states.aggregate.log_weights.sum(axis=0)
+    np.testing.assert_allclose(merged.aggregate.log_weights, total - total.max())
+    assert float(np.ptp(total)) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("x64")
+def test_models_of_several_outputs():
+    """And uniform weights, and labels refused, which are no examples but are counted."""
+    learner = least_squares(updates.RLS(RIDGE), aggregate.Uniform(), num_outputs=2)
+    X, y = data()
+    X, y = X[:2], np.stack([y, X[..., 0]], axis=-1)[:2]
+    y[1, 5] = np.nan
+    play = jax.jit(lambda states, X, y: jaxmkl.run_fleet(learner, states, X, y)[0])
+    merged = jaxmkl.merge(learner, play(shards_of(begin(learner), 2), X, y))
+    play = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y)[0])
+    one = play(begin(learner), X.reshape(-1, 3), y.reshape(-1, 2))
+    assert int(merged.invalid) == int(one.invalid) == 1
+    points = np.random.default_rng(1).normal(size=(9, 3))
+    found, expected = (learner.predict_many(s, points).value for s in (merged, one))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_one_shard_is_itself():
+    X, y = data()
+    states, _ = jaxmkl.run_fleet(LEARNER, shards_of(begin(), 1), X[:1], y[:1])
+    points = np.random.default_rng(1).normal(size=(9, 3)).astype(np.float32)
+    merged = jaxmkl.merge(LEARNER, states)
+    np.testing.assert_allclose(
+        values(LEARNER, merged, points), values(LEARNER, row_of(states, 0), points), atol=1e-3
+    )
+    assert jnp.array_equal(jax.random.key_data(merged.key), jax.random.key_data(begin().key))
+
+
+def growing():
+    features = jaxmkl.features.SampledDictionary(4)
+    bank = models.FeatureModels(jaxmkl.Gaussian(1.0), updates.RLS(0.1), features)
+    return jaxmkl.MKL(bank)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (jaxmkl.raker(KERNELS), "merge: a rule must be jaxmkl.updates.RLS.*got OGD"),
+        (least_squares(updates.RLS(0.1, 0.99)), "forgetting of RLS must be 1: .*got 0.99"),
+        (least_squares(top=aggregate.Mixture()), "learner.aggregate must be Uniform, Hedge or"),
+        (jaxmkl.spa(KERNELS), "a bank of learner.models must be models on features"),
+        (growing(), "features must be features that do not grow"),
+        (least_squares(query=jaxmkl.query.Rate(0.5)), "learner.query must be one without a state"),
+        (jaxmkl.scaled(LEARNER, jaxmkl.wrappers.RunningMoments()), "learner must be composed"),
+    ],
+    ids=["gradient", "forgetting", "mixture", "supports", "growing", "query", "scaled"],
+)  # fmt: skip
+def test_what_does_not_add_up_is_refused(learner, message):
+    with pytest.raises(ValueError, match=message):
+        jaxmkl.merge(learner, shards_of(begin(learner), 2))
+
+
+def test_states_that_do_not_belong_together_are_refused():
+    one, other = begin(seed=0), begin(seed=1)
+    apart = jax.tree.map(lambda a, b: jnp.stack([a, b]), one, other)
+    with pytest.raises(ValueError, match="features must be the same in all states"):
+        jaxmkl.merge(LEARNER, apart)
+    with pytest.raises(ValueError, match="features must be the same in all states and the start"):
+        jaxmkl.merge(LEARNER, shards_of(one), start=other)
+    with pytest.raises(ValueError, match="merge: states must be states of one learner, stacked"):
+        jaxmkl.merge(LEARNER, one)
+    with pytest.raises(ValueError, match="merge: states must be arrays, outside of jit"):
+        jax.jit(lambda states: jaxmkl.merge(LEARNER, states))(shards_of(one))
+    (bank,) = shards_of(one).models
+    spoiled = bank.rules[0]._replace(covariance=-bank.rules[0].covariance)
+    broken = shards_of(one).replace(models=(bank._replace(rules=(spoiled,)),))
+    with pytest.raises(ValueError, match="rounding has left a covariance without an inverse"):
+        jaxmkl.merge(LEARNER, broken)
