@@ -34,7 +34,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def count(text: str) -> int:
-    """Parse a positive number of seeds."""
+    """Parse a positive number."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
     return int(text)
@@ -93,12 +93,17 @@ def parser() -> argparse.ArgumentParser:
     of_bench.add_argument(
         "--datasets", type=names, metavar="A,B", help="--peers: some of its data"
     )
+    of_bench.add_argument(
+        "--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners"
+    )
+    of_bench.add_argument("--rounds", type=count, metavar="N", help="--endless: examples")
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
         ("--long", f"the stream of {LONG:,} examples"),
         ("--memory", "the memory of many support vectors"),
         ("--peers", "models of other packages, in turn with ours: some minutes"),
         ("--device", "1, 32 and 1,024 seeds at once, on the accelerator there is"),
+        ("--endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("--pools", "choosing points of pools"),
         ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
     ):

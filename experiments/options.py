@@ -34,6 +34,8 @@ class Options:
     large_pools: bool = False
     peers: bool = False
     device: bool = False
+    endless: bool = False
+    rounds: int | None = None
 
 
 @contextmanager

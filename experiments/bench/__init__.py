@@ -8,23 +8,27 @@ on the same streams; and many seeds at once on an accelerator.
 
 from ..options import Options, UsageError
 from ..report import Report
-from . import device, features, peers, pools, supports
+from . import device, endless, features, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
     """Run the benchmark, or what was asked for instead.
 
     Raises:
-        UsageError: something was given that only ``--peers`` takes.
+        UsageError: something was given that only ``--peers``, or ``--endless``, takes.
     """
     if not options.peers and (options.datasets or options.plots):
         raise UsageError("bench: --datasets and --plots are those of --peers")
+    if not options.endless and (options.algorithms or options.rounds):
+        raise UsageError("bench: --algorithms and --rounds are those of --endless")
     if options.long:
         features.long_stream(report)
     elif options.memory:
         supports.memory(options, report)
     elif options.peers:
         peers.run(options, report)
+    elif options.endless:
+        endless.run(options, report)
     elif options.device:
         device.run(report)
     elif options.pools or options.large_pools:
