@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from jaxmkl.tables._bytes import Bytes, not_text
-from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in
+from jaxmkl.tables._table import Dataset, Numbered, dense_or_sparse, finish, number_in
 
 
 def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool) -> Dataset:
@@ -54,7 +54,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
     shape = (len(spelled), int(columns.max()) + 1 - base)
     csr = scipy.sparse.csr_array((np.array(data), columns - base, np.array(ends)), shape)
     X = dense_or_sparse(path, csr, sparse)
-    names = [str(index + base) for index in range(shape[1])]
+    names = Numbered("", base, shape[1])
     notes = [f"features are numbered from {base}", *notes]
     values = np.array(spelled, np.float64)
     return finish(path, X, names, values, spelled, "label", f"{path}, label", task, notes)

@@ -67,7 +67,7 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
     _table.note_dropped(notes, np.flatnonzero(~given).tolist(), "index")
     if not given.all():
         X, values, y = X[given], values[given], y[given]
-    names = [f"x{index}" for index in range(X.shape[1])]
+    names = _table.Numbered("x", 0, X.shape[1])
     return _table.finish(path, X, names, values, y, key, where, task, notes)
 
 
