@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._archive import Archive
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
 from jaxmkl._learner import Learner, require_learner
 
@@ -162,10 +163,8 @@ def load_extra(
     name = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            archive = np.load(file, allow_pickle=False)
-            refuse_unless(not isinstance(archive, np.ndarray), "it holds one array")
-            with archive:
-                arrays = dict(archive)
+            archive = Archive(file)
+            arrays = {key: archive.read(key) for key in archive.keys}
             header = json.loads(bytes(arrays[_HEADER]).decode())
             refuse_unless(isinstance(header, dict), "its header is another's")
         except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds

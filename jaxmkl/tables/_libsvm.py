@@ -10,6 +10,10 @@ import scipy.sparse
 from jaxmkl.tables._bytes import Bytes, not_text
 from jaxmkl.tables._table import Dataset, Numbered, dense_or_sparse, finish, number_in
 
+# as scikit-learn's; str.split takes others
+BLANKS = " \t\r\n\v\f"
+_BLANKS = re.compile(f"[{BLANKS}]+")
+
 
 def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool) -> Dataset:
     """Read LIBSVM text."""
@@ -21,7 +25,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
     data, indices, ends = array("d"), array("q"), array("q", [0])
     notes: list[str] = []
     for line, text in _lines(file):
-        label, *pairs = text.partition("#")[0].split() or [""]
+        label, *pairs = _BLANKS.split(text.partition("#")[0].strip(BLANKS))
         if not label:
             continue
         where = f"{path}, line {line}"
@@ -34,7 +38,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
         last = -1
         for pair in pairs:
             index, _, cell = pair.partition(":")
-            if not re.fullmatch("[0-9]{1,18}:.*", pair):
+            if not re.fullmatch("[0-9]{1,18}:.*", pair, re.DOTALL):
                 raise ValueError(f"{where}: index:value wanted; got {pair!r}")
             if int(index) <= last:
                 why = f"the index follows {last}; indices must increase"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any
@@ -120,14 +121,18 @@ def _constant(csr: Any) -> np.ndarray:
     return np.setdiff1d(among, columns[~same])
 
 
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_NUMBER = re.compile(NUMBER)
+
+
 def number_in(cell: str) -> float | None:
-    """The number in a cell, None where there is no finite one."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    # Python's 1_000, and digits of other scripts, are no numbers in a file
-    return value if math.isfinite(value) and cell.isascii() and "_" not in cell else None
+    """The number in a cell, None where there is no finite one.
+
+    >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
+    [-1500.0, None, None, None, None]
+    """
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
+    return value if math.isfinite(value) else None
 
 
 def _typed_target(
