@@ -62,7 +62,9 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     known = sorted(f.name for f in dataclasses.fields(cls))
     text = f"load: {name} has the fields {known} here and {sorted(fields)} in the checkpoint: it "
     refuse_unless(known == sorted(fields), f"{text}was saved by another version")
-    return pytree.from_fields(cls, fields)
+    value = pytree.from_fields(cls, fields)
+    pytree.check_fields(value)
+    return value
 
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
@@ -169,15 +171,27 @@ def load_extra(
             refuse_unless(isinstance(header, dict), "its header is another's")
         except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
-    version = header.get("version", 0)
+    version = header.get("version")
     text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
     text += f"{header.get('format')!r} of version {header.get('version')!r}"
-    refuse_unless(header.get("format") == _FORMAT and version <= _VERSION, text)
+    known = isinstance(version, int) and version <= _VERSION
+    refuse_unless(header.get("format") == _FORMAT and known, text)
     text = f"load: {name} was written by an older version of jaxmkl, whose learners had other "
     text += f"parts; make it again (format {version}, read is {_VERSION})"
     refuse_unless(version == _VERSION, text)
+    try:
+        return *_restored(header, arrays, like), header.get("extra")
+    except ValueError:
+        raise
+    except Exception as error:  # whatever one meets where other things stand than were written
+        raise ValueError(f"load: {name} is a damaged checkpoint: {error!r}") from error
+
+
+def _restored(header: dict, arrays: dict[str, np.ndarray], like: Any) -> tuple[Learner, Any]:
+    """The learner and the state in a checkpoint."""
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
+    require_learner("load", learner)
     unlike = "; ".join([] if like is None else _differences(learner, like, "learner"))
     refuse_unless(not unlike, f"load: the checkpoint is not like the learner given: {unlike}")
     found = {}
@@ -188,8 +202,7 @@ def load_extra(
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
     leaves = [found[key] for key in leaves_by_name(fitting)]
-    state = jax.tree.unflatten(jax.tree.structure(fitting), leaves)
-    return learner, state, header.get("extra")
+    return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
 def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]) -> Any:
