@@ -40,8 +40,11 @@ def spa_on_a_budget() -> jaxmkl.MKL:
 def learners() -> dict[str, Callable[[], Any]]:
     """Return what makes each learner whose cost and memory do not grow, by name."""
     budgets = [name for name in jaxmkl.LEARNERS if "budget" in accepts(name)]
-    found = {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
-    found |= {name: jaxmkl.LEARNERS[name] for name in FAMILY}
+    found: dict[str, Callable[[], Any]] = {name: jaxmkl.LEARNERS[name] for name in FAMILY}
+    found |= {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
+    near = jaxmkl.kernels.GaussianWidths(start=0.5)  # the default ones are too wide here
+    for name in ("oks_sil", "okl_gd"):
+        found[name] = partial(jaxmkl.LEARNERS[name], near, budget=BUDGET)
     tasks = partial(jaxmkl.multitask, TASKS, jaxmkl.Gaussian(2.0), size=BUDGET)
     return found | {"spa": spa_on_a_budget, "multitask": tasks}
 

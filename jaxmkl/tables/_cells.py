@@ -105,7 +105,7 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     # as numbers: polars panics at times that its calendar does not have
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0
-    return cells.cast(pl.Int64) / PER_SECOND[cells.dtype.time_unit]
+    return cells.cast(pl.Int64) / PER_SECOND[cells.dtype.time_unit]  # type: ignore[union-attr]
 
 
 def forms_of(cells: pl.Series) -> list[str]:

@@ -67,8 +67,9 @@ class Numbered(Sequence[str]):
         return f"{self.prefix}{numbers}"
 
     def __eq__(self, other: object) -> bool:
-        same_length = isinstance(other, Sequence) and len(other) == len(self)
-        return same_length and all(a == b for a, b in zip(self, other, strict=True))
+        if not isinstance(other, Sequence) or len(other) != len(self):
+            return False
+        return all(a == b for a, b in zip(self, other, strict=True))
 
     def __hash__(self) -> int:
         return hash(tuple(self))
