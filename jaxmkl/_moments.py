@@ -18,7 +18,8 @@ class Moments(NamedTuple):
     @classmethod
     def none(cls, shape: tuple, dtype: Any) -> "Moments":
         """Before the first."""
-        return cls(*(jnp.zeros(shape, dtype) for _ in range(2)), jnp.zeros((2, *shape), dtype))
+        mean, variance = (jnp.zeros(shape, dtype) for _ in range(2))
+        return cls(mean, variance, jnp.zeros((2, *shape), dtype))
 
     def after(self, x: Array, n: Array) -> "Moments":
         """Those of n, ``x`` being the last of them (Welford, 1962; sums as Kahan, 1965)."""
