@@ -4,7 +4,7 @@ Each learner plays a generated stream that is made chunk by chunk, in float32 an
 by side; the number of examples is given (``--rounds``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -124,8 +124,8 @@ def tenths(rounds: int) -> tuple[int, int]:
     return -(-each // number), number
 
 
-def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> Iterator[Row]:
-    """Play a learner in both precisions; yield the rows of what was measured."""
+def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> list[Row]:
+    """Play a learner in both precisions and return the rows of what was measured."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)
     runs = [Played(learner, X.shape[1], precision) for precision in PRECISIONS]
@@ -139,6 +139,7 @@ def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> I
         so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs)
         step(f"{name}, {(chunk + 1) * size:,} examples, error {so_far}")
     last = [sum(run.errors[-number:]) / (number * size) for run in runs]
+    rows: list[Row] = []
     for run, error in zip(runs, last, strict=True):
         metrics = {
             "error_first_tenth": [sum(run.errors[:number]) / (number * size)],
@@ -148,7 +149,8 @@ def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> I
             **run.last_over_first(size),
         }
         label = f"{name}, {run.precision}"
-        yield from figures("generated", label, metrics, examples=10 * number * size)
+        rows += figures("generated", label, metrics, examples=10 * number * size)
+    return rows
 
 
 def run(options: Options, report: Report) -> None:
@@ -164,7 +166,11 @@ def run(options: Options, report: Report) -> None:
     rows: list[Row] = []
     with report.progress("endless", 10 * number * len(names)) as step:
         for name in names:
-            rows += play(name, known[name](), rounds, step)
+            found = play(name, known[name](), rounds, step)
+            for row in found:
+                if row.metric in ("error_last_tenth", "last_over_first"):  # long before the table
+                    report.say(f"{row.algorithm}: {row.metric} {row.mean:.4g}")
+            rows += found
             jax.clear_caches()
     report.table(
         f"{10 * number * size:,} examples, made chunk by chunk",
