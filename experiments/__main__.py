@@ -58,6 +58,10 @@ def parser() -> argparse.ArgumentParser:
     of_bench.add_argument(
         "--datasets", type=names, metavar="A,B", help="--peers: some of its data"
     )
+    of_bench.add_argument(
+        "--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners"
+    )
+    of_bench.add_argument("--rounds", type=count, metavar="N", help="--endless: examples")
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
         ("--long", f"the stream of {LONG:,} examples"),
@@ -65,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
         ("--peers", "models of other packages, in turn with ours: some minutes"),
         ("--device", "1, 32 and 1,024 seeds at once, on the accelerator there is"),
         ("--fleet", "10,000 small learners, each on a stream of its own"),
+        ("--endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("--pools", "choosing points of pools"),
         ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
     ):

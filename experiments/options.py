@@ -33,6 +33,8 @@ class Options:
     peers: bool = False
     device: bool = False
     fleet: bool = False
+    endless: bool = False
+    rounds: int | None = None
 
 
 @contextmanager

@@ -35,7 +35,7 @@ import optax
 from jax import Array
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of, take
+from jaxmkl._blocks import count_on, rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
 from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
@@ -291,7 +291,7 @@ class State:
     key: Array
     """Typed PRNG key, never consumed."""
     round: Array
-    """Examples seen, int32."""
+    """Examples seen, int32; 2^30 follows on 2^31 - 1."""
     invalid: Array
     """Examples refused because x or y was not usable, int32."""
     nonfinite: Array
@@ -454,7 +454,7 @@ class Algorithm(Learner):
         learns, counted, diverging = self._judged(forecast, y, seen, asked)
         round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
         return self.learn(state, code.own, forecast, round).replace(
-            round=state.round + present.astype(jnp.int32),
+            round=count_on(state.round, present),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
             query=self._queried(state.query, forecast, learns, counted, round.y),

@@ -258,6 +258,18 @@ def dataclass(cls: C) -> C:
     return cls
 
 
+def check_fields(value: Any) -> None:
+    """Refuse fields that are not what is declared; numbers, one or many, of any size pass."""
+    for field in dataclasses.fields(value):
+        given, convert = getattr(value, field.name), field.metadata.get("convert")
+        passes = given is None and field.metadata.get("optional")
+        passes = passes or isinstance(given, np.ndarray | jax.Array)
+        if not field.metadata.get("static"):
+            passes = passes or isinstance(given, int | float)
+        if convert is not None and not passes:
+            convert(value, field.name, given)
+
+
 def from_fields(cls: type, fields: dict[str, Any]) -> Any:
     """An instance with these fields as they are, not checked and not converted."""
     value: Any = object.__new__(cls)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._archive import Archive
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
 from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._files import written_whole
@@ -61,7 +62,9 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     known = sorted(f.name for f in dataclasses.fields(cls))
     text = f"load: {name} has the fields {known} here and {sorted(fields)} in the checkpoint: it "
     refuse_unless(known == sorted(fields), f"{text}was saved by another version")
-    return pytree.from_fields(cls, fields)
+    value = pytree.from_fields(cls, fields)
+    pytree.check_fields(value)
+    return value
 
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
@@ -168,23 +171,33 @@ def load_extra(
     name = os.fspath(path)
     with open(path, "rb") as file:
         try:
-            archive = np.load(file, allow_pickle=False)
-            refuse_unless(not isinstance(archive, np.ndarray), "it holds one array")
-            with archive:
-                arrays = dict(archive)
+            archive = Archive(file)
+            arrays = {key: archive.read(key) for key in archive.keys}
             header = json.loads(bytes(arrays[_HEADER]).decode())
             refuse_unless(isinstance(header, dict), "its header is another's")
         except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
             raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
-    version = header.get("version", 0)
+    version = header.get("version")
     text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
     text += f"{header.get('format')!r} of version {header.get('version')!r}"
-    refuse_unless(header.get("format") == _FORMAT and version <= _VERSION, text)
+    known = isinstance(version, int) and version <= _VERSION
+    refuse_unless(header.get("format") == _FORMAT and known, text)
     text = f"load: {name} was written by an older version of jaxmkl, whose learners had other "
     text += f"parts; make it again (format {version}, read is {_VERSION})"
     refuse_unless(version == _VERSION, text)
+    try:
+        return *_restored(header, arrays, like), header.get("extra")
+    except ValueError:
+        raise
+    except Exception as error:  # whatever one meets where other things stand than were written
+        raise ValueError(f"load: {name} is a damaged checkpoint: {error!r}") from error
+
+
+def _restored(header: dict, arrays: dict[str, np.ndarray], like: Any) -> tuple[Learner, Any]:
+    """The learner and the state in a checkpoint."""
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
+    require_learner("load", learner)
     unlike = "; ".join([] if like is None else _differences(learner, like, "learner"))
     refuse_unless(not unlike, f"load: the checkpoint is not like the learner given: {unlike}")
     found = {}
@@ -195,8 +208,7 @@ def load_extra(
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
     leaves = [found[key] for key in leaves_by_name(fitting)]
-    state = jax.tree.unflatten(jax.tree.structure(fitting), leaves)
-    return learner, state, header.get("extra")
+    return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
 def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]) -> Any:

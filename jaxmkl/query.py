@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import uniform
+from jaxmkl._blocks import count_on, uniform
 from jaxmkl._moments import Moments
 
 __all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Rate", "Uncertainty"]
@@ -192,7 +192,7 @@ class Disagreement(Query):
             pytree.require(one, self, "relative", True, "False where there are several outputs")
             number, labels = learned
             y = jnp.asarray(y).astype(labels.mean.dtype)
-            after = number + 1, labels.after(y, number + 1)
+            after = count_on(number), labels.after(y, count_on(number))
             learned = optax.tree.where(asked, after, learned)
         return DisagreementState(jnp.where(asked, 0, state.skips + 1), learned)
 
@@ -308,9 +308,9 @@ class RateState(NamedTuple):
     threshold: jax.Array
     """s."""
     spread: jax.Array
-    """Sum of √d over the rounds."""
+    """Mean of √d over the rounds."""
     asked: jax.Array
-    """Labels asked for, int32."""
+    """Labels asked for, int32; halved, as is ``passed``, where both together are 2^30."""
     passed: jax.Array
     """Labels not asked for, int32."""
     waiting: jax.Array
@@ -373,8 +373,7 @@ class Rate(Query):
         if forecast.margin is not None:
             epsilon = jnp.asarray(self.epsilon, spread.dtype)
             return ((spread + epsilon) / (forecast.margin**2 + epsilon)) ** 4
-        rounds = self._rounds(state, spread.dtype)
-        mean = state.spread.astype(spread.dtype) / jnp.maximum(rounds, 1.0)
+        mean = state.spread.astype(spread.dtype)
         known = mean > 0
         return jnp.where(known, 1.0 + jnp.sqrt(spread) / jnp.where(known, mean, 1.0), 2.0) / 2.0
 
@@ -401,23 +400,27 @@ class Rate(Query):
         rate = jnp.where(rounds < PAID_BACK, 1.0 - state.lead / PAID_BACK, 1.0) * self.rate
         # a label that the corridor forces, or forbids, says nothing of the scores
         excess = jnp.where(jnp.abs(wanting) < slack, number - rate.astype(dtype), 0.0)
+        many = state.asked + state.passed >= 2**30
+        before, passed = (
+            jnp.where(many, count // 2, count) for count in (state.asked, state.passed)
+        )
         return state._replace(
             threshold=state.threshold + excess / jnp.sqrt(1.0 + rounds / 100.0),
-            asked=state.asked + number,
-            passed=state.passed + 1 - number,
+            asked=before + number,
+            passed=passed + 1 - number,
         )
 
     def update(
         self, state: RateState, forecast: Forecast, asked: jax.Array, y: Any = 0.0
     ) -> RateState:
-        counted = self._counted(state, asked)
         # a label that was waited for was counted when it was asked for
-        late = asked & (state.waiting > 0)
-        after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), counted)
+        late, now = asked & (state.waiting > 0), self._counted(state, asked)
+        after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), now)
         spread = jnp.sqrt(_spread(forecast)).astype(state.spread.dtype)
+        step = (spread - state.spread) / jnp.maximum(self._rounds(after, spread.dtype), 1.0)
         lead = 0.0 if forecast.margin is None else HEAD_START
         return after._replace(
-            spread=state.spread + jnp.where(jnp.isfinite(spread), spread, 0.0),
+            spread=state.spread + jnp.where(jnp.isfinite(spread), step, 0.0),
             lead=jnp.full_like(state.lead, lead),
         )
 

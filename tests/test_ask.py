@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import polars as pl
 import pytest
+from mutations import mutated
 from trees import assert_equal
 
 import jaxmkl
@@ -257,6 +258,35 @@ def test_each_line_is_answered_or_refused(session):
     again, out = session(rows, 6), io.StringIO()  # what waited is asked for again
     lines.serve(again, iter(()), out, ahead=2)
     assert [json.loads(line).get("item") for line in out.getvalue().splitlines()] == [9, 10, None]
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_each_damaged_line_is_answered_or_refused(numeric, session):
+    """Ten of each question's answers are damaged, by seeds; the eleventh is good."""
+    rows = numbers(40) if numeric else rows_of(plants(40))
+    labelling, out, given = session(rows, 40), io.StringIO(), []
+
+    def answers():
+        for seed in range(300):
+            item, label = labelling.open[0], 0.5 if numeric else "tree"
+            skips = {"item": item, "skip": True}
+            whole = json.dumps(skips if seed % 4 == 0 else {"item": item, "label": label})
+            spoiled = mutated(whole.encode(), seed).decode("utf-8", errors="replace")
+            for line in [whole] if seed % 11 == 10 else io.StringIO(spoiled):
+                given.append(line)
+                yield line
+                if not labelling.open:
+                    return
+
+    lines.serve(labelling, answers(), out, ahead=3)
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    answered = [line for line in said[:-1] if "row" not in line]
+    assert len(answered) == sum(bool(line.strip()) for line in given)
+    kept = [line["kept"] for line in answered if "kept" in line]
+    assert len(kept) == len(labelling.standing.labels) == said[-1]["labels"]
+    assert all(np.isfinite(label) if numeric else label in ("tree", "bush") for label in kept)
+    assert sum(bool(line.get("refused")) for line in answered) > 100
+    assert all({"kept", "skipped", "refused"} & line.keys() for line in answered)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from experiment_rows import rows_of, value
 import jaxmkl
 from experiments import report
 from experiments.__main__ import main
-from experiments.bench import device, features, fleet, supports, timing
+from experiments.bench import device, endless, features, fleet, supports, timing
 from experiments.options import Options
 
 SMALL_PROGRAMS = True
@@ -177,3 +177,32 @@ def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_
     stream = supports.stream_of_tasks(nothing)
     assert stream.X.shape == (14_820, 1 + 9)
     assert set(np.unique(stream.X[:, 0])) == set(range(29))
+
+
+@pytest.mark.slow
+def test_endless_streams_in_both_precisions(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(endless, "REPEATS", 2)
+    monkeypatch.setattr(endless, "BUDGET", 8)
+    out = tmp_path / "endless.json"
+    names = ["raker", "rbp", "multitask"]
+    assert main(["bench", "--endless", "--rounds", "2000", "--algorithms", ",".join(names),
+                 "--json", str(out)]) == 0  # fmt: skip
+    rows = rows_of(out)
+    assert {row["parameters"]["examples"] for row in rows} == {2000}
+    for name in names:
+        single, double = f"{name}, float32", f"{name}, float64"
+        assert value(rows, single, "nonfinite") == 0
+        assert 0 < value(rows, single, "error_last_tenth") < 0.6
+        assert 0.8 < value(rows, single, "times_float64") < 1.2
+        assert value(rows, double, "times_float64") == 1
+        assert value(rows, double, "last_over_first") > 0
+    errors = [value(rows, "raker, float64", f"error_{end}_tenth") for end in ("first", "last")]
+    assert errors[1] < errors[0]
+    assert "2,000 examples, made chunk by chunk" in capsys.readouterr().out
+
+
+def test_what_only_endless_streams_take(capsys):
+    assert main(["bench", "--rounds", "5"]) == 2
+    assert "--algorithms and --rounds are those of --endless" in capsys.readouterr().err
+    assert main(["bench", "--endless", "--algorithms", "nobody"]) == 2
+    assert "unknown learner 'nobody'" in capsys.readouterr().err

@@ -468,7 +468,7 @@ NOT_CSR = ": data (2,), indices (2,) and indptr (3,) are not the parts of a CSR 
         ({"data": np.array(["a", "b"])}, ": data must hold real numbers; got the dtype <U1"),
         ({"X": np.arange(3.0)}, ": X must have the shape (n, D); got (3,)"),
         ({"X": np.eye(2) * 1j}, ": X must hold real numbers; got the dtype complex128"),
-        ({"y": np.array([0, 1], dtype=object)}, ": y cannot be read"),
+        ({"y": np.array([0, 1], dtype=object)}, ": is damaged, or cannot be read: y"),
     ],
 )
 def test_npz_that_is_refused(write, changes, message):

@@ -11,23 +11,27 @@ from jaxmkl.cli.options import UsageError
 
 from ..options import Options
 from ..report import Report
-from . import device, features, fleet, peers, pools, supports
+from . import device, endless, features, fleet, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
     """Run the benchmark, or what was asked for instead.
 
     Raises:
-        UsageError: something was given that only ``--peers`` takes.
+        UsageError: something was given that only ``--peers``, or ``--endless``, takes.
     """
     if not options.peers and (options.datasets or options.plots):
         raise UsageError("bench: --datasets and --plots are those of --peers")
+    if not options.endless and (options.algorithms or options.rounds):
+        raise UsageError("bench: --algorithms and --rounds are those of --endless")
     if options.long:
         features.long_stream(report)
     elif options.memory:
         supports.memory(options, report)
     elif options.peers:
         peers.run(options, report)
+    elif options.endless:
+        endless.run(options, report)
     elif options.device:
         device.run(report)
     elif options.fleet:

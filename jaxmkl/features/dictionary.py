@@ -149,8 +149,9 @@ class SampledDictionary(FeatureMap):
     def _values(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Kernel values (D,) of an example with the points; 0 where there is none."""
         used = self._used(state)
-        recent = used & (state.since >= code.first)
-        of_block = code.among[jnp.where(recent, state.since - code.first, 0)]
+        age = state.since - code.first
+        recent = used & (age >= 0) & (age < code.among.shape[-1])
+        of_block = code.among[jnp.where(recent, age, 0)]
         return jnp.where(used, jnp.where(recent, of_block, code.settled), 0.0)
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:

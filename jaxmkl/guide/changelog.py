@@ -37,6 +37,9 @@
 - ``jaxmkl ask``: a person at the terminal, or a process by JSON lines, labels rows; each answer is
   learned at once, kept, and can be undone.
 - ``jaxmkl.sklearn``: estimators for scikit-learn, and so for river.
+- Damaged files, tables and models alike, are read whole or refused by name; nothing is made of
+  what a file only claims to hold. Counts and running means go on after 2^24 numbers and 2^31
+  rounds.
 - These guides.
 
 **Moved or renamed**

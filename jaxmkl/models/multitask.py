@@ -43,7 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import uniform
+from jaxmkl._blocks import count_on, uniform
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Algorithm, Output, Round, State
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
@@ -347,7 +347,7 @@ class MultiTask(Algorithm):
             new_means.append(means[own:] + step[:, None] * towards)
             new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
         state = state.replace(
-            round=state.round + jnp.any(present).astype(jnp.int32),
+            round=count_on(state.round, jnp.any(present)),
             invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
             nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
             query=query,

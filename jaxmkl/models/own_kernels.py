@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take
+from jaxmkl._blocks import count_on, take
 from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
@@ -90,5 +90,5 @@ class OwnKernels(MovingKernel):
             rows=placed(state.rows, x),
             weights=placed(state.weights, fresh),
             own=jax.tree.map(placed, state.own, state.coordinates),
-            came=state.came + wanted.astype(jnp.int32),
+            came=count_on(state.came, wanted),
         )

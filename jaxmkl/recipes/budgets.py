@@ -105,6 +105,12 @@ def bogd(
 def bpas(kernels: Kernel | None = None, *, aggressiveness: Any = 0.1, **parameters: Any) -> MKL:
     """Budget passive aggressive, simple: the new support vector takes the place it best fills.
 
+    Nothing forgets old mistakes of replacing, so that with far too few supports its own mistakes
+    wander on a long stream: with one linear kernel, 20 normal inputs and a budget of 20, tenths of
+    300,000 examples have from 19 % to 27 % of them (24.7, 24.0, 19.3, 18.9, 22.8, 21.1, 27.4,
+    27.0, 26.3, 22.7), the same in both precisions and in a plain loop of the published formulas.
+    With 100 supports and all 16 kernels it is 14 % to 18 %.
+
     Args:
       aggressiveness: C of :class:`jaxmkl.updates.PassiveAggressive`.
       kernels, budget, discount, query: as for :func:`rbp`.

@@ -37,7 +37,8 @@ class LastTwo:
         """Whether enough examples or minutes went by; always, if there is no such limit."""
         if self._examples is None and self._minutes is None:
             return True
-        by_count = self._examples is not None and examples - self._seen >= self._examples
+        # a count that became too large begins again lower
+        by_count = self._examples is not None and not (0 <= examples - self._seen < self._examples)
         minutes = (time.monotonic() - self._at) / 60
         return by_count or (self._minutes is not None and minutes >= self._minutes)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 SNIFFED = 2**16  # bytes by which a format is found out
+UNPACKERS = "backports", "compression", "_lzma"
 GZIP, ZSTD, BZIP2, XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\x00"
 
 
@@ -100,14 +101,12 @@ class Bytes:
         """Turn what a damaged file raises while it is read into a ``ValueError``."""
         try:
             yield
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (EOFError, zlib.error) as error:
             raise ValueError(f"{self.name}: is damaged: {error}") from None
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in (
-                "backports",
-                "compression",
-                "_lzma",
-            ):
+            unpacking = type(error).__module__.partition(".")[0] in UNPACKERS
+            # what bz2 and gzip raise of their own has no number, unlike the system's errors
+            if not unpacking and not (isinstance(error, OSError) and error.errno is None):
                 raise
             raise ValueError(f"{self.name}: is damaged: {error}") from None
 

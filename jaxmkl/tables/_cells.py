@@ -18,6 +18,9 @@ DATES = (
     *("%d %b %Y", "%d-%b-%Y", "%b %d, %Y"),
 )
 CLOCKS = ("%H:%M:%S%.f", "%H:%M")
+# what may stand around a cell: spaces, tabs and ends of lines, but no other control characters
+BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 ISO = "%+"
 FORMATS = (*DATES, *(f"{d}{t}{c}" for d in DATES for t in " T" for c in CLOCKS), ISO)
 FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
@@ -31,7 +34,7 @@ def known(cells: pl.Series) -> pl.Series:
         cells = cells.cast(pl.String)
     if cells.dtype != pl.String:
         return cells
-    cells = cells.str.strip_chars()
+    cells = cells.str.strip_chars(BLANKS)
     missing = cells.str.len_chars() <= max(map(len, MISSING))
     missing &= cells.str.to_lowercase().is_in(sorted(MISSING))
     return cells if not missing.any() else cells.set(missing, None)
@@ -48,7 +51,7 @@ def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Se
     if cells.dtype == pl.String:
         if percent:
             signs = cells.str.ends_with("%")
-            parts = cells.str.strip_suffix("%").str.strip_chars_end()
+            parts = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
             numbers = parsed(parts, decimal)
             return numbers / pl.Series([1.0, 100.0]).gather(signs.fill_null(False).cast(pl.Int8))
         if decimal == ",":
@@ -99,7 +102,10 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
             cells = cells.str.to_date(form, strict=False)
     if not isinstance(cells.dtype, pl.Date | pl.Datetime):
         return pl.Series(cells.name, [None] * len(cells), pl.Float64)
-    return cells.cast(pl.Datetime("us")).dt.epoch("us") / 1e6
+    # as numbers: polars panics at times that its calendar does not have
+    if cells.dtype == pl.Date:
+        return cells.cast(pl.Int32) * 86400.0
+    return cells.cast(pl.Int64) / PER_SECOND[cells.dtype.time_unit]  # type: ignore[union-attr]
 
 
 def forms_of(cells: pl.Series) -> list[str]:

@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -245,10 +246,31 @@ class Columns:
                 _of_json(_kinds.KINDS[kind.pop("kind")], kind) for kind in found["kinds"]
             )
             target = None if found["target"] is None else _of_json(Target, found["target"])
+            if target is not None and not _has_a_task(target):
+                raise TypeError(f"no target: {target}")
             return cls(kinds, target, tuple(found["notes"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
 
 
+def _has_a_task(target: Target) -> bool:
+    number = len(set(target.classes))
+    fits = {"regression": number == 0, "classification": number > 1}
+    return fits.get(target.task, False) and number == len(target.classes)
+
+
 def _of_json(cls: Any, fields: dict) -> Any:
-    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    value = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    for name, kind in get_type_hints(cls).items():
+        if name in fields and not _is_a(kind, getattr(value, name)):
+            raise TypeError(f"{cls.__name__}: {name} cannot be {fields[name]!r}")
+    return value
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    """Whether a value is of a type that a field is annotated with."""
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    if kind is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)

@@ -33,7 +33,7 @@ def style_of(cells: pl.Series, comma: bool = False) -> Style | None:
     if cells.dtype != pl.String:
         return Style() if cells.dtype.is_numeric() or cells.dtype == pl.Duration else None
     percent = bool(cells.str.ends_with("%").any())
-    bare = cells.str.strip_suffix("%").str.strip_chars_end() if percent else cells
+    bare = cells.str.strip_suffix("%").str.strip_chars_end(_cells.BLANKS) if percent else cells
     found = _cells.parsed(bare).is_not_null()
     commas = bare.str.contains(DECIMAL_COMMA)
     if commas.any() and not (bare.filter(commas).str.contains(THOUSANDS).all() and not comma):

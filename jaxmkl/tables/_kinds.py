@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from jaxmkl._pytree import require
 from jaxmkl.tables import _cells as cells_of
 from jaxmkl.tables._cells import Where
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+MOST_PLACES = 2**16  # of words that are hashed
 MISSING_CATEGORY = "?"
 
 
@@ -52,6 +54,9 @@ class Number(Kind):
     percent: bool = False
     kind = "number"
     filled = True
+
+    def __post_init__(self) -> None:
+        require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -115,6 +120,10 @@ class Text(Kind):
     width: int = 32
     kind = "text"
 
+    def __post_init__(self) -> None:
+        good = 1 <= self.width <= MOST_PLACES
+        require(good, self, "width", self.width, f"from 1 to {MOST_PLACES}")
+
     @property
     def features(self) -> tuple[str, ...]:
         """The places."""
@@ -161,6 +170,11 @@ class Time(Kind):
     form: str | None = None
     kind = "time"
     filled = True
+
+    def __post_init__(self) -> None:
+        require(self.unit in UNITS, self, "unit", self.unit, f"one of {', '.join(UNITS)}")
+        good = set(self.turns) <= set(TURNS)
+        require(good, self, "turns", self.turns, f"some of {', '.join(TURNS)}")
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from jaxmkl.tables._bytes import Bytes, not_text
-from jaxmkl.tables._table import Dataset, dense_or_sparse, finish, number_in
+from jaxmkl.tables._table import NUMBER, Dataset, Numbered, dense_or_sparse, finish, number_in
 
 AT_ONCE = 8192  # rows
-_NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_PLAIN = re.compile(rf"{_NUMBER}(?: [0-9]{{1,9}}:{_NUMBER})*[ \r\n]*")
+BLANKS = " \t\r\n\v\f"  # as scikit-learn's; str.split takes others
+_BLANKS = re.compile(f"[{BLANKS}]+")
+_PLAIN = re.compile(rf"{NUMBER}(?: [0-9]{{1,9}}:{NUMBER})*[ \r\n]*")
 
 
 class Entries(NamedTuple):
@@ -46,7 +47,7 @@ def rows_of(file: Bytes) -> Iterator[tuple[int, str]]:
     try:
         with file.whole():
             for number, line in enumerate(text, 1):
-                if line.lstrip()[:1] not in ("", "#"):
+                if line.lstrip(BLANKS)[:1] not in ("", "#"):
                     yield number, line
     except UnicodeDecodeError as error:
         raise not_text(file.name, number, error) from None
@@ -87,7 +88,7 @@ def _any(path: str, lines: Sequence[int], texts: Sequence[str]) -> Entries:
     spelled, ends, has_queries = list[str](), [0], False
     indices, values = list[int](), list[float]()
     for line, text in zip(lines, texts, strict=True):
-        label, *pairs = text.partition("#")[0].split()
+        label, *pairs = _BLANKS.split(text.partition("#")[0].strip(BLANKS))
         where = f"{path}, line {line}"
         if number_in(label) is None:
             raise ValueError(f"{where}: the label {label!r} is not a finite number")
@@ -98,7 +99,7 @@ def _any(path: str, lines: Sequence[int], texts: Sequence[str]) -> Entries:
         last = -1
         for pair in pairs:
             index, _, cell = pair.partition(":")
-            if not re.fullmatch("[0-9]{1,18}:.*", pair):
+            if not re.fullmatch("[0-9]{1,18}:.*", pair, re.DOTALL):
                 raise ValueError(f"{where}: index:value wanted; got {pair!r}")
             if int(index) <= last:
                 why = f"the index follows {last}; indices must increase"
@@ -132,7 +133,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
     counts = np.concatenate([np.diff(part.ends) for part in parts])
     ends = np.concatenate([[0], np.cumsum(counts)])
     X = dense_or_sparse(path, csr_array((values, columns - base, ends), shape), sparse)
-    names = [str(index + base) for index in range(shape[1])]
+    names = Numbered("", base, shape[1])
     notes = [f"features are numbered from {base}"]
     notes += ["query numbers (qid) are ignored"] * any(part.has_queries for part in parts)
     spelled = [label for part in parts for label in part.spelled]

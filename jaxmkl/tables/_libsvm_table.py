@@ -2,17 +2,19 @@
 
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._libsvm import AT_ONCE, Entries, entries, rows_of
+from jaxmkl.tables._libsvm import AT_ONCE, BLANKS, Entries, entries, rows_of
 from jaxmkl.tables._text import Chunk
 
 MOST = 100_000  # columns
 CELLS = 2**24  # of a chunk
+_INDEX, _ZERO = re.compile(f"[{BLANKS}]"), re.compile(f"[{BLANKS}]0+:")
 
 
 class LIBSVM:
@@ -91,9 +93,11 @@ def extent(rows: Iterable[tuple[int, str]]) -> tuple[int, int]:
     for _, text in rows:
         row = text.partition("#")[0] if "#" in text else text
         end = row.rfind(":")
-        index = row[max(row.rfind(" ", 0, end), row.rfind("\t", 0, end)) + 1 : end]
+        index = row[row.rfind(" ", 0, end) + 1 : end]
+        if end > 0 and not index.isdecimal():
+            index = _INDEX.split(index)[-1]
         if end > 0 and index.isdecimal():
             largest = max(largest, int(index))
-        if first and (" 0:" in row or "\t0:" in row):
+        if first and _ZERO.search(row):
             first = 0
     return first, largest

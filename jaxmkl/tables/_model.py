@@ -212,8 +212,23 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ValueError(f"load_model: {name} {text}: make it again, or use that version")
     try:
         columns = Columns.from_json(extra["columns"])
-    except ValueError as error:
+        fills = Fills(*np.array(extra["fills"], np.float64))
+        made = int(extra["rows"]), str(extra["source"]), str(extra["jaxmkl"])
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"load_model: {name}: {error}") from None
-    fills = Fills(*np.array(extra["fills"], np.float64))
-    made = extra["rows"], extra["source"], extra["jaxmkl"]
-    return Model(learner, state, columns, fills, *made)
+    model = Model(learner, state, columns, fills, *made)
+    if not _fits(model):
+        raise ValueError(f"load_model: {name} is damaged: its columns do not fit its learner")
+    return model
+
+
+def _fits(model: Model) -> bool:
+    """Whether the columns' features and classes are as many as the learner has, and filled."""
+    learner, columns, K = model.learner, model.columns, len(model.classes)
+    filled = zip(model.fills, columns.init(), strict=True)
+    return (
+        len(columns.features) == learner.num_inputs(model.state)
+        and columns.task in ("", learner.task)
+        and (K == 0 or learner.num_outputs == (None if K == 2 else K))
+        and all(there.shape == wanted.shape for there, wanted in filled)
+    )

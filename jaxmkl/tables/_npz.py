@@ -1,37 +1,27 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from jaxmkl._archive import Archive
 from jaxmkl.tables import _table
 
 
 def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _table.Dataset:
     """Read an npz file."""
     key = "y" if target is None else target
-    arrays: dict[str, np.ndarray] = {}
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            keys = sorted(archive.files)
-            parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
-            found = f"its keys are {_table.shown(keys, 100)}"
-            if not {*parts} <= {*keys}:
-                workbook = "xl/workbook.xml" in keys
-                found = "it is a workbook: save it as CSV" if workbook else found
-                raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
-            if key not in keys or key in parts:
-                raise ValueError(f"{path}: has no target {key!r}; {found}")
-            for name in (*parts, key):
-                try:
-                    arrays[name] = archive[name]
-                except ValueError as error:  # an array of Python objects, which would run code
-                    raise ValueError(f"{path}: {name} cannot be read: {error}") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
-        raise ValueError(f"{path}: is damaged or no npz archive ({error})") from error
+    with open(path, "rb") as file:
+        try:
+            archive = Archive(file, _table.MAX_DENSE_BYTES)
+        except Exception as error:  # zipfile raises a dozen kinds
+            raise ValueError(f"{path}: is damaged or no npz archive ({error})") from None
+        parts = _parts(path, archive.keys, key)
+        try:
+            arrays = {name: archive.read(name) for name in (*parts, key)}
+        except Exception as error:  # zlib and NumPy do, too
+            raise ValueError(f"{path}: is damaged, or cannot be read: {error}") from None
     y = arrays.pop(key)
     if "X" not in arrays:
         X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
@@ -67,8 +57,20 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
     _table.note_dropped(notes, np.flatnonzero(~given).tolist(), "index")
     if not given.all():
         X, values, y = X[given], values[given], y[given]
-    names = [f"x{index}" for index in range(X.shape[1])]
+    names = _table.Numbered("x", 0, X.shape[1])
     return _table.finish(path, X, names, values, y, key, where, task, notes)
+
+
+def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
+    """The keys of the features, of those that there are; ``key`` is the target's."""
+    parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
+    found = f"its keys are {_table.shown(keys, 100)}"
+    if not {*parts} <= {*keys}:
+        found = "it is a workbook: save it as CSV" if "xl/workbook.xml" in keys else found
+        raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
+    if key not in keys or key in parts:
+        raise ValueError(f"{path}: has no target {key!r}; {found}")
+    return parts
 
 
 def _csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:

@@ -1,5 +1,6 @@
 """A table from anywhere, in chunks of rows: files of many formats, standard input, DataFrames."""
 
+import contextlib
 import io
 import os
 from collections.abc import Iterator
@@ -45,11 +46,18 @@ class Frame:
         self.target = target  # where the columns are numbers of arrays, all to be kept
         self._frame, self._read = frame.lazy(), 0
         self.names = self._frame.collect_schema().names()
+        if not self.names:
+            raise ValueError(f"{source}: has no columns")
         self._length = self._frame.select(pl.len()).collect().item()
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Chunks of ``size`` rows, the last one with what remains."""
-        for frame in self._frame.collect_batches(chunk_size=size, maintain_order=True):
+        frames = self._frame.collect_batches(chunk_size=size, maintain_order=True)
+        while True:
+            with whole(self.source):
+                frame = next(frames, None)
+            if frame is None:
+                return
             for part in frame.iter_slices(size):
                 rows = range(self._read + 1, self._read + 1 + len(part))
                 self._read += len(part)
@@ -116,14 +124,21 @@ def _scanned(source: Any, file: Bytes) -> Frame:
     content: Any = source
     if not file.is_file or file.is_packed or start.startswith(b"\xff"):
         content = io.BytesIO(file.stream.read())
-    try:
+    what = "Parquet" if start.startswith(b"PAR1") else "Arrow"
+    with whole(file.name, f"a damaged {what} file"):
         if start.startswith(b"\xff"):
             return Frame(pl.read_ipc_stream(content), file.name)
-        scan: Any = pl.scan_parquet if start.startswith(b"PAR1") else pl.scan_ipc
+        scan: Any = pl.scan_parquet if what == "Parquet" else pl.scan_ipc
         return Frame(scan(content), file.name)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        what = "Parquet" if start.startswith(b"PAR1") else "Arrow"
-        raise ValueError(f"{file.name}: is a damaged {what} file: {error}") from None
+
+
+@contextlib.contextmanager
+def whole(name: str, what: str = "damaged") -> Iterator[None]:
+    """Turn what polars raises of a damaged table into a ``ValueError``."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise ValueError(f"{name}: is {what}: {error}") from None
 
 
 def _of_arrays(file: Bytes, source: Any) -> Frame:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any
@@ -14,8 +15,11 @@ MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without r
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
+MOST = 5  # values that a message shows
 MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
+
+_ENDS = np.minimum, np.maximum
 
 
 def usual_target(names: Sequence[str]) -> str | None:
@@ -38,8 +42,8 @@ class Dataset:
     """(n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more."""
     task: str
     """"regression", "classification" (two classes) or "multiclass"."""
-    feature_names: tuple[str, ...]
-    """D; a category of a text column is named ``column=value``."""
+    feature_names: Sequence[str]
+    """D, a tuple unless X is sparse; a category of a text column is named ``column=value``."""
     classes: tuple[str, ...]
     """The labels as they stood in the file, (negative, positive) or by code; () for regression."""
     notes: tuple[str, ...]
@@ -48,6 +52,37 @@ class Dataset:
     """The name of the target."""
     columns: Any = None
     """:class:`jaxmkl.tables.Columns` of a table, for other files; else None."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Numbered(Sequence[str]):
+    """Names by their numbers, from ``start`` on; none is made before it is asked for.
+
+    >>> names = Numbered("x", 0, 40_000_000)
+    >>> names[-1], names[:2], Numbered("", 1, 2) == ("1", "2")
+    ('x39999999', ('x0', 'x1'), True)
+    """
+
+    prefix: str
+    start: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, place: Any) -> Any:
+        numbers = range(self.start, self.start + self.length)[place]
+        if isinstance(place, slice):
+            return tuple(f"{self.prefix}{number}" for number in numbers)
+        return f"{self.prefix}{numbers}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(other) != len(self):
+            return False
+        return all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
 
 def finish(
@@ -74,26 +109,41 @@ def finish(
         X, names = _filled(X, names, notes)
     if not names:
         raise ValueError(f"{path}: has no features")
-    low, high = X.min(axis=0), X.max(axis=0)
-    same = np.ravel(low.toarray() == high.toarray() if is_sparse else low == high)
-    if same.any():
-        notes.append(f"constant, and kept: {shown(list(compress(names, same)))}")
+    same = _constant(X) if is_sparse else np.flatnonzero(X.min(axis=0) == X.max(axis=0))
+    if len(same) > 0:
+        notes.append(f"constant, and kept: {shown([names[place] for place in same[: MOST + 1]])}")
     with np.errstate(over="ignore"):  # looked at next
         y = y if task == "multiclass" else y.astype(X.dtype)
     if not np.isfinite(y).all():
         raise ValueError(f"{where}: the target has values beyond the range of {X.dtype}")
     X = SparseRows.from_csr(X) if is_sparse else X
-    return Dataset(X, y, task, tuple(names), classes, tuple(notes), target)
+    names = names if is_sparse else tuple(names)
+    return Dataset(X, y, task, names, classes, tuple(notes), target)
+
+
+def _constant(csr: Any) -> np.ndarray:
+    """The first columns that are constant, more than are shown; few of D are looked at."""
+    order = np.argsort(csr.indices, kind="stable")
+    columns, first, counts = np.unique(csr.indices[order], return_index=True, return_counts=True)
+    values = csr.data[order]
+    low, high = (f.reduceat(values, first) if len(first) else values for f in _ENDS)
+    same = np.where(counts == csr.shape[0], low == high, (low == 0) & (high == 0))
+    among = np.arange(min(csr.shape[1], len(columns) + MOST + 1))
+    return np.setdiff1d(among, columns[~same])
+
+
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_NUMBER = re.compile(NUMBER)
 
 
 def number_in(cell: str) -> float | None:
-    """The number in a cell, None where there is no finite one."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    # Python's 1_000, and digits of other scripts, are no numbers in a file
-    return value if math.isfinite(value) and cell.isascii() and "_" not in cell else None
+    """The number in a cell, None where there is no finite one.
+
+    >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
+    [-1500.0, None, None, None, None]
+    """
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
+    return value if math.isfinite(value) else None
 
 
 def _typed_target(
@@ -160,8 +210,10 @@ def check_size(path: str, shape: tuple[int, int], dtype: Any, width: int | None 
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
     if width is None:
         size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
-    else:  # 64 bytes for the name of a column
-        size, start = n * width * (itemsize + 4) + 64 * D, "its"
+    else:
+        if D >= 2**31:
+            raise ValueError(f"{path}: {D} features are too many; below 2^31 are wanted")
+        size, start = n * width * (itemsize + 4), "its"
         wide = f" with {width} entries a row, as many as the fullest row has"
     if size > MAX_DENSE_BYTES:
         much = f"{start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}"
@@ -177,7 +229,7 @@ def as_float(what: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32 if is_single else np.float64, copy=False)
 
 
-def shown(values: Sequence[Any], most: int = 5) -> str:
+def shown(values: Sequence[Any], most: int = MOST) -> str:
     """The first values, for messages."""
     return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)
 

@@ -9,6 +9,7 @@ import datetime
 import io
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -51,7 +52,10 @@ class CSV:
         style: Any = {"delimiter": self.separator, "skipinitialspace": True, "strict": True}
         self._reader: Any = csv.reader(self._text, **style)
         self.notes: list[str] = []
-        line, header = next(self._rows())
+        with file.whole():
+            line, header = next(self._rows(), (0, []))
+        if not header:
+            raise ValueError(f"{file.name}: has no names of columns, only blank lines")
         self.top = where = f"{file.name}, line {line}"
         self.names = names_of(where, header, self.notes)
         if len(self.names) == 1 and " " in header[0].strip():
@@ -104,8 +108,11 @@ class NDJSON:
     def __init__(self, file: Bytes) -> None:
         self.file, self._text, self._line = file, file.text(), 0
         self.top, self.notes = file.name, list[str]()
-        self._begun = list(itertools.islice(self._rows(), 1000))
+        with file.whole():
+            self._begun = list(itertools.islice(self._rows(), 1000))
         self.names: list[str] = list(dict.fromkeys(name for _, row in self._begun for name in row))
+        if not self.names:
+            raise ValueError(f"{file.name}: has no columns, only empty objects")
 
     def share_read(self) -> float | None:
         """The share of the file."""
@@ -123,7 +130,9 @@ class NDJSON:
                     continue
                 try:
                     row = json.loads(text, parse_constant=lambda _: None)
-                except ValueError as error:
+                    if "\\u" in text:  # half of a pair is no text
+                        json.dumps(row, ensure_ascii=False).encode()
+                except (ValueError, RecursionError) as error:
                     where = f"{self.file.name}, line {self._line}"
                     raise ValueError(f"{where}: is no JSON object: {error}") from None
                 if not isinstance(row, dict):
@@ -163,10 +172,17 @@ def series_of(name: str, values: list) -> pl.Series:
     if kinds == {bool}:
         return pl.Series(name, values, pl.Boolean)
     if kinds <= {int, float}:
-        return pl.Series(name, [None if v is None else float(v) for v in values], pl.Float64)
+        return pl.Series(name, [None if v is None else _number(v) for v in values], pl.Float64)
     if all(issubclass(kind, datetime.date) for kind in kinds):
         return pl.Series(name, values)
     return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+
+
+def _number(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # infinite, which is refused where a number is wanted
+        return math.inf if value > 0 else -math.inf
 
 
 def separator_of(start: str) -> str:

@@ -7,6 +7,7 @@ import optax
 from jax import Array
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
 
@@ -74,7 +75,7 @@ class Intervals(Wrapper):
         excess = jnp.clip(excess, -5.0 / rate, 5.0 / rate)
         radius = quantile * jnp.exp(rate * excess / 5.0)
         after = {"quantile": quantile, "excess": excess, "radius": radius}
-        after["labels"] = state.labels + 1
+        after["labels"] = count_on(state.labels)
         before = {name: getattr(state, name) for name in after}
         taught = super().teach(state, code, inside, y, asked, present)
         return taught.replace(**optax.tree.where(known, after, before))

@@ -13,6 +13,7 @@ import optax
 from jax import Array
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import count_on
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
@@ -104,15 +105,16 @@ class RunningMoments(Scaler):
 
     def observe(self, state: Any, x: Array) -> tuple[RunningMomentsState, Array]:
         number, of_all, of_last = state
+        now = count_on(number)
         if self.clip is None:
-            of_all = of_all.after(x, number + 1)
-            return RunningMomentsState(number + 1, of_all, of_last), of_all.scaled(x)
+            of_all = of_all.after(x, now)
+            return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
         clip, varied = jnp.asarray(self.clip, x.dtype), of_all.variance > 0
         judged = varied & (number >= JUDGED_FROM)
         bound = clip * jnp.sqrt(jnp.where(judged, of_all.variance, 1))
         near = jnp.clip(x, of_all.mean - bound, of_all.mean + bound)
         x = jnp.where(judged, near, x)
-        of_all = of_all.after(x, number + 1)
+        of_all = of_all.after(x, now)
         # the largest power of two that is at most the number before, and how many came after it
         power = 1 << (31 - jax.lax.clz(jnp.maximum(number, 1)))
         last = jnp.maximum(number + 1 - power, 1)
@@ -120,9 +122,9 @@ class RunningMoments(Scaler):
         of_last = of_last.after(x, last)
         # written so that a variance that has become infinite, or no number, is forgotten too
         spoiled = ~(of_all.variance / clip**2 <= of_last.variance) & (of_last.variance > 0)
-        forgets = spoiled & (last == power) & (number + 1 >= JUDGED_FROM)
+        forgets = spoiled & (last == power) & (now >= JUDGED_FROM)
         of_all = optax.tree.where(forgets, of_last, of_all)
-        return RunningMomentsState(number + 1, of_all, of_last), of_all.scaled(x)
+        return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
 
     def accept(self, state: Any, change: RunningMomentsState, seen: Array) -> Any:
         return optax.tree.where(seen, change, state)
@@ -171,14 +173,14 @@ class RunningRanks(Scaler):
         equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
         scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
         key = jax.random.fold_in(state.key, state.num_seen)
-        drawn = jax.random.randint(key, (), 0, state.num_seen + 1, jnp.int32)
+        drawn = jax.random.randint(key, (), 0, count_on(state.num_seen), jnp.int32)
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
         return (place, x), scaled
 
     def accept(self, state: RunningRanksState, change: Any, seen: Array) -> RunningRanksState:
         (place, x), seen = change, jnp.asarray(seen)
         sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
-        return RunningRanksState(state.key, state.num_seen + seen.astype(jnp.int32), sample)
+        return RunningRanksState(state.key, count_on(state.num_seen, seen), sample)
 
 
 @pytree.dataclass

@@ -46,7 +46,7 @@ class ScaledTargets(Wrapper):
         """The prediction in the target's own units."""
         prediction, forecast = super().decide(state, code)
         shape = prediction.value.shape
-        mean, variance = (a.reshape(shape) for a in state.moments.of_all)
+        mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
         value = mean + jnp.sqrt(variance) * prediction.value
         return prediction._replace(value=value), (value, forecast)
 

@@ -99,6 +99,21 @@ def test_files_too_large_to_be_dense(tmp_path):
     assert rows.values.shape == (700, 2)
 
 
+def test_nothing_is_made_of_columns_that_nobody_named(tmp_path):
+    """A name for each of 2^31 - 2 columns would take some hundred GiB."""
+    path = tmp_path / "t.svm"
+    path.write_text("1 1:0.5 3:2 2147483646:2\n-1 1:.5 5:0\n")
+    table = read(path, sparse=True)
+    assert table.X.shape == (2, 2**31 - 2)
+    assert table.X.indices.tolist() == [[0, 2, 2**31 - 3], [0, 4, 2**31 - 2]]
+    assert table.notes[1] == "constant, and kept: '1', '2', '4', '5', '6', ..."
+    names = table.feature_names
+    assert (len(names), names[2], names[-1]) == (2**31 - 2, "3", "2147483646")
+    path.write_text("1 1:0.5 3000000000:2\n-1 1:2\n")
+    with pytest.raises(ValueError, match=r"t\.svm: 3000000000 features are too many; below 2\^31"):
+        read(path, sparse=True)
+
+
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_sparse_files_are_complete(tmp_path, value):
     path = save(tmp_path / "t.npz", with_entry(value), y=data()[1])

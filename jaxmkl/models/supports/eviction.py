@@ -114,10 +114,8 @@ class RemoveOldest(Eviction):
 class SelfTunedState(NamedTuple):
     """State of :class:`SelfTuned`."""
 
-    deviation: jax.Array
-    """Q (P,), what removals have cost so far."""
-    mistakes: jax.Array
-    """M (P,), examples taken in, of the dtype of the data."""
+    slack: jax.Array
+    """15/32 M - Q (P,), with M examples taken in, and Q what removals have cost: both grow."""
     victims: jax.Array
     """Values f_p of the next R to go (P, R)."""
     gram: jax.Array
@@ -141,12 +139,12 @@ class SelfTuned(Eviction):
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> SelfTunedState:
         P, R = num_kernels, period
-        shapes = (P,), (P,), (P, R), (P, R, R)
+        shapes = (P,), (P, R), (P, R, R)
         return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
 
     def choose(self, state: SelfTunedState, view: View) -> tuple[Choice, SelfTunedState]:
         R = state.victims.shape[1]
-        mistakes = state.mistakes + view.learned.astype(state.mistakes.dtype)
+        slack = state.slack + 15 / 32 * view.learned.astype(state.slack.dtype)
         coefficient = jnp.where(view.learned, view.coefficient, 0.0)
         # the values of the next to go follow every change of f
         victims = state.victims if view.decay is None else state.victims * view.decay[:, None]
@@ -156,7 +154,7 @@ class SelfTuned(Eviction):
         a = jnp.sum(jnp.where(here, view.coefficients[:, :R], 0.0), axis=1)
         mu = jnp.sign(a) * jnp.sum(jnp.where(here, victims, 0.0), axis=1)
         d = jnp.abs(a)
-        phi = jnp.where(goes, _largest_shrink(d, mu, state.deviation - 15 / 32 * mistakes), 1.0)
+        phi = jnp.where(goes, _largest_shrink(d, mu, -slack), 1.0)
         cost = (d * phi) ** 2 + 2 * d * phi * (1 - phi * mu)
         row = jnp.clip(view.oldest, 0, R - 1)
         gram = jnp.take_along_axis(state.gram, row[:, None, None], axis=1)[:, 0]
@@ -164,8 +162,8 @@ class SelfTuned(Eviction):
         victims = phi[:, None] * victims - removed[:, None] * gram
         shrunk, coefficients = phi * view.coefficient, phi[:, None] * view.coefficients
         choice = Choice(view.learned, shrunk, view.oldest, coefficients)
-        deviation = state.deviation + jnp.where(goes, cost, 0.0)
-        return choice, SelfTunedState(deviation, mistakes, victims, state.gram)
+        slack = jnp.maximum(slack - jnp.where(goes, cost, 0.0), 0.0)
+        return choice, SelfTunedState(slack, victims, state.gram)
 
     def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         R = state.victims.shape[1]

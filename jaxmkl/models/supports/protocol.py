@@ -148,6 +148,9 @@ def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.A
 
 def keep_rows(recent: jax.Array, codes: Codes, round: jax.Array) -> jax.Array:
     """The period's rows (R, D) after a block of which the rounds below ``round`` are over."""
-    seen = jnp.where((codes.round < round)[:, None], codes.rows, 0.0)
+    # a round to come is within the block, whatever follows on the largest number
+    ahead = codes.round - round
+    over = (ahead < 0) | (ahead >= len(codes.round))
+    seen = jnp.where(over[:, None], codes.rows, 0.0)
     start = codes.round[0] % recent.shape[0]
     return jax.lax.dynamic_update_slice_in_dim(recent, seen, start, 0)

@@ -1,0 +1,185 @@
+"""Streams without end: whether errors and times stay what they were, in single precision too.
+
+Each learner plays a generated stream that is made chunk by chunk, in float32 and in float64 side
+by side; the number of examples is given (``--rounds``).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmkl
+from jaxmkl.cli.learners import parameters_of
+from jaxmkl.models import supports
+
+from .. import generate
+from ..evaluate import FAMILY, timed
+from ..options import Options, chosen
+from ..report import Report, Row
+from .timing import figures, in_turn, ratios
+
+ROUNDS = 1_000_000
+CHUNK = 16_384  # examples, at most
+BUDGET = 64  # support vectors, where there is a budget
+INPUTS = 3  # of two classes; more are not learned on so small a budget
+TASKS = 5
+REPEATS = 5
+PRECISIONS = ("float32", "float64")
+
+
+def spa_on_a_budget() -> jaxmkl.MKL:
+    """Return SPA whose oldest support vector goes where there are too many."""
+    spa = jaxmkl.spa()
+    store = supports.BudgetSupport(BUDGET, supports.RemoveOldest())
+    bank = jaxmkl.models.SupportModels(spa.models[0].kernels, spa.models[0].update, store)
+    return jaxmkl.MKL(bank, spa.aggregate, spa.select, spa.query)
+
+
+def learners() -> dict[str, Callable[[], Any]]:
+    """Return what makes each learner whose cost and memory do not grow, by name."""
+    budgets = [name for name in jaxmkl.LEARNERS if "budget" in parameters_of(name)]
+    found: dict[str, Callable[[], Any]] = {name: jaxmkl.LEARNERS[name] for name in FAMILY}
+    found |= {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
+    near = jaxmkl.kernels.GaussianWidths(start=0.5)  # the default ones are too wide here
+    for name in ("oks_sil", "okl_gd"):
+        found[name] = partial(jaxmkl.LEARNERS[name], near, budget=BUDGET)
+    tasks = partial(jaxmkl.multitask, TASKS, jaxmkl.Gaussian(2.0), size=BUDGET)
+    return found | {"spa": spa_on_a_budget, "multitask": tasks}
+
+
+def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples of the stream for a learner: of two classes, or numbers; or of tasks.
+
+    >>> examples(jaxmkl.raker(), 0, 3)[0].shape, examples(jaxmkl.rbp(), 0, 3)[0].shape
+    ((3, 10), (3, 3))
+    """
+    if learner.task == "regression":
+        return generate.examples(0, start, stop, drift=False)
+    X, y = generate.two_that_matter(0, start, stop)
+    X = X[:, :INPUTS]
+    if isinstance(learner, jaxmkl.models.MultiTask):
+        X = jaxmkl.tables.with_tasks(np.arange(start, stop) % TASKS, X)
+    return X, y
+
+
+class Played:
+    """A learner's pass over the stream in one precision; what is drawn at first is the same."""
+
+    def __init__(self, learner: Any, num_inputs: int, precision: str) -> None:
+        self.learner, self.precision = learner, precision
+        key = jax.random.key(0)
+        drawn = jax.tree.leaves(learner.init(key, num_inputs, np.float32))
+        with self._precision():
+            like, structure = jax.tree.flatten(learner.init(key, num_inputs, np.dtype(precision)))
+            pairs = zip(drawn, like, strict=True)
+            same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in pairs]
+            self.state = jax.tree.unflatten(structure, same)
+        self.errors: list[float] = []  # sums of chunks
+        self.ends: list[tuple] = []  # states and examples from which a tenth's end is played again
+
+    def _precision(self) -> Any:
+        return jax.enable_x64(self.precision == "float64")
+
+    def run(self, state: Any, X: np.ndarray, y: np.ndarray) -> Any:
+        """Play some examples."""
+        with self._precision():
+            return jaxmkl.run(self.learner, state, X, y)
+
+    def go_on(self, X: np.ndarray, y: np.ndarray) -> float:
+        """Play the next examples and return the seconds."""
+        (self.state, outputs), seconds = timed(self.run, self.state, X, y)
+        if self.learner.task == "regression":
+            loss = np.asarray(outputs.loss, np.float64)
+        else:
+            loss = np.asarray(outputs.prediction) * y <= 0
+        self.errors.append(float(np.sum(loss)))
+        return seconds
+
+    def keep(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Keep what stands now, so that examples can be timed from here later."""
+        self.ends.append((self.state, X, y))
+
+    def last_over_first(self, size: int) -> dict[str, list[float]]:
+        """Time the kept ends again, in turn."""
+        names = "first", "last"
+        again = {n: partial(self.run, *end) for n, end in zip(names, self.ends, strict=True)}
+        seconds = in_turn(again, REPEATS)
+        found = {
+            f"microseconds_per_example_{name}": [s / size * 1e6 for s in of]
+            for name, of in seconds.items()
+        }
+        return found | {"last_over_first": ratios(seconds["last"], seconds["first"])}
+
+
+def tenths(rounds: int) -> tuple[int, int]:
+    """Return the length of a chunk and how many make a tenth of the stream.
+
+    >>> tenths(1_000_000), tenths(5_000)
+    ((14286, 7), (500, 1))
+    """
+    each = max(1, rounds // 10)
+    number = -(-each // CHUNK)
+    return -(-each // number), number
+
+
+def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> list[Row]:
+    """Play a learner in both precisions and return the rows of what was measured."""
+    size, number = tenths(rounds)
+    X, y = examples(learner, 0, size)
+    runs = [Played(learner, X.shape[1], precision) for precision in PRECISIONS]
+    for chunk in range(10 * number):
+        if chunk:
+            X, y = examples(learner, chunk * size, (chunk + 1) * size)
+        for run in runs:
+            if chunk in (number - 1, 10 * number - 1):
+                run.keep(X, y)
+            run.go_on(X, y)
+        so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs)
+        step(f"{name}, {(chunk + 1) * size:,} examples, error {so_far}")
+    last = [sum(run.errors[-number:]) / (number * size) for run in runs]
+    rows: list[Row] = []
+    for run, error in zip(runs, last, strict=True):
+        metrics = {
+            "error_first_tenth": [sum(run.errors[:number]) / (number * size)],
+            "error_last_tenth": [error],
+            "times_float64": [error / last[-1] if last[-1] else 1.0],
+            "nonfinite": [float(run.state.nonfinite)],
+            **run.last_over_first(size),
+        }
+        label = f"{name}, {run.precision}"
+        rows += figures("generated", label, metrics, examples=10 * number * size)
+    return rows
+
+
+def run(options: Options, report: Report) -> None:
+    """Play the learners asked for, one after the other.
+
+    Raises:
+        UsageError: there is no such learner.
+    """
+    known = learners()
+    names = chosen("learner", options.algorithms, known, known)
+    rounds = options.rounds or ROUNDS
+    size, number = tenths(rounds)
+    rows: list[Row] = []
+    with report.progress("endless", 10 * number * len(names)) as step:
+        for name in names:
+            found = play(name, known[name](), rounds, step)
+            for row in found:
+                if row.metric in ("error_last_tenth", "last_over_first"):  # long before the table
+                    report.say(f"{row.algorithm}: {row.metric} {row.mean:.4g}")
+            rows += found
+            jax.clear_caches()
+    report.table(
+        f"{10 * number * size:,} examples, made chunk by chunk",
+        rows,
+        notes=(
+            f"{generate.DIMENSIONS} inputs and numbers, or {INPUTS} and two classes; budgets of "
+            f"{BUDGET} support vectors a kernel; error: squares, or the share of mistakes",
+            f"times: medians of {REPEATS} rounds of a chunk at the end of the first and of the "
+            "last tenth, each from the state it met, in turn",
+        ),
+    )

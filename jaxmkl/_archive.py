@@ -1,0 +1,60 @@
+"""Archives of arrays (npz) from anywhere: an array comes whole or not at all, and runs no code."""
+
+import math
+import os
+import sys
+import zipfile
+from typing import BinaryIO
+
+import numpy as np
+
+from jaxmkl._checks import refuse_unless
+
+
+class Archive:
+    """An npz file that is open; nothing is allocated for what a file only says it holds.
+
+    Args:
+      file: the bytes, which can be sought in.
+      most: bytes that all arrays read may take, if more than the file has.
+
+    Raises:
+      ValueError: an array is of Python objects, is not as long as it says, or takes too much. And
+        zipfile, zlib and NumPy raise a dozen kinds of errors where bytes are damaged.
+
+    >>> import io
+    >>> np.savez(file := io.BytesIO(), x=np.arange(3))
+    >>> Archive(file).keys, Archive(file).read("x")
+    (['x'], array([0, 1, 2]))
+    """
+
+    def __init__(self, file: BinaryIO, most: int = 0) -> None:
+        self._left = max(most, file.seek(0, os.SEEK_END))
+        self._zip = zipfile.ZipFile(file)
+        self._names = {name.removesuffix(".npy"): name for name in self._zip.namelist()}
+        self.keys = sorted(self._names)
+
+    def read(self, key: str) -> np.ndarray:
+        """The array of a key."""
+        name = self._names[key]
+        size = self._zip.getinfo(name).file_size
+        self._left -= size
+        refuse_unless(
+            self._left >= 0, f"unpacked {key} would take {size} bytes, which is too much"
+        )
+        with self._zip.open(name) as member:
+            version = np.lib.format.read_magic(member)
+            one = version == (1, 0)
+            header = "read_array_header_1_0" if one else "read_array_header_2_0"
+            shape, _, dtype = getattr(np.lib.format, header)(member)
+            text = f"{key} holds Python objects, which could run code"
+            refuse_unless(not dtype.hasobject, text)
+            wanted, there = math.prod(shape) * dtype.itemsize, size - member.tell()
+            text = f"{key} says it is {dtype} of shape {shape}, {wanted} bytes; it has {there}"
+            refuse_unless(wanted == there and min(shape, default=0) >= 0, text)
+        with self._zip.open(name) as member:
+            array = np.lib.format.read_array(member, allow_pickle=False)
+        if dtype.kind == "U" and array.size and dtype.itemsize:
+            letters = array.astype(dtype.newbyteorder("=")).ravel().view(np.uint32)
+            refuse_unless(letters.max() <= sys.maxunicode, f"{key} holds what is no text")
+        return array
