@@ -108,3 +108,15 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     learner = jaxmkl.forgetron(jaxmkl.Gaussian(1.0), budget=8)
     state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
+
+
+def test_covariances_of_least_squares_stay_definite():
+    """With forgetting, rounding must not grow as the directions do that nothing excites."""
+    learner = jaxmkl.expert_mkl(num_features=20)
+    state = learner.init(jax.random.key(0), num_inputs=3)
+    X = jax.random.normal(jax.random.key(1), (60_000, 3))
+    state, _ = jaxmkl.run(learner, state, X, jnp.sin(X[:, 0]))
+    for covariance in (state.models[0].rules[1].covariance, state.aggregate.models.covariance):
+        S = np.asarray(covariance, np.float64)
+        np.testing.assert_array_equal(S, np.swapaxes(S, -1, -2))
+        assert np.linalg.eigvalsh(S).min() > 0

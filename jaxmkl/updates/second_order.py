@@ -23,6 +23,7 @@ from jaxmkl._shards import added
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
+LIFT = 5000  # units of rounding by which an eigenvalue of S may be wrong, and yet recovers
 
 
 class SecondOrder(Rule):
@@ -265,12 +266,22 @@ class RLS(SecondOrder):
     def taken_in(self, state: Any, rows: jax.Array, full: Any) -> dict[str, jax.Array]:
         """S and its scale after rows h (..., period, M), if a period is full.
 
-        What the state then has of S <- scale (S - Σ_s h_s h_s'); the rows are zeros unless full.
+        What the state then has of S <- scale (S - Σ_s h_s h_s') + ε (φ^-b - 1) I; the rows are
+        zeros unless full. Divided by φ again and again, S would magnify what rounding leaves that
+        is not symmetric, and eigenvalues that it took below 0. So it is made symmetric, and
+        lifted, where anything was learned, by some thousand units of rounding: nothing beside the
+        S of directions that examples do not excite.
         """
-        scale = jnp.where(full, state.scale, 1.0)
+        dtype, M = rows.dtype, rows.shape[-1]
+        scale = jnp.where(full, state.scale, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
+        downdate = (downdate + jnp.swapaxes(downdate, -1, -2)) / 2
+        learned = jnp.trace(downdate, axis1=-2, axis2=-1)[..., None, None] > 0
+        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
+        lift = LIFT * jnp.finfo(dtype).eps * (forgetting - 1.0)
+        lift = jnp.where(learned, lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
         return {
-            "covariance": scale[..., None, None] * (state.covariance - downdate),
+            "covariance": scale * (state.covariance - downdate) + lift * jnp.eye(M, dtype=dtype),
             "scale": jnp.where(full, 1.0, state.scale),
         }
 
