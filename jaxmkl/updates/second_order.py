@@ -280,8 +280,9 @@ class RLS(SecondOrder):
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         lift = LIFT * jnp.finfo(dtype).eps * (forgetting - 1.0)
         lift = jnp.where(learned, lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
+        eye = jnp.eye(M, dtype=dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
-            "covariance": scale * (state.covariance - downdate) + lift * jnp.eye(M, dtype=dtype),
+            "covariance": scale * (state.covariance - downdate) + lift * eye,
             "scale": jnp.where(full, 1.0, state.scale),
         }
 

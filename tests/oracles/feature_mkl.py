@@ -74,7 +74,8 @@ class RecursiveLeastSquares:
 
     The covariance starts at I / regularization. A factor is fixed for ``period`` rounds: the
     forgetting factor, or where these rounds could raise the trace above ``max_growth`` times the
-    first one, the larger factor with which they cannot.
+    first one, the larger factor with which they cannot. Before that a little of the identity is
+    added, in proportion to what was forgotten, if anything was learned.
     """
 
     forgetting: float
@@ -87,9 +88,14 @@ class RecursiveLeastSquares:
         self.theta = np.zeros(self.size)
         self.covariance = np.eye(self.size) / self.regularization
         self.bound = self.max_growth * np.trace(self.covariance)
+        self.learned = False
+        lift = 5000 * np.finfo(float).eps * (self.forgetting**-self.period - 1)
+        self.lift = lift / self.regularization * np.eye(self.size)
 
     def begin(self, t: int) -> None:
         if t % self.period == 0:
+            self.covariance = self.covariance + self.lift * self.learned
+            self.learned = False
             share = min(1.0, np.trace(self.covariance) / self.bound)
             self.factor = max(self.forgetting, share ** (1 / self.period))
 
@@ -98,6 +104,7 @@ class RecursiveLeastSquares:
         power = z @ gain
         if power <= 0:
             return
+        self.learned = True
         denominator = self.factor + power
         self.theta = self.theta + gain * ((y - self.theta @ z) / denominator)
         self.covariance = (self.covariance - np.outer(gain, gain) / denominator) / self.factor
