@@ -35,7 +35,7 @@ from jaxmkl.tables._source import joined
 from jaxmkl.tables._table import MISSING
 from jaxmkl.tables._text import separator_of
 
-FEW, MANY = 60, 5000
+FEW, MANY = 100, 5000
 N = 40
 DRAWS = np.random.default_rng(0)
 FRAME = pl.DataFrame(
