@@ -24,6 +24,14 @@ def path(request, tmp_path):
     return path
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Interrupts are heard: what is begun in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def contents(path):
     return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
