@@ -5,11 +5,12 @@ import functools
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal, scan
+from trees import assert_close, assert_equal, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
 from jaxmkl import streaming, wrappers
+from jaxmkl._moments import Moments
 from jaxmkl.recipes import random_features
 
 SMALL_PROGRAMS = True
@@ -99,6 +100,18 @@ def test_predictions_see_the_input_and_leave_no_trace(name):
     assert_equal(after.inner.aggregate, state.inner.aggregate)
 
 
+def whole(scaler):
+    """Its state, with what rounding took off the moments added to them again."""
+
+    def added(node):
+        if not isinstance(node, Moments):
+            return node
+        rests = np.asarray(node.rests, np.float64)
+        return [np.asarray(node.mean) + rests[0], np.asarray(node.variance) + rests[1]]
+
+    return jax.tree.map(added, scaler, is_leaf=lambda node: isinstance(node, Moments))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCALERS)
 @pytest.mark.parametrize("block_size", [None, 9])
@@ -117,7 +130,8 @@ def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
         end, outputs = jax.jit(run)(learner, state, X, y)
     good = np.setdiff1d(np.arange(NUM_EXAMPLES), bad)
     scaler_end, Z = scaled_alone(SCALERS[name], state.scaler, X[good])
-    assert_equal(end.scaler, scaler_end)
+    # two programs, which may fuse a product with a sum or not
+    assert_close(whole(end.scaler), whole(scaler_end), tolerance=1e-6)
     assert int(end.scaler.num_seen) == len(good)
     assert int(end.inner.invalid) == len(bad)
     assert int(end.round) == NUM_EXAMPLES
