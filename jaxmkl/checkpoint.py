@@ -7,7 +7,7 @@ the learner in full (classes, static fields, numbers). It holds no code and no p
 import dataclasses
 import json
 import os
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +105,20 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     """
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
+    arrays = packed(learner, state, extra)
+
+    def write() -> None:
+        with written_whole(path) as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    if is_shared((learner, state)):
+        by_one_process("save", write)
+    else:
+        write()
+
+
+def packed(learner: Learner, state: Any, extra: Any = None) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint by their names: what :func:`save` writes, which see."""
     require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
@@ -124,16 +138,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
     header |= {"extra": extra}
-    encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
-
-    def write() -> None:
-        with written_whole(path) as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: encoded}, **arrays)
-
-    if is_shared((learner, state)):
-        by_one_process("save", write)
-    else:
-        write()
+    return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
 
 def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:
@@ -168,15 +173,19 @@ def load_extra(
     ...     load_extra(f"{folder}/it.npz")[2]
     {'columns': ['a', 'b']}
     """
-    name = os.fspath(path)
     with open(path, "rb") as file:
-        try:
-            archive = Archive(file)
-            arrays = {key: archive.read(key) for key in archive.keys}
-            header = json.loads(bytes(arrays[_HEADER]).decode())
-            refuse_unless(isinstance(header, dict), "its header is another's")
-        except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
-            raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
+        return unpacked(file, os.fspath(path), like)
+
+
+def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Learner, Any, Any]:
+    """What :func:`load_extra` reads, of a file that is open and can be sought in."""
+    try:
+        archive = Archive(file)
+        arrays = {key: archive.read(key) for key in archive.keys}
+        header = json.loads(bytes(arrays[_HEADER]).decode())
+        refuse_unless(isinstance(header, dict), "its header is another's")
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
+        raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
     version = header.get("version")
     text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
     text += f"{header.get('format')!r} of version {header.get('version')!r}"

@@ -82,23 +82,11 @@ def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
         wanted = "one without a state of its own, which does not add up"
         pytree.require(good, "merge", f"learner.{name}", getattr(learner, name), wanted)
     states, start = jax.tree.map(local, (states, start))
-
-    def began(name: str, place: Any = None) -> Any:
-        """What all shards began with, None for a start of its own."""
-        if start is None:
-            return None
-        part = getattr(start, name)
-        return part if place is None else part[place]
-
-    models = tuple(
-        bank.merged(own, began("models", i))
-        for i, (bank, own) in enumerate(zip(learner.models, states.models, strict=True))
-    )
-    counters = {
-        name: added(getattr(states, name), 0 if start is None else getattr(start, name))
-        for name in _COUNTERS
-    }
-    aggregate = learner.aggregate.merged(states.aggregate, began("aggregate"))
+    began = (None,) * len(learner.models) if start is None else start.models
+    banks = zip(learner.models, states.models, began, strict=True)
+    models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)
+    counters = {n: added(getattr(states, n), getattr(start, n, 0)) for n in _COUNTERS}
+    aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     first = jax.tree.map(lambda leaf: leaf[0], states)
     merged = first.replace(models=models, aggregate=aggregate, **counters)
     for name, leaf in leaves_by_name(merged.models).items():

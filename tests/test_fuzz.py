@@ -6,7 +6,6 @@ quick tests play a few hundred seeds; ``pytest -m endless`` plays 5,000 of each.
 
 import bz2
 import contextlib
-import datetime
 import gzip
 import io
 import lzma
@@ -24,6 +23,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 import sklearn.datasets
+from mixed_frame import mixed_frame
 from mutations import mutated
 from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
@@ -38,16 +38,7 @@ from jaxmkl.tables._text import separator_of
 FEW, MANY = 100, 5000
 N = 40
 DRAWS = np.random.default_rng(0)
-FRAME = pl.DataFrame(
-    {
-        "size": DRAWS.normal(size=N).round(3),
-        "count": DRAWS.integers(0, 9, N),
-        "kind": DRAWS.choice(["tree", 'a "bush"', "moss, wet"], N),
-        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(i) for i in range(N)],
-        "grown": DRAWS.random(N) < 0.5,
-        "y": (DRAWS.random(N) * 100).round(2),
-    }
-).with_columns(pl.when(pl.col("count") > 0).then("size"))
+FRAME = mixed_frame(DRAWS, N, "kind", ["tree", 'a "bush"', "moss, wet"])
 X, Y = DRAWS.normal(size=(N, 3)), DRAWS.integers(0, 2, N)
 SPARSE = scipy.sparse.random_array((N, 6), density=0.3, rng=0, format="csr")
 CSR = {name: getattr(SPARSE, name) for name in ("data", "indices", "indptr")}

@@ -52,7 +52,8 @@ def outcome(folder):
     content = json.loads((folder / "run.json").read_text())
     kept = {name: value for name, value in content.items() if name not in TIMES}
     for row in kept["table"] + kept["rows"]:
-        row.pop("microseconds", None), row.pop("seconds_per_run", None)
+        for measured in ("microseconds", "seconds_per_run"):
+            row.pop(measured, None)
     return kept, (folder / "said.csv").read_text(), jaxmkl.load_model(folder / "model")
 
 
@@ -180,6 +181,14 @@ def made(path, rows, columns, block):
             file.write(text)
 
 
+def written_at(path):
+    """When the file was written; 0 where it is not there, as for a moment amid a replacement."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def killed_and_resumed(tmp_path, rows, columns, block, every, wait):
     """A run killed three times at random moments, and one that was not; the most memory held."""
     made(tmp_path / "long.svm", rows, columns, block)
@@ -190,10 +199,10 @@ def killed_and_resumed(tmp_path, rows, columns, block, every, wait):
         line = [*command(tmp_path / "long.svm", folder), "--checkpoint", str(kept)]
         line = [sys.executable, "-m", "jaxmkl", *line, "--every", str(every)]
         for _ in range(3 if folder.name == "parts" else 0):
-            before = kept.stat().st_mtime_ns if kept.exists() else 0
+            before = written_at(kept)
             with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE) as process:
                 while process.poll() is None:
-                    if kept.exists() and kept.stat().st_mtime_ns > before:
+                    if written_at(kept) > before:
                         time.sleep(wait * draws.random())
                         process.send_signal(signal.SIGKILL)
                         break

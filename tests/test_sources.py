@@ -1,7 +1,6 @@
 """Tables from anywhere: one table in every format is one table, and bad files are refused."""
 
 import bz2
-import datetime
 import gzip
 import io
 import json
@@ -14,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn.datasets
+from mixed_frame import mixed_frame
 from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 
@@ -23,16 +23,7 @@ from jaxmkl.tables._bytes import zstd
 
 N = 2500
 DRAWS = np.random.default_rng(0)
-FRAME = pl.DataFrame(
-    {
-        "size": DRAWS.normal(size=N).round(3),
-        "count": DRAWS.integers(0, 9, N),
-        "kind, or not": DRAWS.choice(["tree", 'a "bush"', "moss"], N),
-        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(i) for i in range(N)],
-        "grown": DRAWS.random(N) < 0.5,
-        "y": (DRAWS.random(N) * 100).round(2),
-    }
-).with_columns(pl.when(pl.col("count") > 0).then("size"))
+FRAME = mixed_frame(DRAWS, N, "kind, or not", ["tree", 'a "bush"', "moss"])
 PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 PACKED[".zst"] = zstd("t").compress
 

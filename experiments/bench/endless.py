@@ -16,7 +16,7 @@ from jaxmkl.cli.learners import parameters_of
 from jaxmkl.models import supports
 
 from .. import generate
-from ..evaluate import FAMILY, timed
+from ..evaluate import FAMILY
 from ..options import Options, chosen
 from ..report import Report, Row
 from .timing import figures, in_turn, ratios
@@ -88,15 +88,14 @@ class Played:
         with self._precision():
             return jaxmkl.run(self.learner, state, X, y)
 
-    def go_on(self, X: np.ndarray, y: np.ndarray) -> float:
-        """Play the next examples and return the seconds."""
-        (self.state, outputs), seconds = timed(self.run, self.state, X, y)
+    def go_on(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Play the next examples."""
+        self.state, outputs = self.run(self.state, X, y)
         if self.learner.task == "regression":
             loss = np.asarray(outputs.loss, np.float64)
         else:
             loss = np.asarray(outputs.prediction) * y <= 0
         self.errors.append(float(np.sum(loss)))
-        return seconds
 
     def keep(self, X: np.ndarray, y: np.ndarray) -> None:
         """Keep what stands now, so that examples can be timed from here later."""

@@ -2,7 +2,6 @@
 
 import io
 import json
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
-from jaxmkl.checkpoint import load, save
+from jaxmkl.checkpoint import packed, unpacked
+from jaxmkl.cli import options
 from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, Player
 from jaxmkl.cli.predictions import Predictions
@@ -22,7 +22,8 @@ FORMAT = "jaxmkl run 1"
 EVERY = {"minutes": 5.0}
 OF_PLAY = "baselines", "scores", "num_rows", "num_unlabelled", "seconds"
 OF_PLAYER = "score", "labels", "num_labels", "seconds"
-OTHERS = ("command", "name", "line", "checkpoint", "every", "save", "json", "report")
+# options that do not make the run what it is
+OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"
 
 
 class Kept:
@@ -38,7 +39,8 @@ class Kept:
 
     def __init__(self, given: Any) -> None:
         self.path, self._is_file = given.checkpoint, given.file != "-"
-        self._settings = json.loads(json.dumps(_settings(given)))
+        # as they come back
+        self._settings = json.loads(json.dumps(options.plain(given, OTHERS)))
         self._last = LastTwo(self.path, **(given.every or EVERY))
         self._found = self._last.read(_read)
         if self._found is None:
@@ -83,12 +85,9 @@ class Kept:
         if len(states) != len(players):
             text = f"{len(states)} learners and seeds, where the run has {len(players)}"
             raise ValueError(f"--checkpoint: {self.path} is of {text}")
-        with tempfile.TemporaryDirectory() as folder:
-            for number, (player, state) in enumerate(zip(players, states, strict=True)):
-                path = Path(folder, f"{self.path.name} {number}")
-                path.write_bytes(state)
-                player.state = load(path, like=player.learner)[1]
-                _fill(player, OF_PLAYER, header["players"][number])
+        for player, state, fields in zip(players, states, header["players"], strict=True):
+            player.state = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
+            _fill(player, OF_PLAYER, fields)
         _fill(play, OF_PLAY, header["play"])
         play.fills = Fills(*np.array(header["fills"], np.float64))
         play.warned |= dict.fromkeys(header["warned"])
@@ -97,10 +96,14 @@ class Kept:
     def offer(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
         if self._last.is_due(play.num_rows):
-            self.write(play, predictions)
+            self._write(play, predictions)
 
-    def write(self, play: Play, predictions: Predictions | None) -> None:
-        """Write a checkpoint."""
+    def close(self, play: Play, predictions: Predictions | None) -> None:
+        """Write a checkpoint of what was played since the last one, if there is anything."""
+        if play.num_rows != self._last.stands_at:
+            self._write(play, predictions)
+
+    def _write(self, play: Play, predictions: Predictions | None) -> None:
         header = {
             "format": FORMAT,
             "jaxmkl": __version__,
@@ -118,12 +121,6 @@ class Kept:
         self._last.write(play.num_rows, lambda path: _write(path, header, _players(play)))
 
 
-def _settings(given: Any) -> dict[str, Any]:
-    """The options that make the run what it is."""
-    known = {name: value for name, value in vars(given).items() if name not in OTHERS}
-    return {name: str(v) if isinstance(v, Path) else v for name, v in known.items()}
-
-
 def _option(name: str) -> str:
     return "FILE" if name == "file" else f"--{name.strip('_')}"
 
@@ -134,16 +131,13 @@ def _players(play: Play) -> list[Player]:
 
 def _write(path: str, header: dict[str, Any], players: list[Player]) -> None:
     """A zip archive: the header as JSON, and a checkpoint of each player."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        written_whole(path) as file,
-        zipfile.ZipFile(file, "w") as archive,
-    ):
+    with written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for number, player in enumerate(players):
-            state = Path(folder, f"{number}.npz")
-            save(state, player.learner, player.state)
-            archive.write(state, state.name)
+            np.savez(
+                state := io.BytesIO(), allow_pickle=False, **packed(player.learner, player.state)
+            )
+            archive.writestr(f"{number}.npz", state.getvalue())
 
 
 def _read(path: str) -> tuple[dict[str, Any], list[bytes]]:

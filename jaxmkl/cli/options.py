@@ -2,8 +2,11 @@
 
 import argparse
 import ast
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any, NoReturn
 
+OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 
 
@@ -56,6 +59,12 @@ def count(text: str) -> int:
 def natural(text: str) -> int:
     """Parse a whole number of at least 0."""
     return 0 if text.isdecimal() and int(text) == 0 else count(text)
+
+
+def plain(given: Any, without: Collection[str]) -> dict[str, Any]:
+    """The options that were given, but those ``without``, paths as text."""
+    kept = {name: value for name, value in vars(given).items() if name not in without}
+    return {name: str(v) if isinstance(v, Path) else v for name, v in kept.items()}
 
 
 def interval(text: str) -> dict[str, float]:

@@ -115,11 +115,10 @@ def _play(
 ) -> bool:
     """Play all chunks; whether that was interrupted, which leaves all at the end of a chunk."""
     length, interrupted = 0 if kept is None else kept.length, False
-    with contextlib.ExitStack() as closing:
-        written = None
-        if given.predictions is not None:
-            written = Predictions(given.predictions, play.columns.target, length)
-            closing.enter_context(written)
+    predictions: Any = contextlib.nullcontext()
+    if given.predictions is not None:
+        predictions = Predictions(given.predictions, play.columns.target, length)
+    with predictions as written:
         try:
             for chunk in chunks:
                 played = play.play(chunk)
@@ -133,8 +132,8 @@ def _play(
         except KeyboardInterrupt:
             interrupted = True
         play.seconds = time.perf_counter() - began
-        if kept is not None and play.num_rows:
-            kept.write(play, written)
+        if kept is not None:
+            kept.close(play, written)
     return interrupted
 
 
@@ -191,7 +190,6 @@ def _results(
                  "a learner that follows it looks better than it is"]  # fmt: skip
     ends = [min((i + 1) * curve.size, play.num_rows) for i in range(len(curve.means))]
     per_name = [{name: tuple(v.tolist()) for name, v in of.items()} for of in (errors, labels)]
-    known = {k: v for k, v in vars(given).items() if k not in ("command", "name", "line")}
     target: Any = columns.target
     return Results(
         command=given.line,
@@ -206,7 +204,7 @@ def _results(
         curves=Curves(curve.size, tuple(ends), *per_name),
         columns=columns.notes,
         notes=(*notes, *play.warned),
-        settings={k: str(v) if isinstance(v, Path) else v for k, v in known.items()},
+        settings=options.plain(given, options.OF_THE_LINE),
         seconds=seconds,
         peak_bytes=held_bytes(),
         is_interrupted=interrupted,

@@ -217,9 +217,6 @@ class FeatureModels(Bank):
         good = not self.features.sequential
         wanted = "features that do not grow with the stream: each shard has others"
         pytree.require(good, "merge", "features", self.features, wanted)
-        for rule in self.rules:
-            wanted = "jaxmkl.updates.RLS: what others learned does not add up"
-            pytree.require(isinstance(rule, SecondOrder), "merge", "a rule", rule, wanted)
         began = (None,) * len(self.rules) if start is None else start.rules
         features = jax.tree.map(lambda leaf: leaf[0], states.features)
         known = [states.features] if start is None else [states.features, start.features]

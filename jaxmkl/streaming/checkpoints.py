@@ -28,17 +28,18 @@ class LastTwo:
         minutes: float | None = None,
     ) -> None:
         self.path, self.before = os.fspath(path), f"{os.fspath(path)}.before"
-        self._examples = None if examples is None else pytree.as_count(self, "examples", examples)
+        self._every = None if examples is None else pytree.as_count(self, "examples", examples)
         good = minutes is None or 0 <= minutes < np.inf
         pytree.require(bool(good), self, "minutes", minutes, "a number of at least 0")
-        self._minutes, self._seen, self._at = minutes, 0, time.monotonic()
+        self._minutes = minutes
+        self.begin(0)
 
     def is_due(self, examples: int) -> bool:
         """Whether enough examples or minutes went by; always, if there is no such limit."""
-        if self._examples is None and self._minutes is None:
+        if self._every is None and self._minutes is None:
             return True
         # a count that became too large begins again lower
-        by_count = self._examples is not None and not (0 <= examples - self._seen < self._examples)
+        by_count = self._every is not None and not (0 <= examples - self.stands_at < self._every)
         minutes = (time.monotonic() - self._at) / 60
         return by_count or (self._minutes is not None and minutes >= self._minutes)
 
@@ -52,7 +53,7 @@ class LastTwo:
 
     def begin(self, examples: int) -> None:
         """Count from here on, where the file has so many examples."""
-        self._seen, self._at = examples, time.monotonic()
+        self.stands_at, self._at = examples, time.monotonic()
 
     def read(self, load: Callable[[str], Any]) -> Any:
         """What ``load`` makes of the file, else of the one before; None if there is neither.

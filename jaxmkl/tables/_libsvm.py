@@ -124,7 +124,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
     parts = list(entries(path, rows_of(file), AT_ONCE))
     if not parts:
         raise ValueError(f"{path}: holds no example, only comments")
-    columns, values = (np.concatenate([part[i] for part in parts]) for i in (4, 5))
+    columns = np.concatenate([part.indices for part in parts])
     if not len(columns):
         raise ValueError(f"{path}: has no features")
     labels = np.concatenate([part.labels for part in parts])
@@ -132,6 +132,7 @@ def read_libsvm(file: Bytes, target: str | None, task: str | None, sparse: bool)
     shape = len(labels), int(columns.max()) + 1 - base
     counts = np.concatenate([np.diff(part.ends) for part in parts])
     ends = np.concatenate([[0], np.cumsum(counts)])
+    values = np.concatenate([part.values for part in parts])
     X = dense_or_sparse(path, csr_array((values, columns - base, ends), shape), sparse)
     names = Numbered("", base, shape[1])
     notes = [f"features are numbered from {base}"]

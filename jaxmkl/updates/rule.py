@@ -1,5 +1,9 @@
 """What rules of first and of second order have in common."""
 
+from typing import Any
+
+from jaxmkl import _pytree as pytree
+
 
 class Rule:
     """Base of all update rules, frozen pytree dataclasses.
@@ -15,3 +19,11 @@ class Rule:
     def num_rates(self) -> int:
         """Number of rates R."""
         return 1
+
+    def merged(self, states: Any, start: Any) -> Any:
+        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+
+        ``start`` is the state that they began with; None for one of a learner's ``init``.
+        """
+        wanted = "jaxmkl.updates.RLS: what others learned does not add up"
+        pytree.require(False, "merge", "a rule", self, wanted)

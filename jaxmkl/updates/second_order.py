@@ -59,14 +59,6 @@ class SecondOrder(Rule):
         """The state after a block; rounds below ``round`` are over."""
         pytree.abstract(self, "close")
 
-    def merged(self, states: Any, start: Any) -> Any:
-        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
-
-        ``start`` is the state that they began with; None for one of :meth:`init`.
-        """
-        wanted = "jaxmkl.updates.RLS: what others learned does not add up"
-        pytree.require(False, "merge", "a rule", self, wanted)
-
 
 class RLSState(NamedTuple):
     """State of recursive least squares, in a form that a block of examples can share.
@@ -129,7 +121,9 @@ class RLS(SecondOrder):
 
     A block of examples needs S only in a few matrix products: inside ``period`` rounds just the
     triangular factor of its change moves (see :class:`RLSState`), and S itself is renewed once a
-    period. In exact arithmetic this is the update above, example by example.
+    period. In exact arithmetic this is the update above, example by example, but for what keeps S
+    definite: with φ < 1, once a period in which something was learned, ε (φ^-b - 1) I/λ is added,
+    with ε = 5000 units of rounding, 6e-4 in single and 1e-12 in double precision.
 
     Args:
       regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for; a number or an array

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.oracles.feature_mkl import RecursiveLeastSquares
+
 
 class Polynomial:
     """ML-Poly with the gradient trick over n items, at one memory."""
@@ -67,30 +69,13 @@ class Mixture:
         self.clip.labels.append(y)
 
 
-class LeastSquares:
-    """Haykin's recursion, with φ raised as far as the trace of S, once a period, asks for."""
-
-    def __init__(self, size, ridge, forgetting, growth, period) -> None:
-        self.S, self.theta, self.ridge = np.eye(size) / ridge, np.zeros(size), ridge
-        self.forgetting, self.growth, self.period = forgetting, growth, period
-
-    def learn(self, x, target) -> None:
-        g = self.S @ x
-        d = self.phi + x @ g
-        self.theta = self.theta + g * (target - self.theta @ x) / d
-        self.S = (self.S - np.outer(g, g) / d) / self.phi
-
-    def begin(self, t) -> None:
-        """φ is set by the first round of a period, whether or not it has a label."""
-        if t % self.period == 0:
-            share = np.trace(self.S) * self.ridge / (self.growth * len(self.theta))
-            self.phi = max(self.forgetting, min(1.0, share) ** (1 / self.period))
-
-
 class Stack:
     def __init__(self, base, num_models, rules, slope, bound=None) -> None:
         self.base, self.slope, self.clip = base, slope, Clipped(0.1, bound)
-        self.models = [LeastSquares(num_models + 1, *rule) for rule in rules]
+        self.models = [
+            RecursiveLeastSquares(forgetting, ridge, growth, period, num_models + 1)
+            for ridge, forgetting, growth, period in rules
+        ]
         self.top = Polynomial(1 + len(rules), 1.0)
 
     def combine(self, t, values, speaking):
