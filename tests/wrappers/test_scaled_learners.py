@@ -150,7 +150,8 @@ def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
     state = learner.init(jax.random.key(0), NUM_INPUTS)
     end, outputs = scan(learner, state, X, y)
     scaler_end, _ = scaled_alone(learner.scaler, state.scaler, X)
-    assert_equal(end.scaler, scaler_end)
+    # two programs, which may fuse a product with a sum or not
+    assert_close(whole(end.scaler), whole(scaler_end), tolerance=1e-6)
     assert int(end.inner.invalid) == 2
     assert np.isfinite(outputs.prediction).all()
     np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), [5, 6]))
