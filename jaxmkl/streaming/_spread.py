@@ -37,8 +37,9 @@ def in_groups(play: Callable[[Any], Any], given: Any, size: int) -> Any:
     number = _number(given)
     if number <= size:
         return play(given)
+    # of the larger half of sizes that which leaves the least to fill up
+    size = min(range(size, size // 2, -1), key=lambda n: -(-number // n) * n)
     groups = -(-number // size)
-    size = -(-number // groups)
     # lax.map has a batch_size, but cannot put leaves without elements together again
     filled = _repeated(given, groups * size)
     parts = jax.tree.map(lambda leaf: leaf.reshape(groups, size, *leaf.shape[1:]), filled)

@@ -270,7 +270,7 @@ class RLS(SecondOrder):
         scale = jnp.where(full, state.scale, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
         downdate = (downdate + jnp.swapaxes(downdate, -1, -2)) / 2
-        learned = jnp.trace(downdate, axis1=-2, axis2=-1)[..., None, None] > 0
+        learned = jnp.any(rows != 0, axis=(-2, -1))[..., None, None]
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         lift = LIFT * jnp.finfo(dtype).eps * (forgetting - 1.0)
         lift = jnp.where(learned, lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
