@@ -90,6 +90,8 @@ def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, c
     hedge, mixture = "expert_mkl (Hedge)", "expert_mkl (mixture)"
     assert value(rows, hedge, "segment_2_of_hedge") == value(rows, hedge, "after_of_hedge") == 1
     assert 0 < value(rows, mixture, "segment_2_of_hedge") < 3
+    first = value(rows, amkl_mixture.TOLD, "segment_1")
+    assert first == pytest.approx(value(rows, "expert_mkl", "segment_1"), rel=1e-4)
     assert "2 streams" in capsys.readouterr().out
 
 

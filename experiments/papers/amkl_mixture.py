@@ -85,14 +85,14 @@ def drift(job: Job) -> None:
     errors: dict[str, np.ndarray] = {}
     found: list[Row] = []
     variants = *VARIANTS, TOLD
+    drawn = [generate.abrupt(draw, 0, SEGMENTS * PERIOD, period=PERIOD) for draw in range(draws)]
     with job.report.progress("drift", len(variants)) as step:
         for name in variants:
             step(f"{name}, {draws} streams")
             chosen = combined("regression", name)
             made = candidate(name, "expert_mkl", "regression", settings, **chosen)
             runs = []
-            for draw in range(draws):
-                X, y = generate.abrupt(draw, 0, SEGMENTS * PERIOD, period=PERIOD)
+            for X, y in drawn:
                 for part in np.split(np.arange(len(y)), SEGMENTS if name == TOLD else 1):
                     stream = Stream(ABRUPT, X[part], y[part], "regression")
                     runs.append(evaluate(made.learner, stream, 1, permute=False))

@@ -134,9 +134,8 @@ def _write(path: str, header: dict[str, Any], players: list[Player]) -> None:
     with written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for number, player in enumerate(players):
-            np.savez(
-                state := io.BytesIO(), allow_pickle=False, **packed(player.learner, player.state)
-            )
+            state = io.BytesIO()
+            np.savez(state, allow_pickle=False, **packed(player.learner, player.state))
             archive.writestr(f"{number}.npz", state.getvalue())
 
 

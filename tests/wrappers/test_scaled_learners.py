@@ -124,10 +124,13 @@ def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
     learner = wrappers.scaled(small(), SCALERS[name])
     state = learner.init(jax.random.key(0), NUM_INPUTS)
     if block_size is None:
-        end, outputs = scan(learner, state, X, y)
+        play = scan
     else:
-        run = functools.partial(streaming.run, block_size=block_size)
-        end, outputs = jax.jit(run)(learner, state, X, y)
+        play = jax.jit(functools.partial(streaming.run, block_size=block_size))
+    end, outputs = play(learner, state, X, y)
+    others = X.copy()
+    others[bad] = np.nan
+    assert_equal(end.scaler, play(learner, state, others, y)[0].scaler)
     good = np.setdiff1d(np.arange(NUM_EXAMPLES), bad)
     scaler_end, Z = scaled_alone(SCALERS[name], state.scaler, X[good])
     # two programs, which may fuse a product with a sum or not
@@ -143,12 +146,13 @@ def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
 
 
 def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
-    X, y = data()
-    y = y.copy()
+    X, good = data()
+    y = good.copy()
     y[[5, 6]] = np.nan
     learner = wrappers.scaled(small(), wrappers.RunningMoments())
     state = learner.init(jax.random.key(0), NUM_INPUTS)
     end, outputs = scan(learner, state, X, y)
+    assert_equal(end.scaler, scan(learner, state, X, good)[0].scaler)
     scaler_end, _ = scaled_alone(learner.scaler, state.scaler, X)
     # two programs, which may fuse a product with a sum or not
     assert_close(whole(end.scaler), whole(scaler_end), tolerance=1e-6)
