@@ -99,10 +99,11 @@ def run(options: Options, report: Report) -> None:
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         began = time.perf_counter()
         one = partial(prepare, weights=True, brief=True)
+        # last things first: the longest is not left over when all others are done
         compiling = [
             pool.submit(one, built.learner, stream, seeds, permute=stream.name != "drift")
-            for stream, built in work
-        ]
+            for stream, built in reversed(work)
+        ][::-1]
         with report.progress("compiling", len(work)) as step:
             for future in as_completed(compiling):
                 stream, built = work[compiling.index(future)]

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
+from jaxmkl._blocks import dots
+from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
 from jaxmkl.losses import LOSSES
 
 
@@ -47,16 +48,18 @@ class Regrets(NamedTuple):
         # a regret that is 0 but for rounding must not decide
         least = 100.0 * jnp.finfo(self.regret.dtype).eps * jnp.sqrt(self.squares)
         heard, scale = self.regret > least, self.squares + self.unit
-        speaking = jnp.ones_like(heard) if speaking is None else speaking[None, :]
+        speaking = jnp.ones_like(heard[:1]) if speaking is None else speaking[None, :]
         heard = heard & speaking
         w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
-        w = jnp.where(jnp.any(heard, axis=-1, keepdims=True), w, speaking.astype(w.dtype))
-        total = jnp.sum(w, axis=-1, keepdims=True)
+        total, equal = dots(1.0, w)[:, None], speaking.astype(w.dtype)
+        w = jnp.where(total > 0, w, equal)
+        total = jnp.where(total > 0, total, jnp.sum(equal, axis=-1, keepdims=True))
         return w / jnp.where(total > 0, total, 1.0)
 
     def mixed(self, values: jax.Array, speaking: Any = None) -> jax.Array:
-        """Predictions p (M,) from the items' values (n,)."""
-        return weighted(self.weights(speaking), values[None, :])
+        """Predictions p (M,) from the items' values (n,), finite where they speak."""
+        values = values if speaking is None else jnp.where(speaking, values, 0.0)
+        return jnp.dot(self.weights(speaking), values, precision=jax.lax.Precision.HIGHEST)
 
     def after(
         self,
@@ -184,7 +187,7 @@ class Mixture(Aggregate):
     ) -> Combination:
         values = state.seen.clip(values, 1.0, self.bound)
         # a value that is no number is not heard, and not judged
-        heard = ~jnp.isnan(values)
+        heard = jnp.isfinite(values)
         speaking = heard if speaking is None else speaking & heard
         of_memories = state.models.mixed(values, speaking)
         value = state.memories.mixed(of_memories)[0]
@@ -199,7 +202,7 @@ class Mixture(Aggregate):
         judged: jax.Array,
         round: Any = 0,
     ) -> MixtureState:
-        p, values, number = combined.worked, combined.values, ~jnp.isnan(combined.values)
+        p, values, number = combined.worked, combined.values, jnp.isfinite(combined.values)
         value, any_judged = combined.value[None], jnp.any(judged)
         return MixtureState(
             state.models.after(p, values, y, loss, judged & number, self.memories),

@@ -103,7 +103,7 @@ class Stack(Aggregate):
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
-        value = state.regrets.mixed(predictions)[0]
+        value = state.regrets.mixed(predictions, jnp.isfinite(predictions))[0]
         worked = Worked(below, x, residuals, predictions)
         return Combination(value, values, below.weights, below.drawn, worked)
 
