@@ -77,7 +77,7 @@ class BudgetSupport(Store):
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
         P, C, D = state.rows.shape
         # each kernel has rows of its own: one matrix of products, a kernel a column
-        products = pairwise_products(codes.rows, state.rows.reshape(P * C, D))
+        products = pairwise_products(codes.rows, state.rows.reshape(P * C, D), used_once=True)
         settled = kernels.column_codes(products, jnp.repeat(jnp.arange(P), C))
         settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
         return codes._replace(recent=jnp.concatenate([settled, codes.recent], axis=2))

@@ -170,7 +170,8 @@ class SelfTuned(Eviction):
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
             index = jnp.full((rows.shape[0],), p)
-            values = column_values(kernels, pairwise_products(rows[:R], rows), index)
+            products = pairwise_products(rows[:R], rows, used_once=True)
+            values = column_values(kernels, products, index)
             return jnp.sum(values * a[None, :], axis=1), values[:, :R]
 
         victims, gram = jax.vmap(of_kernel)(jnp.arange(rows.shape[0]), rows, coefficients)
