@@ -198,6 +198,9 @@ def test_endless_streams_in_both_precisions(tmp_path, monkeypatch, capsys):
         assert value(rows, double, "last_over_first") > 0
     errors = [value(rows, "raker, float64", f"error_{end}_tenth") for end in ("first", "last")]
     assert errors[1] < errors[0]
+    moved = value(rows, "raker, float64, inputs moved", "error_last_tenth")
+    assert moved != errors[1]
+    assert moved == pytest.approx(errors[1], rel=1e-4)
     assert "2,000 examples, made chunk by chunk" in capsys.readouterr().out
 
 

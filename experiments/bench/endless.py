@@ -1,7 +1,8 @@
 """Streams without end: whether errors and times stay what they were, in single precision too.
 
 Each learner plays a generated stream that is made chunk by chunk, in float32 and in float64 side
-by side; the number of examples is given (``--rounds``).
+by side, and in float64 once more on inputs that differ in the eighth digit: how far that run parts
+from the other is what no precision can tell. The number of examples is given (``--rounds``).
 """
 
 from collections.abc import Callable
@@ -27,7 +28,13 @@ BUDGET = 64  # support vectors, where there is a budget
 INPUTS = 3  # of two classes; more are not learned on so small a budget
 TASKS = 5
 REPEATS = 5
-PRECISIONS = ("float32", "float64")
+MOVED = 6e-8  # relative: what rounding to float32 changes
+# the precision and by how much inputs are moved, by name; the others are compared with the second
+RUNS = {
+    "float32": ("float32", 0.0),
+    "float64": ("float64", 0.0),
+    "float64, inputs moved": ("float64", MOVED),
+}
 
 
 def spa_on_a_budget() -> jaxmkl.MKL:
@@ -69,8 +76,9 @@ def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarra
 class Played:
     """A learner's pass over the stream in one precision; what is drawn at first is the same."""
 
-    def __init__(self, learner: Any, num_inputs: int, precision: str) -> None:
-        self.learner, self.precision = learner, precision
+    def __init__(self, learner: Any, num_inputs: int, precision: str, moved: float = 0.0) -> None:
+        self.learner, self.precision, self.moved = learner, precision, moved
+        self.draws = np.random.default_rng(0)
         key = jax.random.key(0)
         drawn = jax.tree.leaves(learner.init(key, num_inputs, np.float32))
         with self._precision():
@@ -91,6 +99,11 @@ class Played:
 
     def go_on(self, X: np.ndarray, y: np.ndarray) -> None:
         """Play the next examples."""
+        if self.moved:
+            factors = 1 + self.moved * self.draws.uniform(-1, 1, size=X.shape)
+            if isinstance(self.learner, jaxmkl.models.MultiTask):
+                factors[:, 0] = 1  # the task
+            X = X * factors
         self.state, outputs = self.run(self.state, X, y)
         if self.learner.task == "regression":
             loss = np.asarray(outputs.loss, np.float64)
@@ -126,10 +139,10 @@ def tenths(rounds: int) -> tuple[int, int]:
 
 
 def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> list[Row]:
-    """Play a learner in both precisions and return the rows of what was measured."""
+    """Play a learner in every way of :data:`RUNS` and return the rows of what was measured."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)
-    runs = [Played(learner, X.shape[1], precision) for precision in PRECISIONS]
+    runs = [Played(learner, X.shape[1], *how) for how in RUNS.values()]
     for chunk in range(10 * number):
         if chunk:
             X, y = examples(learner, chunk * size, (chunk + 1) * size)
@@ -140,17 +153,17 @@ def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> l
         so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs)
         step(f"{name}, {(chunk + 1) * size:,} examples, error {so_far}")
     last = [sum(run.errors[-number:]) / (number * size) for run in runs]
+    of_double = last[list(RUNS).index("float64")]
     rows: list[Row] = []
-    for run, error in zip(runs, last, strict=True):
+    for label, run, error in zip(RUNS, runs, last, strict=True):
         metrics = {
             "error_first_tenth": [sum(run.errors[:number]) / (number * size)],
             "error_last_tenth": [error],
-            "times_float64": [error / last[-1] if last[-1] else 1.0],
+            "times_float64": [error / of_double if of_double else 1.0],
             "nonfinite": [float(run.state.nonfinite)],
             **run.last_over_first(size),
         }
-        label = f"{name}, {run.precision}"
-        rows += figures("generated", label, metrics, examples=10 * number * size)
+        rows += figures("generated", f"{name}, {label}", metrics, examples=10 * number * size)
     return rows
 
 
@@ -179,6 +192,7 @@ def run(options: Options, report: Report) -> None:
         notes=(
             f"{generate.DIMENSIONS} inputs and numbers, or {INPUTS} and two classes; budgets of "
             f"{BUDGET} support vectors a kernel; error: squares, or the share of mistakes",
+            f"inputs moved: by up to {MOVED:g} of themselves, another factor for each number",
             f"times: medians of {REPEATS} rounds of a chunk at the end of the first and of the "
             "last tenth, each from the state it met, in turn",
         ),

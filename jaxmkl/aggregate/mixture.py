@@ -51,7 +51,8 @@ class Regrets(NamedTuple):
         speaking = jnp.ones_like(heard[:1]) if speaking is None else speaking[None, :]
         heard = heard & speaking
         w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
-        total, equal = dots(1.0, w)[:, None], speaking.astype(w.dtype)
+        equal = speaking.astype(w.dtype)
+        total = dots(equal, w)[:, None]
         w = jnp.where(total > 0, w, equal)
         total = jnp.where(total > 0, total, jnp.sum(equal, axis=-1, keepdims=True))
         return w / jnp.where(total > 0, total, 1.0)

@@ -113,6 +113,13 @@ True); got 'float64'
   random features.
 - **Many seeds in a Python loop.** :func:`jaxmkl.run_many` plays them in one program.
 
+## It hangs
+
+Two threads that begin :func:`jaxmkl.run_many` with orthogonal features, as those of
+:func:`jaxmkl.expert_mkl`, at the same moment on a CPU may wait for each other for ever: in jaxlib
+0.10 several QR factorizations wait in the pool of threads that they need (0.12 was not seen to).
+Let one thread call, or processes.
+
 ## It is wrong, and says nothing
 
 - **Units.** One column in thousands hides the others: :mod:`jaxmkl.guide.choose`.
