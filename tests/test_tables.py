@@ -100,8 +100,7 @@ def test_missing_cells(write, missing):
     names = ("a", "a is missing", "b=u", "b=v", "b=?")
     expect(table, feature_names=names, y=[1, 2, 3, 4.5])
     # filled by the mean of those before
-    X = [[1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [7, 0, 0, 0, 1], [4, 0, 1, 0, 0]]
-    assert_array_equal(table.X, X)
+    expect(table, X=[[1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [7, 0, 0, 0, 1], [4, 0, 1, 0, 0]])
     notes = "\n".join(table.notes)
     assert "1 row without a target dropped (line 6)" in notes
     assert "column 'a': numbers, missing cells become the mean so far, a feature tells" in notes

@@ -114,7 +114,10 @@ class FourierFeatures(FeatureMap):
         if self.orthogonal:
             lengths = jnp.linalg.norm(directions, axis=-1, keepdims=True)
             num_blocks = -(-F // D)
-            blocks = jax.random.orthogonal(rotation_key, D, shape=(P, num_blocks), dtype=dtype)
+            # as jax.random.orthogonal draws, but flat, too
+            numbers = jax.random.normal(rotation_key, (P * num_blocks * D * D,), dtype)
+            q, r = jnp.linalg.qr(numbers.reshape(P, num_blocks, D, D))
+            blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
             directions = lengths * blocks.reshape(P, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
