@@ -29,7 +29,7 @@ INPUTS = 3  # of two classes; more are not learned on so small a budget
 TASKS = 5
 REPEATS = 5
 MOVED = 6e-8  # relative: what rounding to float32 changes
-# the precision and by how much inputs are moved, by name; the others are compared with the second
+# the precision and by how much inputs are moved, by name; all are compared with float64
 RUNS = {
     "float32": ("float32", 0.0),
     "float64": ("float64", 0.0),
@@ -101,8 +101,7 @@ class Played:
         """Play the next examples."""
         if self.moved:
             factors = 1 + self.moved * self.draws.uniform(-1, 1, size=X.shape)
-            if isinstance(self.learner, jaxmkl.models.MultiTask):
-                factors[:, 0] = 1  # the task
+            factors[:, : self.learner.leading_columns] = 1  # a task stays what it is
             X = X * factors
         self.state, outputs = self.run(self.state, X, y)
         if self.learner.task == "regression":
@@ -142,24 +141,23 @@ def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> l
     """Play a learner in every way of :data:`RUNS` and return the rows of what was measured."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)
-    runs = [Played(learner, X.shape[1], *how) for how in RUNS.values()]
+    runs = {label: Played(learner, X.shape[1], *how) for label, how in RUNS.items()}
     for chunk in range(10 * number):
         if chunk:
             X, y = examples(learner, chunk * size, (chunk + 1) * size)
-        for run in runs:
+        for run in runs.values():
             if chunk in (number - 1, 10 * number - 1):
                 run.keep(X, y)
             run.go_on(X, y)
-        so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs)
+        so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs.values())
         step(f"{name}, {(chunk + 1) * size:,} examples, error {so_far}")
-    last = [sum(run.errors[-number:]) / (number * size) for run in runs]
-    of_double = last[list(RUNS).index("float64")]
+    last = {label: sum(run.errors[-number:]) / (number * size) for label, run in runs.items()}
     rows: list[Row] = []
-    for label, run, error in zip(RUNS, runs, last, strict=True):
+    for label, run in runs.items():
         metrics = {
             "error_first_tenth": [sum(run.errors[:number]) / (number * size)],
-            "error_last_tenth": [error],
-            "times_float64": [error / of_double if of_double else 1.0],
+            "error_last_tenth": [last[label]],
+            "times_float64": [last[label] / last["float64"] if last["float64"] else 1.0],
             "nonfinite": [float(run.state.nonfinite)],
             **run.last_over_first(size),
         }

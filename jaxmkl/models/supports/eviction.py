@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.kernels import Kernel, pairwise_products
+from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports.tiles import column_values
 
 # The order of a slot that holds no support.
@@ -170,8 +170,7 @@ class SelfTuned(Eviction):
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
             index = jnp.full((rows.shape[0],), p)
-            products = pairwise_products(rows[:R], rows, used_once=True)
-            values = column_values(kernels, products, index)
+            values = column_values(kernels, rows[:R], rows, index)
             return jnp.sum(values * a[None, :], axis=1), values[:, :R]
 
         victims, gram = jax.vmap(of_kernel)(jnp.arange(rows.shape[0]), rows, coefficients)

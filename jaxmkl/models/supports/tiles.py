@@ -109,9 +109,9 @@ class Entries(NamedTuple):
     """Number of entries in use, int32."""
 
 
-def column_values(kernels: Kernel, products: Products, index: Array) -> Array:
-    """Bounded kernel values (n, m), column j of the kernel ``index[j]``."""
-    codes = kernels.column_codes(products, index)
+def column_values(kernels: Kernel, X: Array, rows: Array, index: Array) -> Array:
+    """Bounded kernel values (n, m) of X and rows, column j of the kernel ``index[j]``."""
+    codes = kernels.column_codes(pairwise_products(X, rows, used_once=True), index)
     if all(kernels.exponential):
         return jnp.exp(-codes)
     marks = jnp.asarray(kernels.exponential)[index][None, :]
@@ -122,8 +122,7 @@ def _entry_sums(
     kernels: Kernel, X: Array, rows: Array, coefficients: Array, index: Array
 ) -> Array:
     """Sums (P, B) over entries, one row (n, D), coefficient (n,) and kernel (n,) each."""
-    products = pairwise_products(X, rows, used_once=True)
-    values = column_values(kernels, products, index) * coefficients[None, :]
+    values = column_values(kernels, X, rows, index) * coefficients[None, :]
     # each entry is added to its kernel's sum by a matrix product: faster than a scatter
     which = jax.nn.one_hot(index, kernels.num_kernels, dtype=values.dtype, axis=0)
     return jnp.dot(which, values.T, precision=jax.lax.Precision.HIGHEST)
