@@ -46,15 +46,16 @@ class Regrets(NamedTuple):
     def weights(self, speaking: Any = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
         # a regret that is 0 but for rounding must not decide
-        least = 100.0 * jnp.finfo(self.regret.dtype).eps * jnp.sqrt(self.squares)
-        heard, scale = self.regret > least, self.squares + self.unit
+        least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
+        heard = self.regret * jnp.abs(self.regret) > least
+        scale = self.squares + self.unit
         speaking = jnp.ones_like(heard[:1]) if speaking is None else speaking[None, :]
         heard = heard & speaking
         w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
         equal = speaking.astype(w.dtype)
         total = dots(equal, w)[:, None]
         w = jnp.where(total > 0, w, equal)
-        total = jnp.where(total > 0, total, jnp.sum(equal, axis=-1, keepdims=True))
+        total = jnp.where(total > 0, total, dots(equal, equal)[:, None])
         return w / jnp.where(total > 0, total, 1.0)
 
     def mixed(self, values: jax.Array, speaking: Any = None) -> jax.Array:
@@ -78,41 +79,39 @@ class Regrets(NamedTuple):
         gains = LOSSES[loss].slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
-        gains = jnp.where(judged, gains, 0.0)
-        largest = jnp.max(gains**2, axis=-1, keepdims=True)
+        largest = jnp.max(jnp.where(judged, gains**2, -1.0), axis=-1, keepdims=True)
         unit = jnp.maximum(memories * self.unit, largest)
         return Regrets(
             jnp.where(judged, memories * self.regret + gains, self.regret),
             jnp.where(judged, memories * self.squares + gains**2, self.squares),
-            jnp.where(jnp.any(judged), unit, self.unit),
+            jnp.where(largest >= 0, unit, self.unit),
         )
 
 
 class Seen(NamedTuple):
-    """The smallest and the largest label so far; infinite, the wrong way round, before."""
+    """The smallest and the largest label so far."""
 
-    low: jax.Array
-    high: jax.Array
+    extent: jax.Array
+    """[-smallest, largest] (2,), both -infinite before the first."""
 
     @classmethod
     def none(cls, dtype: Any) -> "Seen":
         """Before the first label."""
-        return cls(jnp.asarray(jnp.inf, dtype), jnp.asarray(-jnp.inf, dtype))
+        return cls(jnp.full(2, -jnp.inf, dtype))
 
     def after(self, y: jax.Array, judged: jax.Array) -> "Seen":
         """With the label ``y`` if any model is judged."""
-        judged = jnp.any(judged)
-        low, high = jnp.minimum(self.low, y), jnp.maximum(self.high, y)
-        return Seen(jnp.where(judged, low, self.low), jnp.where(judged, high, self.high))
+        extent = jnp.maximum(self.extent, jnp.stack([-y, y]))
+        return Seen(jnp.where(jnp.any(judged), extent, self.extent))
 
     def clip(self, values: jax.Array, margin: float, bound: Any) -> jax.Array:
         """Values within [-bound, bound], or without a bound within the range, so much wider."""
         if bound is not None:
             return bounded(values, bound)
-        known = self.high >= self.low
-        room = margin * jnp.where(known, self.high - self.low, 0.0)
-        low = jnp.where(known, self.low - room, -jnp.inf)
-        return jnp.clip(values, low, jnp.where(known, self.high + room, jnp.inf))
+        known = jnp.isfinite(self.extent[0])
+        room = margin * jnp.where(known, jnp.sum(self.extent), 0.0)
+        low, high = jnp.where(known, room + self.extent, jnp.inf)
+        return jnp.clip(values, -low, high)
 
 
 class MixtureState(NamedTuple):

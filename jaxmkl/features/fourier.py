@@ -127,8 +127,11 @@ class FourierFeatures(FeatureMap):
         P, F, D = frequencies.shape
         scaled = frequencies * (kernels.frequency_scale(X.dtype)[:, None, :] / (2.0 * np.pi))
         turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
-        z = jnp.concatenate(_sines_of_turns(turns.reshape(-1, P, F)), axis=-1)
-        return z if self.scale == "sum" else z / jnp.sqrt(jnp.asarray(F, X.dtype))
+        sine, cosine = _sines_of_turns(turns.reshape(-1, P, F))
+        if self.scale == "mean":  # before they are joined, where it takes no pass of its own
+            root = jnp.sqrt(jnp.asarray(F, X.dtype))
+            sine, cosine = sine / root, cosine / root
+        return jnp.concatenate((sine, cosine), axis=-1)
 
     def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:
         return self(kernels, state, X)

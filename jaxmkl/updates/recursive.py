@@ -14,18 +14,18 @@ class Recursive(NamedTuple):
     """State of R models of an :class:`RLS` that share their inputs x (M,).
 
     With S as it stood when ``period`` rounds were last taken in, and a row h_s for each example
-    learned since, the present covariances are scale (S - Σ_s h_s h_s'). So S is read once a round
+    learned since, the present covariances are (S - Σ_s h_s h_s') / fade. So S is read once a round
     and written once a period. S is kept for a ridge penalty of 1, and divided by λ where used.
     """
 
     weights: jax.Array
     """θ (R, M)."""
     covariance: jax.Array
-    """S (R, M, M), symmetric."""
+    """S (R, M, M), symmetric to rounding."""
     rows: jax.Array
     """h (R, period, M), zeros where nothing was learned."""
-    scale: jax.Array
-    """(R,)."""
+    fade: jax.Array
+    """The product of φ_s (R,)."""
     floor: jax.Array
     """What φ must not fall below in this period (R,)."""
 
@@ -38,7 +38,7 @@ class Recursive(NamedTuple):
             weights=jnp.zeros((R, M), dtype),
             covariance=covariance,
             rows=jnp.zeros((R, rule.period, M), dtype),
-            scale=jnp.ones((R,), dtype),
+            fade=jnp.ones((R,), dtype),
             floor=rule.floor(covariance),
         )
 
@@ -57,17 +57,15 @@ class Recursive(NamedTuple):
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
         gain = gain - jnp.einsum("rs,rsm->rm", past, self.rows, precision=_HIGHEST)
         # x'S x. Rounding must not turn a direction that is used up negative.
-        power = self.scale * jnp.dot(gain, x, precision=_HIGHEST) / ridge
-        learned = learns & (power > 0)
-        denominator = forgetting + jnp.where(learned, power, 1.0)
-        move = jnp.where(learned, errors * self.scale / (ridge * denominator), 0.0)
-        length = jnp.where(learned, jnp.sqrt(self.scale / (ridge * denominator)), 0.0)
-        row, place = length[:, None] * gain, round % rule.period
-        rows = jax.lax.dynamic_update_index_in_dim(self.rows, row, place, 1)
+        power = jnp.dot(gain, x, precision=_HIGHEST)
+        learned, fade = learns & (power > 0), forgetting * self.fade
+        length = jax.lax.rsqrt(ridge * fade + jnp.where(learned, power, 1.0))
+        row = jnp.where(learned, length, 0.0)[:, None] * gain
+        place = round % rule.period
         return self._replace(
-            weights=self.weights + move[:, None] * gain,
-            rows=rows,
-            scale=jnp.where(learned, self.scale / forgetting, self.scale),
+            weights=self.weights + jnp.where(learned, errors * length, 0.0)[:, None] * row,
+            rows=jax.lax.dynamic_update_index_in_dim(self.rows, row, place, 1),
+            fade=jnp.where(learned, fade, self.fade),
         )
 
     def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
@@ -76,6 +74,7 @@ class Recursive(NamedTuple):
 
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
-        own = self._replace(rows=self.rows - rows, **rule.taken_in(self, rows, full))
+        learned = jnp.any(rows != 0, axis=(-2, -1))
+        own = self._replace(rows=self.rows - rows, **rule.taken_in(self, rows, learned, full))
         floor = jnp.where(full, rule.floor(own.covariance), self.floor)
         return own._replace(floor=floor)

@@ -24,6 +24,7 @@ from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 LIFT = 5000  # units of rounding by which an eigenvalue of S may be wrong, and yet recovers
+SYMMETRIZED = 16  # periods after which S is made symmetric again
 
 
 class SecondOrder(Rule):
@@ -68,22 +69,22 @@ class RLSState(NamedTuple):
     when ``period`` rounds were last taken in, and z_s the examples learned since, the present
     values are
 
-        S_t = scale (S - Σ_s h_s h_s'),   θ_t = θ + Σ_s coefficients_s h_s,
+        S_t = (S - Σ_s h_s h_s') / fade,   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
     """
 
     weights: jax.Array
     """θ (K, R, P, M)."""
     covariance: jax.Array
-    """S (R, P, M, M), symmetric."""
+    """S (R, P, M, M), symmetric to rounding."""
     gains: jax.Array
     """(R, P, period, M)."""
     factor: jax.Array
     """(R, P, period, period), lower triangular; zeros where nothing was learned."""
     coefficients: jax.Array
     """(K, R, P, period)."""
-    scale: jax.Array
-    """(R, P)."""
+    fade: jax.Array
+    """The product of φ_s (R, P)."""
 
 
 class RLSCode(NamedTuple):
@@ -97,7 +98,6 @@ class RLSCode(NamedTuple):
     floor: jax.Array  # what φ must not fall below in this period (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
-    own_kernel: jax.Array  # z·S z (R, P)
     value: jax.Array  # θ·z (K, R, P)
 
 
@@ -166,7 +166,7 @@ class RLS(SecondOrder):
             gains=jnp.zeros((R, P, b, M), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((K, R, P, b), dtype),
-            scale=jnp.ones((R, P), dtype),
+            fade=jnp.ones((R, P), dtype),
         )
 
     def floor(self, covariance: jax.Array) -> jax.Array:
@@ -199,7 +199,6 @@ class RLS(SecondOrder):
             floor=jnp.broadcast_to(floor, (B, *floor.shape)),
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
-            own_kernel=jnp.moveaxis(jnp.sum(new * Z, axis=-1), 2, 0),
             value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
@@ -213,15 +212,15 @@ class RLS(SecondOrder):
         self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
     ) -> RLSState:
         dtype, h_z = errors.dtype, worked
+        own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
         # z'S_t z: rounding must not turn a direction that is used up negative.
-        power = state.scale * (code.own_kernel - jnp.sum(h_z**2, axis=-1))
+        power = own_kernel - jnp.sum(h_z**2, axis=-1)
         learned = learns & (power > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        forgetting = jnp.maximum(forgetting, code.floor)
-        denominator = forgetting + jnp.where(learned, power, 1.0)
-        root = jnp.sqrt(state.scale / denominator)
+        fade = jnp.maximum(forgetting, code.floor) * state.fade
+        root = jax.lax.rsqrt(fade + jnp.where(learned, power, 1.0))
 
-        # S_t z = scale (gain - Σ_u past_u gains_u)
+        # S_t z = (gain - Σ_u past_u gains_u) / fade
         past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
 
         def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
@@ -230,11 +229,10 @@ class RLS(SecondOrder):
             return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, axis)
 
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
-        coefficient = errors * (state.scale / (denominator * root))[None]
         return state._replace(
             factor=write(state.factor, root[..., None] * (own - past), learned[..., None], -2),
-            coefficients=write(state.coefficients, coefficient, learned[None], -1),
-            scale=jnp.where(learned, state.scale / forgetting, state.scale),
+            coefficients=write(state.coefficients, errors * root[None], learned[None], -1),
+            fade=jnp.where(learned, fade, state.fade),
         )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
@@ -250,34 +248,46 @@ class RLS(SecondOrder):
     def settled(
         self, renewed: Callable[[Any, Any], Any], state: Any, size: int, round: jax.Array
     ) -> Any:
-        """The state after a block of ``size``: ``renewed(state, full)`` when a period is full."""
+        """The state after a block of ``size``: ``renewed(state, full)`` when a period is full.
+
+        Divided by φ again and again, S would magnify what rounding leaves that is not symmetric.
+        So it is made symmetric: every 16 periods, or at once where one forgets more than 6 %.
+        """
         full = round % self.period == 0
+        rarely = round // self.period % SYMMETRIZED == 0
+        due = full & (rarely | jnp.any(state.fade < 0.94))
+
+        def renew(own: Any) -> Any:
+            after = renewed(own, full)
+            return after._replace(
+                covariance=jax.lax.cond(due, _symmetric, lambda S: S, after.covariance)
+            )
+
         if self.period == size:
             # nearly always full: without a branch the covariance is renewed in place
-            return renewed(state, full)
-        return jax.lax.cond(full, lambda own: renewed(own, True), lambda own: own, state)
+            return renew(state)
+        return jax.lax.cond(full, renew, lambda own: own, state)
 
-    def taken_in(self, state: Any, rows: jax.Array, full: Any) -> dict[str, jax.Array]:
-        """S and its scale after rows h (..., period, M), if a period is full.
+    def taken_in(
+        self, state: Any, rows: jax.Array, learned: jax.Array, full: Any
+    ) -> dict[str, jax.Array]:
+        """S and its fade after rows h (..., period, M), if a period is full.
 
-        What the state then has of S <- scale (S - Σ_s h_s h_s') + ε (φ^-b - 1) I; the rows are
-        zeros unless full. Divided by φ again and again, S would magnify what rounding leaves that
-        is not symmetric, and eigenvalues that it took below 0. So it is made symmetric, and
-        lifted, where anything was learned, by some thousand units of rounding: nothing beside the
-        S of directions that examples do not excite.
+        What the state then has of S <- (S - Σ_s h_s h_s') / fade + ε (φ^-b - 1) I; the rows are
+        zeros unless full. Where anything was learned, S is lifted by some thousand units of
+        rounding, as rounding, divided by φ again and again, takes eigenvalues below 0: nothing
+        beside the S of directions that examples do not excite.
         """
         dtype, M = rows.dtype, rows.shape[-1]
-        scale = jnp.where(full, state.scale, 1.0)[..., None, None]
+        scale = 1.0 / jnp.where(full, state.fade, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        downdate = (downdate + jnp.swapaxes(downdate, -1, -2)) / 2
-        learned = jnp.any(rows != 0, axis=(-2, -1))[..., None, None]
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         lift = LIFT * jnp.finfo(dtype).eps * (forgetting - 1.0)
-        lift = jnp.where(learned, lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
+        lift = jnp.where(learned[..., None, None], lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
         eye = jnp.eye(M, dtype=dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
             "covariance": scale * (state.covariance - downdate) + lift * eye,
-            "scale": jnp.where(full, 1.0, state.scale),
+            "fade": jnp.where(full, 1.0, state.fade),
         }
 
     def merged(self, states: RLSState, start: Any) -> RLSState:
@@ -296,14 +306,14 @@ class RLS(SecondOrder):
     def _renewed(self, state: RLSState, full: Any) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
+        learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
         change = jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
         return state._replace(
             weights=state.weights + change,
-            gains=jnp.where(full, 0.0, state.gains),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            **self.taken_in(state, rows, full),
+            **self.taken_in(state, rows, learned, full),
         )
 
 
@@ -316,8 +326,8 @@ def _joined(rule: RLS, states: RLSState, start: Any) -> RLSState:
     A_0, b_0 = (eye, empty.weights) if start is None else rule._information(start)
     covariance = _inverse(added(A, A_0))
     weights = jnp.einsum("rpmn,krpn->krpm", covariance, added(b, b_0), precision=_HIGHEST)
-    scale = jnp.ones_like(empty.scale)
-    return empty._replace(weights=weights, covariance=covariance, scale=scale)
+    fade = jnp.ones_like(empty.fade)
+    return empty._replace(weights=weights, covariance=covariance, fade=fade)
 
 
 def _inverse(matrices: jax.Array) -> jax.Array:
@@ -326,6 +336,10 @@ def _inverse(matrices: jax.Array) -> jax.Array:
     eye = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
     root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
     return jnp.matmul(jnp.swapaxes(root, -1, -2), root, precision=_HIGHEST)
+
+
+def _symmetric(S: jax.Array) -> jax.Array:
+    return (S + jnp.swapaxes(S, -1, -2)) / 2
 
 
 def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:
