@@ -61,7 +61,7 @@ STREAMS: dict[str, Callable[[], Stream]] = {
     make.__name__: make for make in (diabetes, breast_cancer, digits, drift)
 }
 
-# With the digits, too, the tour takes half a minute on two cores, and half of that again.
+# With the digits, too, the tour takes half a minute on two cores, the second time half of that.
 DEFAULT = ("diabetes", "breast_cancer", "drift")
 
 
