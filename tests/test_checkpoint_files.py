@@ -70,7 +70,7 @@ def test_the_file_is_an_ordinary_one(path):
         frequencies = archive["state.models[0].features"]
         header = json.loads(bytes(archive["header"]))
     np.testing.assert_array_equal(frequencies, state.models[0].frequencies)
-    assert header["version"] == 2
+    assert header["version"] == 3
     ordinary = path.with_name("ordinary")
     ordinary.write_text("")
     assert oct(path.stat().st_mode) == oct(ordinary.stat().st_mode)
@@ -200,12 +200,12 @@ def set_item(key, value):
 
 CHANGES = {
     "newer version": (
-        set_item("version", 3),
-        "version up to 2; got 'jaxmkl checkpoint' of ver.* 3",
+        set_item("version", 4),
+        "version up to 3; got 'jaxmkl checkpoint' of ver.* 4",
     ),
     "older version": (
-        set_item("version", 1),
-        r"was written by an older version of jaxmkl.*\(format 1, read is 2\)",
+        set_item("version", 2),
+        r"was written by an older version of jaxmkl.*\(format 2, read is 3\)",
     ),
     "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
     "array missing": (
