@@ -79,6 +79,9 @@ class Regrets(NamedTuple):
         gains = LOSSES[loss].slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
+        # chosen before they are summed: a product beside a sum XLA would join with it in one
+        # program and not in another, which rounds otherwise
+        gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(jnp.where(judged, gains**2, -1.0), axis=-1, keepdims=True)
         unit = jnp.maximum(memories * self.unit, largest)
         return Regrets(
