@@ -73,5 +73,5 @@
 - :class:`jaxmkl.wrappers.RunningMoments` clips values ten deviations off; ``clip=None`` does not.
 - ``step``, ``update`` and a run under ``jit`` read labels of classes by their sign, as the drivers
   do; they took the number as it was.
-- Checkpoints have format 2; those of 0.1.0 are refused by name.
+- Checkpoints have format 3; those of 0.1.0 are refused by name.
 """

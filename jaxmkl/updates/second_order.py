@@ -11,6 +11,7 @@ is 1 where there is one. A rule is used like so:
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +24,8 @@ from jaxmkl._shards import added
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-LIFT = 5000  # units of rounding by which an eigenvalue of S may be wrong, and yet recovers
+# units of rounding that keep S definite, see RLS: where examples are forgotten, and always
+LIFT, FLOOR = 5000, 8
 SYMMETRIZED = 16  # periods after which S is made symmetric again
 
 
@@ -96,6 +98,7 @@ class RLSCode(NamedTuple):
     slot: jax.Array  # int32
     fresh: jax.Array  # whether the round is not over yet
     floor: jax.Array  # what φ must not fall below in this period (R, P)
+    lift: jax.Array  # what is added to the diagonal of S when it ends (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     value: jax.Array  # θ·z (K, R, P)
@@ -122,8 +125,14 @@ class RLS(SecondOrder):
     A block of examples needs S only in a few matrix products: inside ``period`` rounds just the
     triangular factor of its change moves (see :class:`RLSState`), and S itself is renewed once a
     period. In exact arithmetic this is the update above, example by example, but for what keeps S
-    definite: with φ < 1, once a period in which something was learned, ε (φ^-b - 1) I/λ is added,
-    with ε = 5000 units of rounding, 6e-4 in single and 1e-12 in double precision.
+    definite in the presence of rounding. Once a period in which something was learned,
+
+        S <- S + u (5000 (φ^-b - 1) + 8 m max(0, 1 - m)) I/λ,   m = trace S / trace I/λ,
+
+    with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision, and the trace
+    that S had when the period began. The first term is for φ < 1. Without the second, where φ is 1
+    and inputs excite few directions, S there gets smaller than what rounding has done to it: in
+    single precision errors grow, after 10^5 examples or 10^7.
 
     Args:
       regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for; a number or an array
@@ -169,11 +178,22 @@ class RLS(SecondOrder):
             fade=jnp.ones((R, P), dtype),
         )
 
-    def floor(self, covariance: jax.Array) -> jax.Array:
-        """What φ must not fall below in a period that begins with this S (..., M, M)."""
-        diagonal = jnp.diagonal(covariance, axis1=-2, axis2=-1)
-        growth = jnp.mean(diagonal, axis=-1) / jnp.asarray(self.max_growth, covariance.dtype)
-        return jnp.clip(growth, 0.0, 1.0) ** (1.0 / self.period)
+    def limits(self, covariance: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Of a period that begins with this S (..., R, [P,] M, M): its floor and its lift.
+
+        What φ must not fall below, and what is added to the diagonal of S when it ends: see
+        :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues below 0; some
+        thousand units of it are nothing beside the S of directions that examples do not excite.
+        And where S shrinks for ever a few units of its own rounding are enough to forget that of
+        earlier periods.
+        """
+        dtype = covariance.dtype
+        mean = jnp.mean(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
+        growth = jnp.clip(mean / jnp.asarray(self.max_growth, dtype), 0.0, 1.0)
+        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
+        forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (mean.ndim - 1))
+        units = LIFT * forgotten + FLOOR * mean * jnp.maximum(1.0 - mean, 0.0)
+        return growth ** (1.0 / self.period), units * jnp.finfo(dtype).eps
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
         """Products of the block's features with S, with each other and with θ."""
@@ -192,11 +212,12 @@ class RLS(SecondOrder):
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here, not where S is renewed: XLA would copy S there to have it before and after
-        floor = self.floor(state.covariance)
+        floor, lift = self.limits(state.covariance)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             floor=jnp.broadcast_to(floor, (B, *floor.shape)),
+            lift=jnp.broadcast_to(lift, (B, *lift.shape)),
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             value=jnp.transpose(value, (2, 3, 0, 1)),
@@ -243,7 +264,8 @@ class RLS(SecondOrder):
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        return self.settled(self._renewed, state._replace(gains=gains), codes.slot.size, round)
+        renewed = partial(self._renewed, codes.lift[0])
+        return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
     def settled(
         self, renewed: Callable[[Any, Any], Any], state: Any, size: int, round: jax.Array
@@ -269,22 +291,18 @@ class RLS(SecondOrder):
         return jax.lax.cond(full, renew, lambda own: own, state)
 
     def taken_in(
-        self, state: Any, rows: jax.Array, learned: jax.Array, full: Any
+        self, state: Any, lift: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
     ) -> dict[str, jax.Array]:
         """S and its fade after rows h (..., period, M), if a period is full.
 
-        What the state then has of S <- (S - Σ_s h_s h_s') / fade + ε (φ^-b - 1) I; the rows are
-        zeros unless full. Where anything was learned, S is lifted by some thousand units of
-        rounding, as rounding, divided by φ again and again, takes eigenvalues below 0: nothing
-        beside the S of directions that examples do not excite.
+        What the state then has of S <- (S - Σ_s h_s h_s') / fade + lift I, lifted where anything
+        was learned; the rows are zeros unless full.
         """
-        dtype, M = rows.dtype, rows.shape[-1]
+        M = rows.shape[-1]
         scale = 1.0 / jnp.where(full, state.fade, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
-        lift = LIFT * jnp.finfo(dtype).eps * (forgetting - 1.0)
-        lift = jnp.where(learned[..., None, None], lift.reshape(-1, *(1,) * (rows.ndim - 1)), 0.0)
-        eye = jnp.eye(M, dtype=dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
+        lift = jnp.where(learned, lift, 0.0)[..., None, None]
+        eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
             "covariance": scale * (state.covariance - downdate) + lift * eye,
             "fade": jnp.where(full, 1.0, state.fade),
@@ -299,11 +317,12 @@ class RLS(SecondOrder):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        state = self._renewed(state, True)
+        _, lift = self.limits(state.covariance)
+        state = self._renewed(lift, state, True)
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
 
-    def _renewed(self, state: RLSState, full: Any) -> RLSState:
+    def _renewed(self, lift: jax.Array, state: RLSState, full: Any) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
@@ -313,7 +332,7 @@ class RLS(SecondOrder):
             weights=state.weights + change,
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            **self.taken_in(state, rows, learned, full),
+            **self.taken_in(state, lift, rows, learned, full),
         )
 
 

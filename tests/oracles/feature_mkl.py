@@ -74,8 +74,9 @@ class RecursiveLeastSquares:
 
     The covariance starts at I / regularization. A factor is fixed for ``period`` rounds: the
     forgetting factor, or where these rounds could raise the trace above ``max_growth`` times the
-    first one, the larger factor with which they cannot. Before that a little of the identity is
-    added, in proportion to what was forgotten, if anything was learned.
+    first one, the larger factor with which they cannot. Before that, if anything was learned, a
+    little of the identity is added, in proportion to what was forgotten and, below the first
+    trace, to the trace that the period began with.
     """
 
     forgetting: float
@@ -89,15 +90,19 @@ class RecursiveLeastSquares:
         self.covariance = np.eye(self.size) / self.regularization
         self.bound = self.max_growth * np.trace(self.covariance)
         self.learned = False
-        lift = 5000 * np.finfo(float).eps * (self.forgetting**-self.period - 1)
-        self.lift = lift / self.regularization * np.eye(self.size)
+        self.first = self.covariance.copy()
+        self.mean = 1.0
 
     def begin(self, t: int) -> None:
         if t % self.period == 0:
-            self.covariance = self.covariance + self.lift * self.learned
+            if self.learned:
+                lift = 5000 * (self.forgetting**-self.period - 1)
+                lift += 8 * self.mean * max(0.0, 1.0 - self.mean)
+                self.covariance += lift * np.finfo(float).eps * self.first
             self.learned = False
-            share = min(1.0, np.trace(self.covariance) / self.bound)
-            self.factor = max(self.forgetting, share ** (1 / self.period))
+            trace = np.trace(self.covariance)
+            self.mean = trace / np.trace(self.first)
+            self.factor = max(self.forgetting, min(1.0, trace / self.bound) ** (1 / self.period))
 
     def learn(self, z: Array, y: float) -> None:
         gain = self.covariance @ z
