@@ -28,22 +28,19 @@ class Recursive(NamedTuple):
     """The product of φ_s (R,)."""
     floor: jax.Array
     """What φ must not fall below in this period (R,)."""
-    lift: jax.Array
-    """What is added to the diagonal of S when it ends (R,)."""
 
     @classmethod
     def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
         covariance = jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1))
-        floor, lift = rule.limits(covariance)
+        floor, _ = rule.limits(covariance)
         return cls(
             weights=jnp.zeros((R, M), dtype),
             covariance=covariance,
             rows=jnp.zeros((R, rule.period, M), dtype),
             fade=jnp.ones((R,), dtype),
             floor=floor,
-            lift=lift,
         )
 
     def predict(self, x: jax.Array) -> jax.Array:
@@ -79,11 +76,8 @@ class Recursive(NamedTuple):
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
         learned = jnp.any(rows != 0, axis=(-2, -1))
-        own = rule.taken_in(self, self.lift, rows, learned, full)
-        floor, lift = rule.limits(own["covariance"])
-        return self._replace(
-            rows=self.rows - rows,
-            floor=jnp.where(full, floor, self.floor),
-            lift=jnp.where(full, lift, self.lift),
-            **own,
-        )
+        _, lift = rule.limits(self.covariance)
+        own = rule.taken_in(self, lift, rows, learned, full)
+        floor, _ = rule.limits(own["covariance"])
+        floor = jnp.where(full, floor, self.floor)
+        return self._replace(rows=self.rows - rows, floor=floor, **own)

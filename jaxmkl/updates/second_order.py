@@ -127,7 +127,7 @@ class RLS(SecondOrder):
     period. In exact arithmetic this is the update above, example by example, but for what keeps S
     definite in the presence of rounding. Once a period in which something was learned,
 
-        S <- S + u (5000 (φ^-b - 1) + 8 m max(0, 1 - m)) I/λ,   m = trace S / trace I/λ,
+        S <- S + u max(5000 (φ^-b - 1), 8 m (1 - m)) I/λ,   m = trace S / trace I/λ,
 
     with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision, and the trace
     that S had when the period began. The first term is for φ < 1. Without the second, where φ is 1
@@ -188,11 +188,15 @@ class RLS(SecondOrder):
         earlier periods.
         """
         dtype = covariance.dtype
-        mean = jnp.mean(jnp.diagonal(covariance, axis1=-2, axis2=-1), axis=-1)
-        growth = jnp.clip(mean / jnp.asarray(self.max_growth, dtype), 0.0, 1.0)
+        # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
+        # products that are added to something.
+        M = covariance.shape[-1]
+        diagonal = jnp.diagonal(covariance, axis1=-2, axis2=-1)
+        trace = jnp.matmul(diagonal, jnp.ones((M,), dtype), precision=_HIGHEST)
+        growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
-        forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (mean.ndim - 1))
-        units = LIFT * forgotten + FLOOR * mean * jnp.maximum(1.0 - mean, 0.0)
+        forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
+        units = jnp.maximum(LIFT * forgotten, FLOOR / M**2 * (trace * (M - trace)))
         return growth ** (1.0 / self.period), units * jnp.finfo(dtype).eps
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:

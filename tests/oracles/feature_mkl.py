@@ -75,7 +75,7 @@ class RecursiveLeastSquares:
     The covariance starts at I / regularization. A factor is fixed for ``period`` rounds: the
     forgetting factor, or where these rounds could raise the trace above ``max_growth`` times the
     first one, the larger factor with which they cannot. Before that, if anything was learned, a
-    little of the identity is added, in proportion to what was forgotten and, below the first
+    little of the identity is added, in proportion to what was forgotten or, below the first
     trace, to the trace that the period began with.
     """
 
@@ -97,7 +97,7 @@ class RecursiveLeastSquares:
         if t % self.period == 0:
             if self.learned:
                 lift = 5000 * (self.forgetting**-self.period - 1)
-                lift += 8 * self.mean * max(0.0, 1.0 - self.mean)
+                lift = max(lift, 8 * self.mean * (1 - self.mean))
                 self.covariance += lift * np.finfo(float).eps * self.first
             self.learned = False
             trace = np.trace(self.covariance)
