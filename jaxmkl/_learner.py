@@ -37,6 +37,7 @@ from jax import Array
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
+from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
@@ -91,7 +92,8 @@ class Learner:
           dtype: floating dtype of the state; the default float of JAX.
 
         Raises:
-          ValueError: for a number of inputs below 1, or float64 where JAX has it switched off.
+          ValueError: for a number of inputs below 1, or other than its kernels' parameters are
+            for, or float64 where JAX has it switched off.
         """
         pytree.abstract(self, "init")
 
@@ -401,6 +403,8 @@ class Algorithm(Learner):
         good = self.has_variance or not self.query.needs_variance
         text = "one that needs no variance, which this learner does not have"
         pytree.require(good, self, "query", self.query, text)
+        for kernel in kernels_in(self):
+            kernel.require_inputs(num_inputs - self.leading_columns)
         return _begin(self, key, num_inputs, dtype)
 
     def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:

@@ -107,25 +107,26 @@ class FourierFeatures(FeatureMap):
 
     def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> jax.Array:
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
-        P, F, D = kernels.num_kernels, self.num_features, num_inputs
+        kernels.require_inputs(num_inputs)
+        Q, F, D = kernels.num_spectra, self.num_features, num_inputs
         normal_key, rotation_key, scale_key = jax.random.split(key, 3)
         # drawn flat: the same numbers, but a batch of such draws compiles several times faster
-        directions = jax.random.normal(normal_key, (P * F * D,), dtype).reshape(P, F, D)
+        directions = jax.random.normal(normal_key, (Q * F * D,), dtype).reshape(Q, F, D)
         if self.orthogonal:
             lengths = jnp.linalg.norm(directions, axis=-1, keepdims=True)
             num_blocks = -(-F // D)
             # as jax.random.orthogonal draws, but flat, too
-            numbers = jax.random.normal(rotation_key, (P * num_blocks * D * D,), dtype)
-            q, r = jnp.linalg.qr(numbers.reshape(P, num_blocks, D, D))
+            numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * D,), dtype)
+            q, r = jnp.linalg.qr(numbers.reshape(Q, num_blocks, D, D))
             blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-            directions = lengths * blocks.reshape(P, num_blocks * D, D)[:, :F]
+            directions = lengths * blocks.reshape(Q, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
     def __call__(self, kernels: Any, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
-        P, F, D = frequencies.shape
-        scaled = frequencies * (kernels.frequency_scale(X.dtype)[:, None, :] / (2.0 * np.pi))
+        scaled = kernels.frequencies(frequencies)
+        P, F, D = scaled.shape
         turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
         sine, cosine = _sines_of_turns(turns.reshape(-1, P, F))
         if self.scale == "mean":  # before they are joined, where it takes no pass of its own
@@ -140,6 +141,8 @@ class FourierFeatures(FeatureMap):
         return jnp.full(z.shape[:1], self.squared_norm, z.dtype)
 
     def check(self, kernels: Kernel) -> None:
-        others = kernels.without_spectrum
-        text = "shift-invariant (Gaussian, Laplacian, Cauchy, or a KernelDictionary of these)"
-        pytree.require(not others, self, "kernels", ", ".join(others), text)
+        others = ", ".join(kernels.without_spectrum)
+        text = "of a known spectrum: Gaussian, Laplacian, Cauchy, products and dictionaries of these, "
+        text += "or one of your own that defines spectral_scale (help('jaxmkl.guide.extend') says how;"
+        text += " models with supports take any kernel)"
+        pytree.require(not others, self, "kernels", others, text)

@@ -10,11 +10,12 @@ stack P kernels of a family; a stack and a :class:`KernelDictionary` answer to t
     Polynomial   k(x, x') = (x·x' + c)^q
     Linear       k(x, x') = x·x'
     WeightedSum  k(x, x') = Σ_p w_p k_p(x, x')
-    k + k'       k * k'       2.0 * k
+    k + k'       k * k'       2.0 * k       k.on([0, 2])
 
-with r the Euclidean distance and b the bandwidth. Only a bandwidth for each input, (P, D), makes
-a kernel compute distances of its own. A kernel of one's own is a subclass of :class:`Stationary`
-or :class:`DotProduct` with one method.
+with r the Euclidean distance and b the bandwidth. Only a bandwidth for each input, (P, D), and a
+kernel on some columns compute distances of their own. A kernel of one's own is a subclass of
+:class:`Stationary` or :class:`DotProduct` with one method, or of :class:`Kernel`, whose docstring
+says all that is asked of kernels.
 """
 
 from jaxmkl.kernels import optimizers, scaled, spaces
@@ -28,7 +29,7 @@ from jaxmkl.kernels.combined import (
 )
 from jaxmkl.kernels.dot_product import DotProduct, Linear, Polynomial
 from jaxmkl.kernels.heuristics import kernel_alignment, median_distance
-from jaxmkl.kernels.kernel import Kernel, Multiple, Product, Sum
+from jaxmkl.kernels.kernel import Kernel, Multiple, OnColumns, Product, Sum
 from jaxmkl.kernels.optimizers import InverseTime, Optax, Optimizer
 from jaxmkl.kernels.products import Products, pairwise_products
 from jaxmkl.kernels.scaled import Scaled
@@ -48,6 +49,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Multiple",
+    "OnColumns",
     "Optax",
     "Optimizer",
     "Polynomial",

@@ -8,13 +8,13 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.dot_product import Polynomial
-from jaxmkl.kernels.kernel import Kernel
+from jaxmkl.kernels.kernel import SEVERAL, Kernel, WithSpectraOfParts
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.stationary import Gaussian
 
 
 @pytree.dataclass
-class KernelDictionary(Kernel):
+class KernelDictionary(WithSpectraOfParts):
     """A tuple of ``kernels``, each of which may stack several of its family, as one kernel.
 
     Raises:
@@ -31,21 +31,12 @@ class KernelDictionary(Kernel):
         return sum(kernel.num_kernels for kernel in self.kernels)
 
     @property
-    def bandwidth(self) -> jax.Array:
-        """Bandwidths (P,) or (P, D) of shift-invariant kernels."""
-        return jnp.concatenate([jnp.atleast_1d(k.bandwidth) for k in self.kernels])
-
-    @property
     def exponential(self) -> tuple[bool, ...]:
         return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
 
     @property
     def families(self) -> tuple[Kernel, ...]:
         return tuple(family for kernel in self.kernels for family in kernel.families)
-
-    @property
-    def without_spectrum(self) -> tuple[str, ...]:
-        return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
 
     def codes(self, products: Products) -> jax.Array:
         return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
@@ -62,16 +53,8 @@ class KernelDictionary(Kernel):
     def evaluate(self, products: Products) -> jax.Array:
         return jnp.concatenate([kernel.evaluate(products) for kernel in self.kernels])
 
-    def frequency_scale(self, dtype: Any) -> jax.Array:
-        """1 / b, (P, 1) or (P, D)."""
-        scales = [kernel.frequency_scale(dtype) for kernel in self.kernels]
-        D = max(scale.shape[1] for scale in scales)
-        return jnp.concatenate([jnp.broadcast_to(s, (s.shape[0], D)) for s in scales])
-
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """Random scales (P, F) of the frequencies, family by family."""
-        pairs = zip(self.kernels, jax.random.split(key, len(self.kernels)), strict=True)
-        return jnp.concatenate([k.spectral_scale(own, num_features, dtype) for k, own in pairs])
+    def frequencies(self, drawn: jax.Array) -> jax.Array:
+        return jnp.concatenate(self._frequencies(drawn))
 
 
 @pytree.dataclass
@@ -85,7 +68,7 @@ class WeightedSum(Kernel):
     Array([[[1.]]], dtype=float32)
     """
 
-    kernels: Kernel = pytree.part(Kernel, "a kernel")
+    kernels: Kernel = pytree.part(Kernel, SEVERAL)
     weights: Any = pytree.nonnegative(ndim=1)
 
     def __post_init__(self) -> None:

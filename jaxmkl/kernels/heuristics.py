@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl.kernels.kernel import Kernel
+from jaxmkl import _pytree as pytree
+from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.kernels.products import pairwise_products
 
 
@@ -16,7 +17,7 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²)),  without (n, n) matrices
 
     Raises:
-      ValueError: for shapes that do not fit.
+      ValueError: for what is no kernel, or shapes that do not fit.
 
     References:
       Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
@@ -26,6 +27,7 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     >>> kernel_alignment(Gaussian([0.01, 1.0, 100.0]), X, y).round(2)
     Array([0.5, 0.7, 0. ], dtype=float32)
     """
+    pytree.require(isinstance(kernels, Kernel), "kernel_alignment", "kernels", kernels, SEVERAL)
     X = jnp.asarray(X)
     y = jnp.asarray(y).astype(X.dtype)
     if X.ndim != 2 or y.shape != X.shape[:1]:

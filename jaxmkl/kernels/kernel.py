@@ -1,6 +1,7 @@
 """What all kernels have in common, and kernels made of kernels by ``+`` and ``*``."""
 
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import jax
@@ -11,20 +12,51 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import scaled
 from jaxmkl.kernels.products import Products, pairwise_products
 
+# What is said where kernels are wanted and something else is given, as a list of them.
+SEVERAL = "a kernel, as jaxmkl.Gaussian([0.5, 2.0]), or several in one jaxmkl.KernelDictionary"
+
 
 class Kernel:
-    """One kernel, or several kernels stacked; base of all of them.
+    """One kernel, or P kernels stacked; base of all of them.
 
-    What a kernel is computed as is its *code*: the exponent u of one that is exp(-u), the value of
-    any other (see :mod:`jaxmkl.kernels.scaled`). A subclass defines ``num_kernels`` and ``codes``,
-    and ``exponential`` if its codes are exponents (easier: ``Stationary`` and ``DotProduct``).
-
-    Kernels add and multiply, each with each; one goes with a stack of P:
+    Kernels add and multiply, each with each, and read some of the inputs alone; one goes with a
+    stack of P:
 
     >>> import jaxmkl
     >>> kernel = 0.5 * jaxmkl.Gaussian([1.0, 2.0]) * jaxmkl.Polynomial(2) + jaxmkl.Linear()
-    >>> kernel.gram(jnp.ones((1, 2))).ravel()  # (2² / 2) + 2
-    Array([4., 4.], dtype=float32)
+    >>> (kernel + jaxmkl.Linear().on([0])).gram(jnp.ones((1, 2))).ravel()  # 2² / 2 + 2 + 1
+    Array([5., 5.], dtype=float32)
+
+    **A kernel of your own.** Of the squared distance subclass :class:`jaxmkl.kernels.Stationary`,
+    of the inner product :class:`jaxmkl.kernels.DotProduct`: one method. Else subclass this, by
+    :func:`jaxmkl.pytree.dataclass`, and define ``num_kernels`` and ``codes``:
+
+    >>> @pytree.dataclass
+    ... class Periodic(Kernel):
+    ...     period: float = pytree.positive(1.0)
+    ...     num_kernels = 1
+    ...     exponential = (True,)  # exp(-u), and the codes are u
+    ...     def codes(self, products):  # 2 Σ_d sin²(π (x_d - x'_d) / period)
+    ...         turns = (products.X[:, None, :] - products.Y[None, :, :]) / self.period
+    ...         return 2 * jnp.sum(jnp.sin(jnp.pi * turns) ** 2, axis=2)[None]
+    >>> jaxmkl.testing.check_kernel(Periodic(0.7))
+
+    ``codes`` is given :class:`jaxmkl.kernels.Products`: ``inner`` and ``squared_distance`` (n, m),
+    ``X`` (n, D) and ``Y`` (m, D), always all four. It returns (P, n, m) in their dtype, and
+
+    - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, and the parts
+      of the library ask for a Gram matrix, for single columns and for k(x, x) as they need;
+    - the code of a kernel that ``exponential`` marks is the exponent u of exp(-u), so that values
+      too small for their dtype lose nothing; of any other it is the value k (the default);
+    - parameters are fields that are traced: numbers in ``jnp``, no ``if`` on their values; what
+      changes shapes is ``pytree.static()``;
+    - values are symmetric and positive semidefinite; derivatives are finite where X = Y.
+
+    The other methods follow from these two. One that can do better may define ``column_codes``
+    (codes of one kernel a column) and ``families`` (parts of a stack that share their work); one
+    whose parameters want some number of inputs, ``require_inputs``; one that is shift-invariant,
+    ``spectral_scale`` and ``frequencies``, for random features. What ``+``, ``*``, ``on`` and
+    :class:`jaxmkl.kernels.KernelDictionary` make of kernels calls these methods of its parts.
     """
 
     __array_ufunc__ = None  # a number of NumPy leaves the product to the kernel
@@ -46,8 +78,14 @@ class Kernel:
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
-        """Names of the kernels that have no Fourier features."""
-        return (type(self).__name__,)
+        """Names of the kernels that do not say their spectrum, and so have no Fourier features."""
+        known = type(self).spectral_scale is not Kernel.spectral_scale
+        return () if known else (type(self).__name__,)
+
+    @property
+    def num_spectra(self) -> int:
+        """Number Q of spectra that frequencies are drawn from: P, but more of a product."""
+        return self.num_kernels
 
     def codes(self, products: Products) -> jax.Array:
         """Codes (P, n, m): u of kernels that are exp(-u), values of the others."""
@@ -64,12 +102,42 @@ class Kernel:
     def gram(self, X: Any, Y: Any = None) -> jax.Array:
         """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X)."""
         X = jnp.asarray(X)
+        self.require_inputs(X.shape[-1])
         return self.evaluate(pairwise_products(X, X if Y is None else jnp.asarray(Y)))
 
     def diagonal_codes(self, X: jax.Array) -> jax.Array:
         """Codes (P, n) of each row of ``X`` (n, D) with itself."""
-        square = jnp.sum(X**2, axis=1, keepdims=True)
-        return self.codes(Products(square, jnp.zeros_like(square)))[:, :, 0]
+
+        def of_row(row: jax.Array, square: jax.Array) -> jax.Array:
+            one = square[None, None]
+            return self.codes(Products(one, jnp.zeros_like(one), row[None], row[None]))[:, 0, 0]
+
+        return jax.vmap(of_row, out_axes=1)(X, jnp.sum(X**2, axis=1))
+
+    def require_inputs(self, num_inputs: int) -> None:
+        """Raise a ``ValueError`` unless its parameters go with rows of D inputs."""
+        for kernel in kernels_in(vars(self)):
+            kernel.require_inputs(num_inputs)
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        """Random scales s (Q, F) of frequencies s g, g ~ N(0, I), that have its spectral density.
+
+        For bandwidth 1, where there is one: :meth:`frequencies` divides by it.
+        """
+        pytree.abstract(self, "spectral_scale")
+
+    def frequencies(self, drawn: jax.Array) -> jax.Array:
+        """Frequencies (P, F, D), in turns (v / 2π), from those ``drawn`` (Q, F, D)."""
+        return drawn / (2.0 * np.pi)
+
+    def on(self, columns: Any) -> "Kernel":
+        """The kernel of some ``columns`` of the inputs: a number, or several that differ.
+
+        >>> import jaxmkl
+        >>> jaxmkl.Gaussian(1.0).on([0, 2])
+        OnColumns(kernel=Gaussian(bandwidth=1.0), columns=(0, 2))
+        """
+        return OnColumns(self, columns)
 
     def __add__(self, other: Any) -> "Kernel":
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
@@ -78,6 +146,36 @@ class Kernel:
         return Product((self, other)) if isinstance(other, Kernel) else Multiple(self, other)
 
     __rmul__ = __mul__
+
+
+def kernels_in(tree: Any) -> list[Kernel]:
+    """The kernels of a tree, not those that they are made of."""
+    leaves = jax.tree.leaves(tree, is_leaf=lambda value: isinstance(value, Kernel))
+    return [leaf for leaf in leaves if isinstance(leaf, Kernel)]
+
+
+class WithSpectraOfParts(Kernel):
+    """Base of kernels whose spectra are those of their ``kernels``, one part after the other."""
+
+    kernels: Any
+
+    @property
+    def without_spectrum(self) -> tuple[str, ...]:
+        return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
+
+    @property
+    def num_spectra(self) -> int:
+        return sum(kernel.num_spectra for kernel in self.kernels)
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        pairs = zip(self.kernels, jax.random.split(key, len(self.kernels)), strict=True)
+        return jnp.concatenate([k.spectral_scale(own, num_features, dtype) for k, own in pairs])
+
+    def _frequencies(self, drawn: jax.Array) -> list[jax.Array]:
+        """Frequencies of the parts."""
+        *ends, _ = accumulate(kernel.num_spectra for kernel in self.kernels)
+        pairs = zip(self.kernels, jnp.split(drawn, ends), strict=True)
+        return [kernel.frequencies(own) for kernel, own in pairs]
 
 
 @pytree.dataclass
@@ -105,10 +203,11 @@ class Sum(_Combined):
 
 
 @pytree.dataclass
-class Product(_Combined):
+class Product(WithSpectraOfParts, _Combined):
     """The products k k' of two ``kernels`` or more, each with P kernels or with one.
 
-    Where all are exp(-u), so is the product: exponents add.
+    Where all are exp(-u), so is the product: exponents add. Its frequencies are sums of
+    independent ones of its parts, for k k' is the mean of cos((v + v')·(x - x')).
     """
 
     @property
@@ -129,6 +228,9 @@ class Product(_Combined):
             lambda: reduce(jnp.add, [kernel.codes(products) for kernel in self.kernels]),
             lambda: reduce(jnp.multiply, [kernel.evaluate(products) for kernel in self.kernels]),
         )
+
+    def frequencies(self, drawn: jax.Array) -> jax.Array:
+        return reduce(jnp.add, self._frequencies(drawn))
 
 
 @pytree.dataclass
@@ -167,3 +269,67 @@ class Multiple(Kernel):
     def evaluate(self, products: Products) -> jax.Array:
         values = self.kernel.evaluate(products)
         return self._factor(values.dtype) * values
+
+
+def _as_columns(owner: Any, name: str, value: Any) -> tuple[int, ...]:
+    columns = np.atleast_1d(np.asarray(value))
+    good = columns.dtype.kind in "iu" and columns.ndim == 1 and columns.size > 0
+    good = good and bool((columns >= 0).all()) and len(set(columns.tolist())) == columns.size
+    pytree.require(good, owner, name, value, "a column's number from 0 on, or several that differ")
+    return tuple(columns.tolist())
+
+
+@pytree.dataclass
+class OnColumns(Kernel):
+    """A ``kernel``, or P, of some ``columns`` of the inputs (static); made by :meth:`Kernel.on`.
+
+    Parameters for each input, as widths (P, D), go with the columns in their order.
+
+    Raises:
+      ValueError: for what is no kernel, or columns that are no whole numbers or not distinct.
+    """
+
+    kernel: Kernel = pytree.part(Kernel, "a kernel")
+    columns: Any = pytree.static(convert=_as_columns)
+
+    @property
+    def num_kernels(self) -> int:
+        return self.kernel.num_kernels
+
+    @property
+    def exponential(self) -> tuple[bool, ...]:
+        return self.kernel.exponential
+
+    @property
+    def families(self) -> tuple[Kernel, ...]:
+        return tuple(family.on(self.columns) for family in self.kernel.families)
+
+    @property
+    def without_spectrum(self) -> tuple[str, ...]:
+        return self.kernel.without_spectrum
+
+    @property
+    def num_spectra(self) -> int:
+        return self.kernel.num_spectra
+
+    def codes(self, products: Products) -> jax.Array:
+        return self.kernel.codes(products.on(self.columns))
+
+    def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
+        return self.kernel.column_codes(products.on(self.columns), index)
+
+    def require_inputs(self, num_inputs: int) -> None:
+        good = max(self.columns) < num_inputs
+        wanted = f"below {num_inputs}, the number of inputs"
+        pytree.require(good, self, "columns", self.columns, wanted)
+        self.kernel.require_inputs(len(self.columns))
+
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+        return self.kernel.spectral_scale(key, num_features, dtype)
+
+    def frequencies(self, drawn: jax.Array) -> jax.Array:
+        """Those of the kernel, and 0 off its columns."""
+        places = np.array(self.columns)
+        own = self.kernel.frequencies(drawn[:, :, places])
+        off = jnp.zeros((*own.shape[:2], drawn.shape[2]), own.dtype)
+        return off.at[:, :, places].set(own)

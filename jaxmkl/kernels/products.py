@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _INPUTS_AT_ONCE = 32  # so many are subtracted, squared and summed at a time
 _CLOSE = 1 / 256  # the expansion is not used for distances below this share of squared norms
@@ -18,8 +19,13 @@ class Products(NamedTuple):
 
     inner: Any  # inner products x·y (n, m)
     squared_distance: Any  # |x - y|² (n, m)
-    X: Any = None  # the rows (n, D), or None where each pair is a point and itself
-    Y: Any = None  # the rows (m, D), or None
+    X: Any  # the rows (n, D)
+    Y: Any  # the rows (m, D)
+
+    def on(self, columns: Any) -> "Products":
+        """The products of some columns of the rows."""
+        places = np.asarray(columns)
+        return pairwise_products(self.X[:, places], self.Y[:, places])
 
     def weighted_distance(self, weights: jax.Array) -> jax.Array:
         """Σ_d w_d (x_d - y_d)², for weights (P, D) of P kernels: (P, n, m)."""
@@ -27,8 +33,6 @@ class Products(NamedTuple):
 
     def weighted_column_distance(self, weights: jax.Array) -> jax.Array:
         """Σ_d w_jd (x_d - y_jd)², for weights (m, D), those of each column: (n, m)."""
-        if self.X is None:
-            return jnp.zeros_like(self.squared_distance)
         return _summed_differences(self.X, self.Y, weights)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.kernel import Kernel
@@ -103,8 +104,7 @@ class Stationary(Stacked):
     _per_input = ("bandwidth",)
 
     def _argument(self, products: Products, index: Any) -> jax.Array:
-        dtype = (products.squared_distance if products.X is None else products.X).dtype
-        weights = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype)) ** 2
+        weights = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, products.X.dtype)) ** 2
         if index is None and weights.ndim == 2:
             return products.weighted_distance(weights)
         if index is None:
@@ -123,20 +123,16 @@ class Stationary(Stacked):
         zero = profile(jnp.zeros((1,) * u.ndim, u.dtype))
         return jnp.where(apart, profile(jnp.where(apart, u, 1.0)), zero)
 
-    @property
-    def without_spectrum(self) -> tuple[str, ...]:
-        known = type(self).spectral_scale is not Stationary.spectral_scale
-        return () if known else super().without_spectrum
+    def require_inputs(self, num_inputs: int) -> None:
+        shape = jnp.shape(self.bandwidth)
+        wanted = f"(P, {num_inputs}), one for each input, where there is one for each"
+        good = len(shape) < 2 or shape[1] == num_inputs
+        pytree.require(good, self, "the shape of bandwidth", shape, wanted)
 
-    def frequency_scale(self, dtype: Any) -> jax.Array:
-        """What frequencies drawn for bandwidth 1 are multiplied by: 1 / b, (P, 1) or (P, D)."""
-        scale = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype))
+    def frequencies(self, drawn: jax.Array) -> jax.Array:
+        scale = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, drawn.dtype))
         scale = scale if scale.ndim == 2 else scale[:, None]
-        return jnp.broadcast_to(scale, (self.num_kernels, scale.shape[1]))
-
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """Random scales s (P, F) of the frequencies s g, g ~ N(0, I), for bandwidth 1."""
-        pytree.abstract(self, "spectral_scale")
+        return drawn * (scale[:, None, :] / (2.0 * np.pi))
 
 
 @pytree.dataclass

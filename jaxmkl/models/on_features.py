@@ -15,7 +15,7 @@ import optax
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots, rounds_of, take, uniform
 from jaxmkl.features import FeatureMap, FourierFeatures
-from jaxmkl.kernels import Kernel
+from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.updates import OGD, Rule, SecondOrder, Update
 from jaxmkl.updates.first_order import traits
@@ -91,7 +91,7 @@ class FeatureModels(Bank):
     4
     """
 
-    kernels: Any = pytree.part(Kernel, "a kernel, as jaxmkl.Gaussian([0.5, 2.0])")
+    kernels: Any = pytree.part(Kernel, SEVERAL)
     rules: Any = pytree.parts(Rule, "an update rule, as jaxmkl.updates.OGD(0.1)", (OGD(),))
     features: Any = pytree.part(
         FeatureMap, "a feature map, as jaxmkl.features.FourierFeatures()", FourierFeatures()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
-from jaxmkl.kernels import Kernel
+from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank, Lesson
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
 from jaxmkl.updates import Perceptron, Rule, Update
@@ -32,7 +32,7 @@ class SupportModels(Bank):
     2
     """
 
-    kernels: Any = pytree.part(Kernel, "a kernel, as jaxmkl.Gaussian([0.5, 2.0])")
+    kernels: Any = pytree.part(Kernel, SEVERAL)
     update: Any = pytree.part(
         Update, "an update rule of first order, as jaxmkl.updates.Perceptron()", Perceptron()
     )

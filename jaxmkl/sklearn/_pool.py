@@ -96,6 +96,7 @@ class PoolSelector(Parametrised):
         if self.kernels is None:
             return design.dictionary(X) if several else Gaussian(median_distance(X)).gram(X)[0]
         good = isinstance(self.kernels, Kernel) and (several or self.kernels.num_kernels == 1)
-        wanted = "a kernel of jaxmkl" + ("" if several else f", one for {self.method}")
+        other = "or a KernelDictionary" if several else f"one for {self.method}"
+        wanted = f"a kernel of jaxmkl, {other}"
         require(good, "PoolSelector", "kernels", self.kernels, wanted)
         return self.kernels.gram(X) if several else self.kernels.gram(X)[0]

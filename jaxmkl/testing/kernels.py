@@ -7,10 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl.features import FourierFeatures
+from jaxmkl._blocks import take
+from jaxmkl.features import FourierFeatures, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
 from jaxmkl.kernels.scaled import plain
+from jaxmkl.mkl import MKL
+from jaxmkl.models import DenseSupport, FeatureModels, SupportModels
+from jaxmkl.models.supports.tiles import column_values
 from jaxmkl.testing._trees import Check, is_frozen
+from jaxmkl.updates import Perceptron
 
 NUM_FEATURES = 20_000
 
@@ -20,8 +25,10 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
 
     It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
     diagonal that it says; stacked kernels, as many as there are points too, are those one by one;
-    derivatives are finite where points coincide; it may stand in a dictionary; where it says its
-    spectrum, Fourier features agree with it. All in double precision.
+    derivatives are finite where points coincide; in a sum, a product, a multiple, a dictionary
+    and on some columns it is what it is alone; learners with supports, and on a sampled
+    dictionary if it is one kernel, agree with its Gram matrix; where it says its spectrum, so do
+    Fourier features. All in double precision. ``help(jaxmkl.kernels.Kernel)`` says what is asked.
 
     Args:
       kernel: one kernel or several.
@@ -37,32 +44,52 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
     with jax.enable_x64(True):
         check = _KernelCheck(kernel, tolerance)
         X = np.random.default_rng(0).normal(size=(7, num_inputs))
-        try:
-            check.is_a_value()
-            check.has_gram_matrices(X)
-            check.may_be_stacked(X)
-            check.has_derivatives(X)
-            check.has_company(X)
-            check.has_features(X)
-        except NotImplementedError as error:
-            raise AssertionError(str(error)) from error
+        check.is_a_value()
+        gram = check.has_gram_matrices(X)
+        check.may_be_stacked(X)
+        check.has_derivatives(X)
+        check.has_learners(X, gram)
+        check.has_features(X)
 
 
-_gram = jax.jit(lambda kernel, X: kernel.gram(X))
+_gram = jax.jit(lambda kernel, X, Y=None: kernel.gram(X, Y))
 _derivatives = jax.jit(jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=(0, 1)))
 
 
-@jax.jit
-def _matrices(kernel: Kernel, X: jax.Array, which: jax.Array) -> dict[str, jax.Array]:
-    """What a kernel makes of some points, in all ways."""
-    products = pairwise_products(X, X)
+def _asked(kernel: Kernel, X: jax.Array) -> dict[str, jax.Array]:
+    """Values that parts of the library ask for, each in its way."""
+    index = jnp.arange(len(X)) % kernel.num_kernels
     return {
         "gram": kernel.gram(X),
-        "columns": kernel.gram(X, X[:4]),
-        "own": plain(kernel.diagonal_codes(X), kernel.exponential),
-        "codes": kernel.codes(products),
-        "column_codes": kernel.column_codes(products, which),
+        "diagonal": plain(kernel.diagonal_codes(X), kernel.exponential),
+        "columns": column_values(kernel, X, X, index),
     }
+
+
+@jax.jit
+def _asked_of_each(pairs: dict[str, tuple]) -> dict[str, Any]:
+    """The same of several kernels, each with points of its own."""
+    return {name: _asked(*pair) for name, pair in pairs.items()}
+
+
+@jax.jit
+def _values(learner: MKL, state: Any, X: jax.Array, y: jax.Array) -> jax.Array:
+    """The values (T, E) of a learner's models before each label."""
+
+    def round(state: Any, example: tuple) -> tuple:
+        code = take(learner.encode_block(state, example[0][None]), 0)
+        return learner.step(state, example)[0], learner.decide(state, code)[1].values
+
+    return jax.lax.scan(round, state, (X, y))[1]
+
+
+def _values_of_perceptrons(gram: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The same of kernel perceptrons, (T, P)."""
+    coefficients, values = np.zeros(gram.shape[:2]), []
+    for t, label in enumerate(y):
+        values.append(np.sum(coefficients * gram[:, :, t], axis=1))
+        coefficients[:, t] = np.where(label * values[-1] <= 0, label, 0.0)
+    return np.array(values)
 
 
 @jax.jit
@@ -84,7 +111,7 @@ class _KernelCheck(Check):
     def is_a_value(self) -> None:
         """A frozen pytree, and a kernel."""
         kernel = self.subject
-        self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.Kernel")
+        self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.kernels.Kernel")
         opaque = any(isinstance(leaf, Kernel) for leaf in jax.tree.leaves(kernel))
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
         self.require(not opaque, text)
@@ -92,24 +119,68 @@ class _KernelCheck(Check):
         P, text = kernel.num_kernels, "num_kernels must be an integer of at least 1"
         self.require(isinstance(P, int) and P >= 1, f"{text}; got {P!r}")
 
-    def has_gram_matrices(self, X: np.ndarray) -> None:
-        """Symmetric, positive semidefinite, and with the diagonal that is said."""
-        n, P = len(X), self.subject.num_kernels
-        made, which = _matrices(self.subject, X, np.arange(n) % P), np.arange(n) % P
-        K = made["gram"]
-        text = f"gram(X) must be float64 of shape {(P, n, n)}; got {K.dtype} of shape {K.shape}"
-        self.require(K.shape == (P, n, n) and K.dtype == np.float64, text)
-        self.close(made["columns"], K[:, :, :4], "gram(X, Y) must be columns of gram(X)")
+    def has_gram_matrices(self, X: np.ndarray) -> np.ndarray:
+        """Symmetric, positive semidefinite, the same however asked for, alone or in company."""
+        kernel, P, n = self.subject, self.subject.num_kernels, len(X)
+        one, wide = Gaussian(1.3), np.concatenate([X[:, :1] + 1.0, X], axis=1)
+        self.has_codes(X)
+        company = {
+            "alone": (kernel, X),
+            "in kernel + Gaussian": (kernel + one, X),
+            "in kernel * Gaussian": (kernel * one, X),
+            "in 2 * kernel": (2.0 * kernel, X),
+            "in a KernelDictionary": (KernelDictionary((one, kernel)), X),
+            "on columns": (kernel.on(range(1, wide.shape[1])), wide),
+        }
+        for name, pair in company.items():
+            self.attempt(f"the kernel {name}", jax.eval_shape, _asked, *pair)
+        made = jax.tree.map(np.asarray, _asked_of_each(company))
+        K, shape = made["alone"]["gram"], (P, n, n)
+        text = f"gram(X) must be float64 of shape {shape}; got {K.dtype} of shape {K.shape}"
+        self.require(K.shape == shape and K.dtype == np.float64, text)
+        columns = _gram(kernel, X, X[:4])
+        self.close(columns, K[:, :, :4], "gram(X, Y) must be columns of gram(X)")
         self.require(np.isfinite(K).all(), "kernel values must be finite")
         self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
         values = np.linalg.eigvalsh(K)
         least = (values[:, 0] / np.maximum(values[:, -1], 1e-300)).min()
         text = f"a Gram matrix must be positive semidefinite; an eigenvalue is {least:.3g} of"
         self.require(least > -1e-9, f"{text} the largest")
-        own = np.diagonal(K, axis1=1, axis2=2)
-        self.close(made["own"], own, "diagonal_codes must be those of the diagonal")
-        codes = np.asarray(made["codes"])[which, :, np.arange(n)].T
-        self.close(made["column_codes"], codes, "column_codes must be those columns of codes")
+        G = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 1.3**2))[None]
+        wanted = K, K + G, K * G, 2.0 * K, np.concatenate([G, K]), K
+        for name, gram in zip(company, wanted, strict=True):
+            asked = made[name]
+            self.close(asked["gram"], gram, f"the kernel {name} must be what it is alone")
+            own, which = np.diagonal(gram, axis1=1, axis2=2), np.arange(n) % len(gram)
+            text = f"diagonal_codes must be those of the diagonal, {name} too"
+            self.close(asked["diagonal"], own, text)
+            text = f"column_codes must be those columns of codes, {name} too"
+            self.close(asked["columns"], gram[which, :, np.arange(n)].T, text)
+        return K
+
+    def has_codes(self, X: np.ndarray) -> None:
+        """Codes of the shapes and the dtype that are asked for, and as many marks."""
+        kernel, P = self.subject, self.subject.num_kernels
+        marks = kernel.exponential
+        text = f"exponential must be a tuple of {P} booleans, one for each kernel; got {marks!r}"
+        self.require(isinstance(marks, tuple) and len(marks) == P, text)
+        for n, m in ((len(X), 4), (1, 1)):
+            products = pairwise_products(jnp.asarray(X[:n]), jnp.asarray(X[:m]))
+            codes = self.attempt("codes", jax.eval_shape, kernel.codes, products)
+            text = f"codes of {n} and {m} points must be float64 of shape {(P, n, m)}"
+            good = (codes.shape, codes.dtype) == ((P, n, m), np.float64)
+            self.require(good, f"{text}; got {codes.dtype} of shape {codes.shape}")
+
+    def attempt(self, what: str, function: Any, *arguments: Any) -> Any:
+        """What a function returns; raise with a sentence where it raises."""
+        try:
+            return function(*arguments)
+        except NotImplementedError as error:
+            raise AssertionError(str(error)) from error
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = f"{what} must be traced by JAX, from products alone; it raises {said}"
+            raise AssertionError(f"{type(self.subject).__name__}: {text}") from error
 
     def may_be_stacked(self, X: np.ndarray) -> None:
         """Kernels together are the kernels one by one: those that are, and some made here."""
@@ -150,12 +221,19 @@ class _KernelCheck(Check):
             text = f"the derivative by {name} must be finite where points coincide"
             self.require(np.isfinite(leaf).all(), text)
 
-    def has_company(self, X: np.ndarray) -> None:
-        """In a dictionary it is what it is alone."""
-        both = Gaussian(1.3), self.subject
-        together, alone = _gram(KernelDictionary(both), X), [_gram(kernel, X) for kernel in both]
-        text = "in a KernelDictionary a kernel must be what it is alone"
-        self.close(together, np.concatenate(alone), text)
+    def has_learners(self, X: np.ndarray, gram: np.ndarray) -> None:
+        """Perceptrons with supports, and on a dictionary of all points, are those by its Gram."""
+        kernel, y = self.subject, np.where(np.arange(len(X)) % 3 == 1, 1.0, -1.0)
+        banks: tuple = (SupportModels(kernel, Perceptron(), DenseSupport(16, tile=4, period=4)),)
+        if kernel.num_kernels == 1:
+            everything = SampledDictionary(len(X), density=1e12)
+            banks = (*banks, FeatureModels(kernel, Perceptron(), everything))
+        learner = MKL(banks)
+        state = learner.init(jax.random.key(0), X.shape[1], X.dtype)
+        values = np.asarray(_values(learner, state, X, y))
+        wanted = np.tile(_values_of_perceptrons(gram, y), len(banks))
+        text = "models with supports and on a sampled dictionary must be those by gram(X)"
+        self.equal(values, wanted, text, max(self.tolerance, 1e-6))
 
     def has_features(self, X: np.ndarray) -> None:
         """Fourier features agree with the kernel to sampling error, if it says its spectrum."""
