@@ -142,7 +142,11 @@ class FourierFeatures(FeatureMap):
 
     def check(self, kernels: Kernel) -> None:
         others = ", ".join(kernels.without_spectrum)
-        text = "of a known spectrum: Gaussian, Laplacian, Cauchy, products and dictionaries of these, "
-        text += "or one of your own that defines spectral_scale (help('jaxmkl.guide.extend') says how;"
-        text += " models with supports take any kernel)"
+        text = (
+            "of a known spectrum: Gaussian, Laplacian, Cauchy, products and dictionaries of them, "
+        )
+        text += (
+            "or one of your own that defines spectral_scale (see help('jaxmkl.guide.extend')); "
+        )
+        text += "models with supports take any kernel"
         pytree.require(not others, self, "kernels", others, text)

@@ -23,10 +23,23 @@ themselves. Further parameters are further fields.
 ...         return jnp.sqrt(2.5 / jax.random.gamma(key, 2.5, shape, dtype))
 >>> jaxmkl.testing.check_kernel(Matern52(0.7))
 
-The second method is for random features, and may be left out: what a standard normal frequency is
-multiplied by (:class:`jaxmkl.kernels.Stationary`). Without it the kernel works in learners with
-supports, and is refused where features are wanted. Kernels of the inner product: subclass
-:class:`jaxmkl.kernels.DotProduct`. All others: :class:`jaxmkl.kernels.Kernel`.
+The second method is for random features, and may be left out: without it the kernel works in
+learners with supports, and is refused where features are wanted. By Bochner's theorem a kernel of
+differences is the mean of cos(v·(x - x')) over frequencies v. One of the distance has, for
+bandwidth 1, v = s g with g standard normal and a random scale s that mixes Gaussians; the method
+draws s, (P, F). Of the kernel's values κ(u), with Laplace transforms: κ(u) = E exp(-s² u / 2). So
+Matérn's s² above is 2.5 over a gamma variable.
+
+Kernels of the inner product: subclass :class:`jaxmkl.kernels.DotProduct`. All others, as one that
+is periodic: :class:`jaxmkl.kernels.Kernel`, whose docstring says what is asked of every kernel.
+Each is used in sums, products, multiples and dictionaries, and on some columns:
+
+>>> season = Matern52(0.7).on([0]) * jaxmkl.Gaussian([0.5, 2.0]).on([1, 2])
+>>> season.gram(jnp.zeros((1, 3)), jnp.ones((1, 3))).shape
+(2, 1, 1)
+
+A product has random features where its factors have: its frequencies are sums of theirs. So has a
+kernel on columns: its frequencies are 0 off the columns.
 
 ## An update rule
 

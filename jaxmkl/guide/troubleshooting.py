@@ -71,13 +71,14 @@ ValueError: MKL: state.models[0].features must be of shape (17, 50, 2), as this 
 
 ## Parts that do not go together
 
-Random features exist for shift-invariant kernels; a polynomial goes with supports. The message
-names the part:
+Random features exist for shift-invariant kernels that say their spectrum; a polynomial goes with
+supports. The message names the kernels that have none:
 
 >>> jaxmkl.raker(jaxmkl.Polynomial(2))
 Traceback (most recent call last):
-ValueError: FourierFeatures: kernels must be shift-invariant (Gaussian, Laplacian, Cauchy, or a
-KernelDictionary of these); got 'Polynomial'
+ValueError: FourierFeatures: kernels must be of a known spectrum: Gaussian, Laplacian, Cauchy,
+products and dictionaries of them, or one of your own that defines spectral_scale (see
+help('jaxmkl.guide.extend')); models with supports take any kernel; got 'Polynomial'
 >>> jaxmkl.raker(query=jaxmkl.query.Uncertainty()).init(jax.random.key(0), num_inputs=2)
 Traceback (most recent call last):
 ValueError: MKL: query must be one that needs no variance, which this learner does not have; got

@@ -290,7 +290,7 @@ class OnColumns(Kernel):
     """
 
     kernel: Kernel = pytree.part(Kernel, "a kernel")
-    columns: Any = pytree.static(convert=_as_columns)
+    columns: Any = pytree.static(pytree.MISSING, _as_columns)
 
     @property
     def num_kernels(self) -> int:

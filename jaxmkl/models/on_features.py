@@ -33,7 +33,7 @@ class FeatureModelsState(NamedTuple):
 
     @property
     def frequencies(self) -> jax.Array:
-        """Of Fourier features: (P, F, D), drawn for bandwidth 1."""
+        """Of Fourier features: (P, F, D), drawn for bandwidth 1; more of products."""
         return self.features
 
 

@@ -111,7 +111,9 @@ class _KernelCheck(Check):
     def is_a_value(self) -> None:
         """A frozen pytree, and a kernel."""
         kernel = self.subject
-        self.require(isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.kernels.Kernel")
+        self.require(
+            isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.kernels.Kernel"
+        )
         opaque = any(isinstance(leaf, Kernel) for leaf in jax.tree.leaves(kernel))
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
         self.require(not opaque, text)

@@ -207,7 +207,7 @@ def test_bad_arguments_are_named(arguments, name):
     ],
 )
 def test_kernels_without_a_spectrum_are_refused(kernel, named):
-    wanted = f"kernels must be shift-invariant .*got '{named}'"
+    wanted = f"kernels must be of a known spectrum: .*got '{named}'"
     with pytest.raises(ValueError, match=wanted):
         FeatureModels(kernel)
     with pytest.raises(ValueError, match=wanted):
