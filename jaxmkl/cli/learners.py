@@ -10,7 +10,7 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.cli.options import UsageError
-from jaxmkl.kernels import Kernel
+from jaxmkl.kernels import Kernel, OnColumns, Product, Sum
 from jaxmkl.recipes._task import arguments_for
 from jaxmkl.wrappers import RunningMoments, delayed, layers, one_vs_rest, probabilities
 from jaxmkl.wrappers import scaled_targets as with_scaled_targets
@@ -153,10 +153,17 @@ def kernel_names(kernels: Kernel) -> list[str]:
 
     >>> kernel_names(jaxmkl.Gaussian([0.1, 1.0]))
     ['Gaussian(bandwidth=0.1)', 'Gaussian(bandwidth=1)']
+    >>> kernel_names(jaxmkl.Gaussian(0.1) * jaxmkl.Linear().on([0, 2]))
+    ['Gaussian(bandwidth=0.1) * Linear().on([0, 2])']
     """
     if isinstance(kernels, jaxmkl.KernelDictionary):
         return [name for part in kernels.kernels for name in kernel_names(part)]
     P, parameters = kernels.num_kernels, []
+    if isinstance(kernels, OnColumns):
+        return [f"{name}.on({list(kernels.columns)})" for name in kernel_names(kernels.kernel)]
+    if isinstance(kernels, Sum | Product):
+        parts = zip(*(np.resize(kernel_names(part), P) for part in kernels.kernels), strict=True)
+        return [(" * " if isinstance(kernels, Product) else " + ").join(names) for names in parts]
     for field in dataclasses.fields(kernels):  # type: ignore[arg-type]
         value = getattr(kernels, field.name)
         if isinstance(value, int | float | np.ndarray | jax.Array) and np.ndim(value) < 2:

@@ -69,7 +69,8 @@ class FourierFeatures(FeatureMap):
         z(x) = c [sin v_1·x, ..., sin v_F·x, cos v_1·x, ..., cos v_F·x]
 
     Frequencies are drawn once, for bandwidth 1, and divided by the kernel's bandwidth where they
-    are used: a change, a sweep and a gradient of bandwidths need no new draw.
+    are used: a change, a sweep and a gradient of bandwidths need no new draw. Those of a product
+    are sums of independent ones of its factors; those of a kernel on columns are 0 off them.
 
     Args:
       num_features: F, the number of frequencies a kernel; z has 2 F coordinates.
@@ -143,10 +144,10 @@ class FourierFeatures(FeatureMap):
     def check(self, kernels: Kernel) -> None:
         others = ", ".join(kernels.without_spectrum)
         text = (
-            "of a known spectrum: Gaussian, Laplacian, Cauchy, products and dictionaries of them, "
+            "of a known spectrum: Gaussian, Laplacian, Cauchy, products and dictionaries of them,"
         )
         text += (
-            "or one of your own that defines spectral_scale (see help('jaxmkl.guide.extend')); "
+            " or one of your own that defines spectral_scale (see help('jaxmkl.guide.extend'));"
         )
-        text += "models with supports take any kernel"
+        text += " models with supports take any kernel"
         pytree.require(not others, self, "kernels", others, text)

@@ -39,10 +39,13 @@ class Kernel:
     ...     def codes(self, products):  # 2 Σ_d sin²(π (x_d - x'_d) / period)
     ...         turns = (products.X[:, None, :] - products.Y[None, :, :]) / self.period
     ...         return 2 * jnp.sum(jnp.sin(jnp.pi * turns) ** 2, axis=2)[None]
-    >>> jaxmkl.testing.check_kernel(Periodic(0.7))
+    >>> Periodic(2.0).gram(jnp.zeros((1, 1)), jnp.ones((1, 1)))  # exp(-2)
+    Array([[[0.1353...]]], dtype=float32)
+
+    ``jaxmkl.testing.check_kernel(Periodic(2.0))`` tells whether it keeps what is asked of it:
 
     ``codes`` is given :class:`jaxmkl.kernels.Products`: ``inner`` and ``squared_distance`` (n, m),
-    ``X`` (n, D) and ``Y`` (m, D), always all four. It returns (P, n, m) in their dtype, and
+    ``X`` (n, D) and ``Y`` (m, D), always all four. It returns (P, n, m) in their dtype, where
 
     - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, and the parts
       of the library ask for a Gram matrix, for single columns and for k(x, x) as they need;
@@ -290,7 +293,7 @@ class OnColumns(Kernel):
     """
 
     kernel: Kernel = pytree.part(Kernel, "a kernel")
-    columns: Any = pytree.static(pytree.MISSING, _as_columns)
+    columns: Any = pytree.static(default=pytree.MISSING, convert=_as_columns)
 
     @property
     def num_kernels(self) -> int:

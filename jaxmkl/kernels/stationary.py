@@ -125,7 +125,7 @@ class Stationary(Stacked):
 
     def require_inputs(self, num_inputs: int) -> None:
         shape = jnp.shape(self.bandwidth)
-        wanted = f"(P, {num_inputs}), one for each input, where there is one for each"
+        wanted = f"(P, {num_inputs}), a width for each of the inputs"
         good = len(shape) < 2 or shape[1] == num_inputs
         pytree.require(good, self, "the shape of bandwidth", shape, wanted)
 
