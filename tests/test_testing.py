@@ -316,6 +316,35 @@ class NoCodes(jaxmkl.kernels.Kernel):
     num_kernels = 1
 
 
+@pytree.dataclass
+class NoNumber(jaxmkl.kernels.Kernel):
+    pass
+
+
+@pytree.dataclass
+class Flat(jaxmkl.kernels.Kernel):
+    num_kernels = 1
+
+    def codes(self, products):
+        return products.inner
+
+
+@pytree.dataclass
+class Squares(jaxmkl.kernels.Kernel):
+    """Of Gram matrices alone."""
+
+    num_kernels = 1
+
+    def codes(self, products):
+        return (products.inner + products.inner.T)[None] / 2
+
+
+@pytree.dataclass
+class OtherColumns(jaxmkl.Gaussian):
+    def column_codes(self, products, index):
+        return 2.0 * super().column_codes(products, index)
+
+
 KERNELS = {
     "second parameter": (TwoParameters(1.0), "several values of power must be that many kernels"),
     "root": (Rooted(1.0), "the derivative by .* must be finite where points coincide"),
@@ -324,7 +353,11 @@ KERNELS = {
     "spectrum": (OtherSpectrum(1.0), "Fourier features must approximate the kernel"),
     "no tree": (NoTreeKernel(), "a kernel must be a pytree"),
     "no codes": (NoCodes(), "NoCodes must define the method codes, which Kernel asks for"),
-    "class": (jaxmkl.Gaussian, "a kernel must be an instance of"),
+    "no number": (NoNumber(), "NoNumber must define the method num_kernels"),
+    "flat": (Flat(), r"Flat: codes of 7 and 4 points must be float64 of shape \(1, 7, 4\); got"),
+    "squares": (Squares(), "Squares: codes must be traced by JAX, .*; it raises "),
+    "columns": (OtherColumns(1.0), "column_codes must be those columns of codes, alone too"),
+    "class": (jaxmkl.Gaussian, "a kernel must be an instance of jaxmkl.kernels.Kernel"),
 }
 
 

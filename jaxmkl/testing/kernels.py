@@ -48,8 +48,8 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
         gram = check.has_gram_matrices(X)
         check.may_be_stacked(X)
         check.has_derivatives(X)
-        check.has_learners(X, gram)
         check.has_features(X)
+        check.has_learners(X, gram)
 
 
 _gram = jax.jit(lambda kernel, X, Y=None: kernel.gram(X, Y))
@@ -118,7 +118,8 @@ class _KernelCheck(Check):
         text = "a kernel must be a pytree: decorate its class with jaxmkl.pytree.dataclass"
         self.require(not opaque, text)
         self.require(is_frozen(kernel), "a kernel must be frozen, as jaxmkl.pytree.dataclass does")
-        P, text = kernel.num_kernels, "num_kernels must be an integer of at least 1"
+        P = self.attempt("num_kernels", getattr, kernel, "num_kernels")
+        text = "num_kernels must be an integer of at least 1"
         self.require(isinstance(P, int) and P >= 1, f"{text}; got {P!r}")
 
     def has_gram_matrices(self, X: np.ndarray) -> np.ndarray:
