@@ -257,6 +257,25 @@ def test_learners_with_kernels_of_ones_own(name, x64):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_learners_on_features_of_kernels_on_columns(name, x64):
+    """As on these columns alone, by the same frequencies; without a spectrum they refuse."""
+    X, y = stream()
+    kernel, columns = jaxmkl.Gaussian([0.5, 2.0]), np.array([2, 0])
+    make = functools.partial(jaxmkl.LEARNERS[name], num_features=4)
+    learner, alone = make(kernel.on(columns)), make(kernel)
+    state, start = (each.init(jax.random.key(0), D) for each, D in ((learner, 3), (alone, 2)))
+    drawn = state.models[0].features
+    start = start.replace(models=(start.models[0]._replace(features=drawn[:, :, columns]),))
+    ours = jaxmkl.run(learner, state, X, y, block_size=8)[1].prediction
+    wanted = jaxmkl.run(alone, start, X[:, columns], y, block_size=8)[1].prediction
+    assert np.ptp(wanted) > 0.01
+    np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="must be of a known spectrum.*got 'Periodic"):
+        make(OWN)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOVING)
 def test_kernels_of_ones_own_move(name, x64):
     """A kernel of two periods and a width on columns; on columns as on those columns alone."""
