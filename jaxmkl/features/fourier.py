@@ -76,8 +76,9 @@ class FourierFeatures(FeatureMap):
       num_features: F, the number of frequencies a kernel; z has 2 F coordinates.
       orthogonal: draw directions in orthogonal blocks (lengths as for i.i.d. ones), which lowers
         the variance of the approximation (Yu et al., 2016).
-      scale: "mean" (c = 1/sqrt(F), so |z|² = 1 and z·z' approximates k, equation (10) of Hong
-        and Chae) or "sum" (c = 1, |z|² = F, as in Raker's reference implementation).
+      scale: "mean" (c = 1/sqrt(F), so z·z' approximates k and |z|² is 1 as k(x, x) is, equation
+        (10) of Hong and Chae) or "sum" (c = 1, |z|² = F, as in Raker's reference implementation:
+        gradient steps must be F times smaller).
 
     Raises:
       ValueError: for a num_features below 1 or another scale.
@@ -96,7 +97,7 @@ class FourierFeatures(FeatureMap):
 
     num_features: int = pytree.count(50)
     orthogonal: bool = pytree.flag(False)
-    scale: str = pytree.choice("sum", "mean", default="sum")
+    scale: str = pytree.choice("sum", "mean", default="mean")
 
     def num_coordinates(self, num_inputs: int) -> int:
         return 2 * self.num_features

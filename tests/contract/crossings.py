@@ -12,7 +12,7 @@ MIXED = jaxmkl.KernelDictionary((jaxmkl.Gaussian(0.7), jaxmkl.Polynomial(2, 1.0)
 
 
 def on_fourier(rule):
-    return models.FeatureModels(KERNELS, rule, features.FourierFeatures(4, scale="mean"))
+    return models.FeatureModels(KERNELS, rule)
 
 
 def on_dictionary(rule):
