@@ -37,6 +37,7 @@ from jax import Array
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
+from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
@@ -261,11 +262,12 @@ class Learner:
 
     def update(self, state: Any, x: Array, y: Array) -> Any:
         """The next state after the label ``y`` of ``x`` arrived."""
-        return self._taught(state, x, y, True)
+        return reported(self, state, self._taught(state, x, y, True))
 
     def skip(self, state: Any, x: Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
-        return self._taught(state, x, np.zeros(self._label_shape), False)
+        none = np.zeros(self._label_shape)
+        return reported(self, state, self._taught(state, x, none, False))
 
     def advance(self, state: Any, code: Any, y: Array, present: Any = True) -> tuple[Any, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
@@ -282,8 +284,8 @@ class Learner:
         """One round on an example ``(x, y)``, to be scanned over a stream."""
         x, y = example
         codes, code = self._encoded(state, x)
-        state, output = self.advance(state, code, y)
-        return self.close_block(state, codes), output
+        after, output = self.advance(state, code, y)
+        return reported(self, state, self.close_block(after, codes)), output
 
 
 @pytree.dataclass
@@ -297,7 +299,8 @@ class State:
     invalid: Array
     """Examples refused because x or y was not usable, int32."""
     nonfinite: Array
-    """Labelled rounds with a value or loss infinite or NaN, int32: it diverges."""
+    """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
+    a learner that has a number out of its declared range, as an optimiser may make one."""
     query: Any
     """State of the query."""
     num_inputs: int = pytree.static()
@@ -478,7 +481,7 @@ def _begin(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State
 
 
 def require_learner(owner: Any, learner: Any) -> None:
-    """Raise unless this is a learner, and one that JAX can see through."""
+    """Raise unless this is a learner that JAX can see through, with numbers in their ranges."""
     advice = " (call it: a class or a factory makes one)" if callable(learner) else ""
     shown = learner if callable(learner) or isinstance(learner, str) else type(learner)
     good, wanted = isinstance(learner, Learner), f"a learner, as jaxmkl.raker(){advice}"
@@ -487,3 +490,4 @@ def require_learner(owner: Any, learner: Any) -> None:
     for leaf in jax.tree.leaves(learner):
         shown = f"an instance of {type(leaf).__name__}, which is none"
         pytree.require(not isinstance(leaf, Learner), owner, "learner", shown, wanted)
+    refuse_out_of_range(learner)

@@ -75,6 +75,7 @@ def number(
     ndim: int = 0,
     finite: bool = True,
     optional: bool = False,
+    discrete: bool = False,
     wanted: str = "a finite number",
 ) -> Any:
     """Declare a numeric hyperparameter, checked and converted by :func:`as_leaf`.
@@ -85,12 +86,13 @@ def number(
       ndim: 1 where a one-dimensional array may stand for several values, 2 for a matrix.
       finite: whether infinity is refused. NaN always is.
       optional: whether None is taken.
+      discrete: whether it counts something, so that :func:`jaxmkl.pytree.unconstrain` leaves it.
       wanted: what a message asks for.
     """
     wanted += (" or several" if ndim else "") + (", or None" if optional else "")
     limits: Any = {"minimum": minimum, "exclusive": exclusive, "maximum": maximum}
     convert = partial(as_leaf, wanted=wanted, max_ndim=ndim, finite=finite, **limits)
-    return _declared(default, convert=convert, optional=optional)
+    return _declared(default, convert=convert, optional=optional, discrete=discrete)
 
 
 def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -> Any:
@@ -100,11 +102,17 @@ def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -
 
 
 def nonnegative(
-    default: Any = MISSING, *, ndim: int = 0, optional: bool = False, finite: bool = True
+    default: Any = MISSING,
+    *,
+    ndim: int = 0,
+    optional: bool = False,
+    finite: bool = True,
+    discrete: bool = False,
 ) -> Any:
     """Declare a number of at least 0."""
     wanted = "a finite number of at least 0" if finite else "a number of at least 0"
-    return number(default, minimum=0.0, ndim=ndim, optional=optional, finite=finite, wanted=wanted)
+    of: Any = {"ndim": ndim, "optional": optional, "finite": finite, "discrete": discrete}
+    return number(default, minimum=0.0, wanted=wanted, **of)
 
 
 def share(default: Any = MISSING, *, exclusive: bool = False, ndim: int = 0) -> Any:

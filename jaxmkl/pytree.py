@@ -12,7 +12,8 @@ class; each of its fields says by one of the other functions what it takes:
 
 Numbers are leaves: they are swept by ``vmap`` and differentiated, and with ``ndim=1`` several may
 stand for one. What is static is part of the compiled program. How to use them:
-:mod:`jaxmkl.guide.extend`.
+:mod:`jaxmkl.guide.extend`. An optimiser knows no limits: :func:`unconstrain` maps a learner to
+numbers that have none, and :func:`constrain` back.
 """
 
 from jaxmkl._pytree import (
@@ -34,12 +35,14 @@ from jaxmkl._pytree import (
     share,
     static,
 )
+from jaxmkl._ranges import constrain, unconstrain
 
 __all__ = [
     "abstract",
     "as_count",
     "as_leaf",
     "choice",
+    "constrain",
     "count",
     "dataclass",
     "flag",
@@ -53,4 +56,5 @@ __all__ = [
     "require",
     "share",
     "static",
+    "unconstrain",
 ]

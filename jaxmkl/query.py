@@ -153,7 +153,7 @@ class Disagreement(Query):
     """
 
     tolerance: Any = pytree.nonnegative(0.0005, finite=False)
-    max_skips: Any = pytree.nonnegative(1.0, finite=False)
+    max_skips: Any = pytree.nonnegative(1.0, finite=False, discrete=True)
     relative: bool = pytree.flag(False)
 
     def noise(self, key: jax.Array) -> tuple:

@@ -46,6 +46,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, uniform
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Algorithm, Output, Round, State
+from jaxmkl._ranges import reported
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one, times
@@ -346,7 +347,7 @@ class MultiTask(Algorithm):
             step = jnp.where(moved, step_of_one(self.loss, hinge, after, inertia) * y, 0.0)
             new_means.append(means[own:] + step[:, None] * towards)
             new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
-        state = state.replace(
+        after = state.replace(
             round=count_on(state.round, jnp.any(present)),
             invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
             nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
@@ -356,7 +357,7 @@ class MultiTask(Algorithm):
             roots=jnp.concatenate(new_roots),
             stale=jnp.zeros_like(state.stale),
         )
-        return state, output
+        return reported(self, state, after), output
 
     def _of_round(self, state: MultiTaskState, examples: tuple[jax.Array, ...]) -> tuple:
         """X (K, D) with the column of the task, y (K,) as -1 and +1, present (K,)."""

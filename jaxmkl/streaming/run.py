@@ -12,6 +12,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl._ranges import reported
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
@@ -53,7 +54,7 @@ def _scan(
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     num_blocks = max(2, -(-(T + B - 1) // B))
-    offset, dtype = state.round % B, learner.dtype(state)
+    offset, dtype, before = state.round % B, learner.dtype(state), state
 
     def one(state: Any, example: tuple) -> tuple[Any, Any]:
         code, y, present = example
@@ -75,6 +76,7 @@ def _scan(
         number = _blocks_of(state, length, B) if blocks is None else blocks
         state, recorded = _scan_some(one_block, state, num_blocks, number)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
+    state = reported(learner, before, state)
     return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
 

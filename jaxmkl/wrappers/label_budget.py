@@ -42,7 +42,7 @@ class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    budget: Any = pytree.number(minimum=0.0, maximum=2.0**31 - 1, wanted=WANTED)
+    budget: Any = pytree.number(minimum=0, maximum=2.0**31 - 1, discrete=True, wanted=WANTED)
 
     def __post_init__(self) -> None:
         whole = not isinstance(self.budget, float) or self.budget.is_integer()
