@@ -401,6 +401,8 @@ class Algorithm(Learner):
     # The rest is final.
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
+        typed = jnp.issubdtype(getattr(key, "dtype", None), jax.dtypes.prng_key)
+        pytree.require(typed, self, "key", key, "a typed key, as jax.random.key(0)")
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
         good = self.has_variance or not self.query.needs_variance
@@ -448,7 +450,11 @@ class Algorithm(Learner):
         return learns, counted, learns & ~finite
 
     def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
-        forecast = self._told(self.forecast(state, code.own))
+        forecast = self.forecast(state, code.own)
+        wanted = "a jaxmkl.query.Forecast, as Forecast.of_one(value)"
+        good = isinstance(forecast, Forecast)
+        pytree.require(good, self, "what forecast returns", type(forecast).__name__, wanted)
+        forecast = self._told(forecast)
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
         value = jnp.where(code.usable, forecast.value, jnp.nan)

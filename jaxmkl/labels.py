@@ -49,6 +49,8 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
         text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
+        elif kind == "f" and np.any(values % 1):
+            text += " (numbers want a learner of numbers, as jaxmkl.raker())"
         text = ("value " if len(shown) == 1 else "values ") + text
         wanted = "{0, 1}, {-1, 1}, booleans or two strings"
         raise ValueError(f"labels: y must be {wanted}; got the {text}")

@@ -27,13 +27,12 @@ class Matern32(jaxmkl.kernels.Stationary):
 
 
 @pytree.dataclass
-class NormalizedSteps(updates.Update):
-    rate: Any = pytree.positive(0.5)
+class PlainSteps(updates.Update):
+    rate: Any = pytree.positive(0.5, ndim=1)
     loss = "squared"
 
     def step(self, f, y, norm):
-        rate = jnp.asarray(self.rate, f.dtype)
-        return updates.Step(rate * (y - f) / (1 + norm))
+        return updates.Step(jnp.asarray(self.rate, f.dtype) * (y - f))
 
 
 # --- a learner of one's own, at most 40: kernel-weighted mean of the last labels -----------------
@@ -93,7 +92,7 @@ def test_a_kernel_is_used_everywhere():
         models.FeatureModels(kernel, updates.OGD(0.1))
 
 
-RULE = NormalizedSteps(0.5)
+RULE = PlainSteps(0.5)
 BANKS = {
     "features": lambda: models.FeatureModels(
         jaxmkl.Gaussian([0.5, 2.0]), RULE, features.FourierFeatures(4)
@@ -111,6 +110,29 @@ LONG = [pytest.param(name, marks=pytest.mark.slow) for name in list(BANKS)[1:]]
 @pytest.mark.parametrize("name", [next(iter(BANKS)), *LONG])
 def test_an_update_rule(name):
     check_learner(jaxmkl.MKL(BANKS[name]()))
+
+
+ALIKE = [models.FeatureModels, pytest.param(models.SupportModels, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("bank", ALIKE)
+def test_an_update_rule_serves_features_and_supports_alike(bank):
+    """At one rate, with the banks' defaults: |z|² is k(x, x), so its steps are of one size."""
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    y = np.sin(2 * X[:, 0])
+    learner = jaxmkl.MKL(bank(jaxmkl.Gaussian([0.5, 2.0]), RULE))
+    state = learner.init(jax.random.key(0), num_inputs=2)
+    losses = jaxmkl.run(learner, state, X, y)[1].loss
+    assert losses.max() < 10
+    assert losses[-100:].mean() < y.var() / 4
+
+
+@pytest.mark.parametrize("bank", [models.FeatureModels, models.SupportModels])
+def test_rates_without_an_axis_of_their_own_are_refused(bank):
+    """Of two rates and two kernels each kernel would get a rate."""
+    wanted = r"PlainSteps: coefficient of step must be .*num_rates.*got \(1, 2\)"
+    with jax.numpy_rank_promotion("allow"), pytest.raises(ValueError, match=wanted):
+        bank(jaxmkl.Gaussian([0.5, 2.0]), PlainSteps([0.1, 0.5]))
 
 
 def test_a_learner():

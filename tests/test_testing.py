@@ -5,11 +5,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.testing import check_kernel, check_learner
+from jaxmkl.testing._trees import Check
 
 SMALL_PROGRAMS = True
 
@@ -364,3 +366,36 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_that_are_caught(name):
     refused(*KERNELS[name], check=check_kernel)
+
+
+# --- what a sentence shows -----------------------------------------------------------------------
+
+
+def test_the_difference_of_large_arrays_is_shown():
+    same, other = np.zeros((3, 4)), np.zeros((3, 4))
+    other[1, 2], other[2, 3] = 1e-3, -0.25
+    Check(Good(), 1e-8).equal(same, same.copy(), "these must be equal")
+    wanted = (
+        r"Good: these must be equal; got 0\.0 and -0\.25 at \[2, 3\], where they differ most; "
+    )
+    wanted += "they differ in 2 of 12 numbers"
+    with pytest.raises(AssertionError, match=wanted):
+        Check(Good(), 1e-8).equal(same, other, "these must be equal")
+    same[0, 1] = other[0, 1] = np.nan
+    other[0, 0] = np.inf
+    with pytest.raises(AssertionError, match=r"0\.0 and inf at \[0, 0\].* in 3 of 12 numbers"):
+        Check(Good(), 1e-8).equal(same, other, "these must be equal")
+
+
+@pytree.dataclass
+class NoForecast(Mean):
+    def forecast(self, state, code):
+        return state.total
+
+
+def test_a_forecast_that_is_an_array_is_named():
+    learner = NoForecast()
+    state = learner.init(jax.random.key(0), num_inputs=2)
+    wanted = r"NoForecast: what forecast returns must be a jaxmkl\.query\.Forecast, as Forecast"
+    with pytest.raises(ValueError, match=wanted):
+        learner.predict(state, jnp.ones(2))

@@ -26,20 +26,27 @@ learner. Many seeds or orders of one learner: :func:`jaxmkl.run_many`.
 ## A gradient through the stream, and optax
 
 The derivative of the mean loss by every number of a learner has the learner's own form, so any
-optimiser of optax runs on the learner itself. Keep positive what must be: here by its logarithm.
+optimiser of optax runs on the learner itself. It knows no limits, and would soon make a step size
+negative. So it works on the learner that :func:`jaxmkl.pytree.unconstrain` has freed of them, by
+logarithms and logits, and :func:`jaxmkl.pytree.constrain` makes the learner to be played:
 
->>> step = jax.jit(jax.value_and_grad(lambda b: loss(with_bandwidths(jnp.exp(b)))))
->>> log_bandwidths = jnp.log(jnp.array([3.0, 4.0]))
+>>> step = jax.jit(jax.value_and_grad(lambda free: loss(jaxmkl.pytree.constrain(free))))
+>>> free = jaxmkl.pytree.unconstrain(with_bandwidths([3.0, 4.0]))
 >>> optimizer = optax.adam(0.2)
->>> memory = optimizer.init(log_bandwidths)
+>>> memory = optimizer.init(free)
 >>> history = []
 >>> for _ in range(10):
-...     value, slope = step(log_bandwidths)
+...     value, slope = step(free)
 ...     change, memory = optimizer.update(slope, memory)
-...     log_bandwidths = optax.apply_updates(log_bandwidths, change)
+...     free = optax.apply_updates(free, change)
 ...     history.append(float(value))
->>> history[-1] < history[0]
-True
+>>> tuned = jaxmkl.pytree.constrain(free)
+>>> history[-1] < history[0], bool(tuned.models[0].rules[0].step_sizes > 0)
+(True, True)
+
+What is at its limit stays there: a penalty of 0, a forgetting factor of 1. A number that does get
+out of its range counts every round in ``state.nonfinite``; outside of ``jit`` it is refused.
+Derivatives do not see what is drawn or compared, as which labels are asked for.
 
 Reverse mode keeps what every round needs. For long streams differentiate pieces (carry the state
 from one to the next), or wrap the piece in ``jax.checkpoint``. With few numbers to tune,

@@ -103,6 +103,8 @@ class FeatureModels(Bank):
         for rule in self.rules:
             good = isinstance(rule, Update | SecondOrder)
             pytree.require(good, self, "rules", rule, "of first or second order")
+            if isinstance(rule, Update):
+                traits(rule)
 
     @property
     def num_models(self) -> int:

@@ -43,6 +43,7 @@ class SupportModels(Bank):
     def __post_init__(self) -> None:
         text = "a rule at one rate (give each rate its own SupportModels)"
         pytree.require(self.update.num_rates == 1, self, "update", self.update, text)
+        traits(self.update)
 
     @property
     def num_models(self) -> int:

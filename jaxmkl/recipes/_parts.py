@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import jax
@@ -56,8 +57,29 @@ def bank_of(
     return SupportModels(default() if kernels is None else kernels, update, store)
 
 
+def recipe(function: F) -> F:
+    """Have a function answer to names that are none of its arguments with those that are.
+
+    >>> recipe(one_kernel)(owner="spa", kernels=None)
+    Traceback (most recent call last):
+    TypeError: one_kernel() got an unexpected keyword argument 'kernels'; it takes owner, kernel
+    """
+    known = inspect.signature(function).parameters
+    of_task = "the task follows from the loss" if "loss" in known else "it is for classes alone"
+
+    @wraps(function)
+    def made(*given: Any, **named: Any) -> Any:
+        for name in (name for name in named if name not in known):
+            text = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            text += f" ({of_task})" if name == "task" else ""
+            raise TypeError(f"{text}; it takes {', '.join(known)}")
+        return function(*given, **named)
+
+    return made  # type: ignore[return-value]
+
+
 def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Have a function's ``**parameters`` stand for what has a default in ``base``, but for some.
+    """Make a :func:`recipe` whose ``**parameters`` are those with a default in ``base``, but some.
 
     >>> @with_parameters_of(lambda x, rate=1.0, loss="squared": rate * x, but=("loss",))
     ... def hinge(x, *, most=3, **parameters): ...
@@ -72,6 +94,6 @@ def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> C
         added = [p.replace(kind=p.KEYWORD_ONLY) for p in others if p.default is not p.empty]
         added = [p for p in added if p.name not in {*own.parameters, *but}]
         function.__signature__ = own.replace(parameters=named + added)  # type: ignore[attr-defined]
-        return function
+        return recipe(function)
 
     return decorate

@@ -23,7 +23,7 @@ from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, supports
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, vote, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, vote, with_parameters_of
 from jaxmkl.updates import OGD, PassiveAggressive, Perceptron, Update
 
 
@@ -142,6 +142,7 @@ def projectron(kernels: Kernel | None = None, *, threshold: Any = 0.0, **paramet
     return _voting(kernels, Perceptron(), supports.Project(threshold), **parameters)
 
 
+@recipe
 def omkl_b(
     kernels: Kernel | None = None,
     *,

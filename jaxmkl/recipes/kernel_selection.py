@@ -17,7 +17,7 @@ from jaxmkl.mkl import MKL
 from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
 from jaxmkl.models.supports import Project
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, with_parameters_of
 from jaxmkl.updates import OGD, Perceptron
 
 
@@ -75,6 +75,7 @@ def okl_gd(
     return OwnKernels(space, budget, optimizer=as_optimizer(optimizer), **parameters)
 
 
+@recipe
 def oks(
     kernels: Kernel | None = None,
     *,

@@ -33,11 +33,12 @@ from jaxmkl.losses import LOSSES
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import Disagreement, Query
-from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe, with_parameters_of
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
 
+@recipe
 def raker(
     kernels: Kernel | None = None,
     *,
@@ -175,6 +176,7 @@ def amkl_aks(
     return omkl_aks(kernels, query=Disagreement(tolerance, max_skips, relative), **parameters)
 
 
+@recipe
 def expert_mkl(
     kernels: Kernel | None = None,
     *,

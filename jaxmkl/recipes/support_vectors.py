@@ -34,11 +34,12 @@ from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.mkl import MKL
 from jaxmkl.models import DenseSupport, SparseSupport
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, one_kernel, rate_of, vote
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, one_kernel, rate_of, recipe, vote
 from jaxmkl.select import Sampled
 from jaxmkl.updates import OGD, Perceptron, SparsePassiveAggressive
 
 
+@recipe
 def perceptron(
     kernel: Kernel | None = None, *, capacity: int = 1024, query: Query = ASK_ALL
 ) -> MKL:
@@ -63,6 +64,7 @@ def perceptron(
     return MKL(bank, Uniform(), query=query)
 
 
+@recipe
 def omkc_u(kernels: Kernel | None = None, *, capacity: int = 1024, query: Query = ASK_ALL) -> MKL:
     """OMKC(U): a perceptron for each kernel, and an equal vote.
 
@@ -82,6 +84,7 @@ def omkc_u(kernels: Kernel | None = None, *, capacity: int = 1024, query: Query 
     return MKL(bank, Uniform("vote"), query=query)
 
 
+@recipe
 def omkc_dd(
     kernels: Kernel | None = None,
     *,
@@ -107,6 +110,7 @@ def omkc_dd(
     return MKL(bank, vote(discount), query=query)
 
 
+@recipe
 def omkc_sd(
     kernels: Kernel | None = None,
     *,
@@ -135,6 +139,7 @@ def omkc_sd(
     return MKL(bank, vote(discount), Sampled(smoothing, judge_sampled=True), query)
 
 
+@recipe
 def spa(
     kernels: Kernel | None = None,
     *,
@@ -172,6 +177,7 @@ def spa(
     return MKL(bank, Hedge(rate_of(discount)), Sampled(smoothing), query)
 
 
+@recipe
 def kernel_ogd(
     kernel: Kernel | None = None,
     *,
@@ -201,6 +207,7 @@ def kernel_ogd(
     return MKL(bank, Uniform(), query=query)
 
 
+@recipe
 def omkl(
     kernels: Kernel | None = None,
     *,

@@ -31,9 +31,12 @@ def is_traced(*trees: Any) -> bool:
 
 def check_arguments(driver: str, learner: Any, state: Any) -> None:
     """Refuse what is no learner, and a state of another one."""
-    given = f"{type(learner).__name__}, and the learner in its place"
-    wanted = f"the state: the order is {driver}(learner, state, ...)"
-    pytree.require(not isinstance(state, Learner), driver, "the second argument", given, wanted)
+    given = type(state).__name__
+    if isinstance(state, Learner):
+        given = f"{type(learner).__name__}, and the learner in its place"
+    wanted = f"the state, from learner.init: the order is {driver}(learner, state, ...)"
+    good = not isinstance(state, Learner | np.ndarray | jax.Array)
+    pytree.require(good, driver, "the second argument", given, wanted)
     require_learner(driver, learner)
     check_state(learner, state)
 

@@ -49,8 +49,8 @@ def _scan(
         # rounds behind the last add nothing to how late labels are
         late = delayed(learner, min(delay, X.shape[0]))
         options: Any = {"block_size": block_size, "record": record, "blocks": blocks}
-        state, recorded = _scan(late, late.around(state), X, y, order, length, **options)
-        return late.flushed(state).inner, recorded
+        after, recorded = _scan(late, late.around(state), X, y, order, length, **options)
+        return reported(learner, state, late.flushed(after).inner), recorded
     B, T = block_size, X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     num_blocks = max(2, -(-(T + B - 1) // B))
@@ -217,7 +217,7 @@ def run(
     learner: Learner,
     state: Any,
     X: Any,
-    y: Any,
+    y: Any = None,  # so that the checks can say so where it is the state that is missing
     *,
     block_size: int | None = None,
     record: Record = without_info,

@@ -36,7 +36,7 @@ class Check:
                 same = np.array_equal(a, b, equal_nan=floating)
             if not same:
                 place = f"{path} is" if path else "got"
-                self.require(False, f"{text}; {place} {short(a)} and {short(b)}")
+                self.require(False, f"{text}; {place} {difference(a, b)}")
 
 
 def numbers(leaf: Any) -> np.ndarray:
@@ -44,9 +44,21 @@ def numbers(leaf: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
 
 
-def short(array: np.ndarray) -> str:
-    shown = f"{array.dtype} of shape {array.shape}"
-    return shown if array.size > 4 else np.array2string(array, precision=17, separator=", ")
+def difference(one: np.ndarray, other: np.ndarray) -> str:
+    """Both arrays where they are small, else where they differ most, and in how many places."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return " and ".join(f"{array.dtype} of shape {array.shape}" for array in (one, other))
+    if one.size <= 4:
+        shown = (np.array2string(a, precision=17, separator=", ") for a in (one, other))
+        return " and ".join(shown)
+    unequal = (one != other) & ((one == one) | (other == other))  # NaN equals NaN
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    distance = np.where(unequal, np.nan_to_num(distance, nan=np.inf), -1.0)
+    place = np.unravel_index(np.argmax(distance), one.shape)
+    where = ", ".join(map(str, place))
+    shown = f"{one[place]} and {other[place]} at [{where}], where they differ most"
+    return f"{shown}; they differ in {int(unequal.sum())} of {one.size} numbers"
 
 
 def types(tree: Any) -> dict[str, tuple]:

@@ -62,9 +62,17 @@ class Traits(NamedTuple):
 
 
 def traits(update: Update) -> Traits:
-    """What a rule's steps are like, whatever the example; nothing is computed."""
+    """What a rule's steps are like, whatever the example; nothing is computed.
+
+    Raises:
+      ValueError: for a coefficient that is not one for each value, as of rates without an axis.
+    """
     shapes = (update.num_rates, 1), (), (1, 1)
     step = jax.eval_shape(update.step, *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
+    wanted = f"of the shape (R, P) of the values, {shapes[0]} for one kernel (a rule at R rates "
+    wanted += "says num_rates, and has them in the shape (R, 1))"
+    given = step.coefficient.shape
+    pytree.require(given == shapes[0], update, "coefficient of step", given, wanted)
     return Traits(step.decay is not None, step.probability is not None)
 
 

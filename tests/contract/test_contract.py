@@ -232,6 +232,19 @@ def test_factories_are_documented(factory):
         assert re.search(rf"\b{parameter}\b", text), parameter
 
 
+@pytest.mark.parametrize("factory", jaxmkl.LEARNERS.values(), ids=jaxmkl.LEARNERS)
+def test_factories_say_which_names_there_are(factory):
+    names = list(inspect.signature(factory).parameters)
+    wanted = rf"^{factory.__name__}\(\) got .* 'rates'; it takes {', '.join(names)}$"
+    with pytest.raises(TypeError, match=wanted):
+        factory(rates=0.1)
+    if "task" not in names:
+        wanted = "the task follows from the loss" if "loss" in names else "for classes alone"
+        assert "loss" in names or factory().task == "classification"
+        with pytest.raises(TypeError, match=rf"'task' \(.*{wanted}\); it takes"):
+            factory(task="regression")
+
+
 # --- every learner -------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
+from jaxmkl import updates
 from jaxmkl.features import FourierFeatures, SampledDictionary
 from jaxmkl.models import FeatureModels
 from jaxmkl.updates import (
@@ -317,3 +318,58 @@ def test_blocks_fit_the_periods():
     assert learner.preferred_block_size == 12
     free = jaxmkl.MKL(FeatureModels(kernel, OGD()))
     assert free.fit_block_size(77) == 77
+
+
+# --- every rule with the defaults ----------------------------------------------------------------
+
+FOR_NUMBERS = {
+    "OGD": OGD(),
+    "OGD, Huber's loss": OGD(loss="huber"),
+    "NormalizedOGD": NormalizedOGD(),
+    "RLS": RLS(period=8),
+    "RLS that forgets": RLS(forgetting=0.99, period=8),
+}
+FOR_CLASSES = {
+    "OGD, hinge": OGD(loss="hinge"),
+    "OGD, logistic": OGD(loss="logistic"),
+    "Perceptron": Perceptron(),
+    "PassiveAggressive": PassiveAggressive(1.0),
+    "SparsePassiveAggressive": SparsePassiveAggressive(),
+}
+
+
+def test_all_rules_are_played_with_the_defaults():
+    rules = {getattr(updates, name) for name in updates.__all__ if name[0].isupper()}
+    rules = {r for r in rules if issubclass(r, updates.Rule)} - {updates.Rule, updates.Update}
+    played = {type(rule) for rule in (FOR_NUMBERS | FOR_CLASSES).values()}
+    assert played == rules - {updates.SecondOrder}
+
+
+@pytest.mark.parametrize("rules", [FOR_NUMBERS, FOR_CLASSES], ids=["numbers", "classes"])
+@pytest.mark.parametrize("D", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_no_rule_diverges_with_the_defaults_of_the_bank(D, rules):
+    """On inputs in [0, 1] and on standardised ones no model errs more than twice 0 does."""
+    learner = jaxmkl.MKL(FeatureModels(jaxmkl.Gaussian([1.0, 8.0]), tuple(rules.values())))
+    draws = np.random.default_rng(0)
+    for X in draws.uniform(size=(400, D)), draws.normal(size=(400, D)):
+        y = np.sin(X[:, 0] + X[:, 1]) + 0.1 * draws.normal(size=400)
+        y = y - y.mean()
+        y = np.where(y > 0, 1.0, -1.0) if rules is FOR_CLASSES else y / y.std()
+        state = learner.init(jax.random.key(0), D)
+        state, _ = jaxmkl.run(learner, state, X[:350].astype(np.float32), y[:350])
+        assert int(state.nonfinite) == 0
+        values = values_of(learner, state, X[350:].astype(np.float32))
+        errors = ((values - y[350:, None]) ** 2).mean(axis=0)
+        limit = 2.0 if rules is FOR_NUMBERS else 10.0  # margins of classes may be larger than 1
+        assert (errors < limit).all(), errors
+
+
+@jax.jit
+def values_of(learner, state, X):
+    """The models' values (B, E)."""
+
+    def one(x):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None]))
+        return learner.decide(state, code)[1].values
+
+    return jax.vmap(one)(X)

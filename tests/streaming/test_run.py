@@ -136,7 +136,10 @@ REFUSALS = {
     "block of 2.0": ({"block_size": 2.0}, r"block_size must be an integer.*got 2\.0"),
     "block of text": ({"block_size": "8"}, "block_size must be an integer of at least 1; got '8'"),
     "three classes": ({"learner": CLASSIFICATION, "y": np.arange(21)}, "labels: y must be {0, 1}"),
-    "regression targets": ({"learner": CLASSIFICATION}, "labels: y must be {0, 1}"),
+    "regression targets": (
+        {"learner": CLASSIFICATION},
+        r"labels: y must be {0, 1}.*numbers want a learner of numbers, as jaxmkl\.raker\(\)",
+    ),
     "NaN labels": (
         {"learner": CLASSIFICATION, "y": spoiled(y0 > 0, 0, 0) * np.nan},
         "labels: y must be {0, 1}.*nan",
@@ -161,6 +164,21 @@ def test_what_is_refused(name, module):
     if name != "X too wide":  # without a state, X itself says how wide it is
         with pytest.raises(ValueError, match=message):
             streaming.run_many(learner, jax.random.split(jax.random.key(0), 2), X, y, **arguments)
+
+
+def test_what_is_missing_is_said():
+    """The state, which is easily forgotten, and the key of a state."""
+    wanted = (
+        r"run: the second argument must be the state, from learner\.init: .*\(learner, state, "
+    )
+    for array in (X0, jnp.asarray(X0)):
+        with pytest.raises(ValueError, match=wanted):
+            streaming.run(REGRESSION, array, y0)
+    with pytest.raises(ValueError, match=r"y must have shape \(T,\) or \(T, 1\); got shape \(\)"):
+        streaming.run(REGRESSION, begin(REGRESSION), X0)
+    for key in (0, None, np.zeros(2, np.uint32)):
+        with pytest.raises(ValueError, match=r"key must be a typed key, as jax\.random\.key\(0\)"):
+            REGRESSION.init(key, NUM_INPUTS)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
