@@ -375,10 +375,8 @@ def test_the_difference_of_large_arrays_is_shown():
     same, other = np.zeros((3, 4)), np.zeros((3, 4))
     other[1, 2], other[2, 3] = 1e-3, -0.25
     Check(Good(), 1e-8).equal(same, same.copy(), "these must be equal")
-    wanted = (
-        r"Good: these must be equal; got 0\.0 and -0\.25 at \[2, 3\], where they differ most; "
-    )
-    wanted += "they differ in 2 of 12 numbers"
+    wanted = r"Good: these must be equal; got 0\.0 and -0\.25 at \[2, 3\], where they differ "
+    wanted += "most; they differ in 2 of 12 numbers"
     with pytest.raises(AssertionError, match=wanted):
         Check(Good(), 1e-8).equal(same, other, "these must be equal")
     same[0, 1] = other[0, 1] = np.nan

@@ -168,9 +168,7 @@ def test_what_is_refused(name, module):
 
 def test_what_is_missing_is_said():
     """The state, which is easily forgotten, and the key of a state."""
-    wanted = (
-        r"run: the second argument must be the state, from learner\.init: .*\(learner, state, "
-    )
+    wanted = r"run: the second argument must be the state, from learner\.init: .*state, \.\.\.\)"
     for array in (X0, jnp.asarray(X0)):
         with pytest.raises(ValueError, match=wanted):
             streaming.run(REGRESSION, array, y0)
