@@ -25,7 +25,7 @@ class _Declared(NamedTuple):
         return self.field.metadata["convert"].keywords
 
     @property
-    def limits(self) -> tuple[float | None, float | None]:
+    def limits(self) -> tuple[Any, Any]:
         """Below and above, where it has any and may be moved."""
         if self.field.metadata["discrete"]:
             return None, None

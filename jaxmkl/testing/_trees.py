@@ -49,8 +49,8 @@ def difference(one: np.ndarray, other: np.ndarray) -> str:
     if one.shape != other.shape or one.dtype != other.dtype:
         return " and ".join(f"{array.dtype} of shape {array.shape}" for array in (one, other))
     if one.size <= 4:
-        shown = (np.array2string(a, precision=17, separator=", ") for a in (one, other))
-        return " and ".join(shown)
+        both = (np.array2string(a, precision=17, separator=", ") for a in (one, other))
+        return " and ".join(both)
     unequal = (one != other) & ((one == one) | (other == other))  # NaN equals NaN
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
