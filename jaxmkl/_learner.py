@@ -401,7 +401,7 @@ class Algorithm(Learner):
     # The rest is final.
 
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
-        typed = jnp.issubdtype(getattr(key, "dtype", None), jax.dtypes.prng_key)
+        typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
         pytree.require(typed, self, "key", key, "a typed key, as jax.random.key(0)")
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
