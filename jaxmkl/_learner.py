@@ -37,11 +37,15 @@ from jax import Array
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of, take
 from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
+from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
+
+
+COUNTERS = "round", "invalid", "outlying", "nonfinite"
 
 
 class Prediction(NamedTuple):
@@ -298,9 +302,13 @@ class State:
     """Examples seen, int32; 2^30 follows on 2^31 - 1."""
     invalid: Array
     """Examples refused because x or y was not usable, int32."""
+    outlying: Array
+    """Those of them whose label was far beyond all before, int32."""
     nonfinite: Array
     """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
     a learner that has a number out of its declared range, as an optimiser may make one."""
+    magnitudes: Any
+    """Of labels of numbers, by which one is judged; () of classes."""
     query: Any
     """State of the query."""
     num_inputs: int = pytree.static()
@@ -463,12 +471,17 @@ class Algorithm(Learner):
     def teach(
         self, state: Any, code: Code, forecast: Forecast, y: Array, asked: Array, present: Array
     ) -> Any:
-        seen = present & code.usable
+        seen, magnitudes = present & code.usable, state.magnitudes
+        # what is too large to be believed is refused like NaN; classes are all believed
+        far = magnitudes.beyond(y) & seen & asked if magnitudes else jnp.zeros((), bool)
+        given, y, far = y, jnp.where(far, jnp.nan, y), jnp.any(far)
         learns, counted, diverging = self._judged(forecast, y, seen, asked)
         round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
         return self.learn(state, code.own, forecast, round).replace(
             round=count_on(state.round, present),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
+            outlying=state.outlying + far.astype(jnp.int32),
+            magnitudes=magnitudes and magnitudes.after(given, learns, far),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
             query=self._queried(state.query, forecast, learns, counted, round.y),
         )
@@ -482,7 +495,9 @@ def _begin(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State
     """The state before the first round, by one program: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
-    frame |= {name: jnp.zeros((), jnp.int32) for name in ("round", "invalid", "nonfinite")}
+    frame |= {name: jnp.zeros((), jnp.int32) for name in COUNTERS}
+    numbers = learner.task == "regression"
+    frame["magnitudes"] = Magnitudes.none(learner.num_outputs, dtype) if numbers else ()
     return learner.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
 
 

@@ -20,7 +20,7 @@ from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
 
-_FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 3, "header"
+_FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 4, "header"
 _KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``
 
 

@@ -3,19 +3,18 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
-from jaxmkl._learner import require_learner
+from jaxmkl._learner import COUNTERS, require_learner
 from jaxmkl._shards import added
 from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]
-
-_COUNTERS = "round", "invalid", "nonfinite"
 
 
 def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
@@ -30,7 +29,8 @@ def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
 
     What is not a sum in one pass either way:
 
-    - Rounds and counters add up. The key is that of the first state.
+    - Rounds and counters add up. The key is that of the first state, and labels are believed as far
+      as in the shard that believes the largest.
     - Log-weights of Hedge add up, as the losses do that they stand for. These are losses of models
       that knew one shard, so with several models the weights, other than the models, are not those
       of one pass. Uniform weights stay.
@@ -85,9 +85,10 @@ def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
     models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)
-    counters = {n: added(getattr(states, n), getattr(start, n, 0)) for n in _COUNTERS}
+    counters = {n: added(getattr(states, n), getattr(start, n, 0)) for n in COUNTERS}
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     first = jax.tree.map(lambda leaf: leaf[0], states)
+    counters["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
     merged = first.replace(models=models, aggregate=aggregate, **counters)
     for name, leaf in leaves_by_name(merged.models).items():
         good = bool(np.all(np.isfinite(leaf)))

@@ -70,7 +70,7 @@ def test_the_file_is_an_ordinary_one(path):
         frequencies = archive["state.models[0].features"]
         header = json.loads(bytes(archive["header"]))
     np.testing.assert_array_equal(frequencies, state.models[0].frequencies)
-    assert header["version"] == 3
+    assert header["version"] == 4
     ordinary = path.with_name("ordinary")
     ordinary.write_text("")
     assert oct(path.stat().st_mode) == oct(ordinary.stat().st_mode)
@@ -200,12 +200,12 @@ def set_item(key, value):
 
 CHANGES = {
     "newer version": (
-        set_item("version", 4),
-        "version up to 3; got 'jaxmkl checkpoint' of ver.* 4",
+        set_item("version", 5),
+        "version up to 4; got 'jaxmkl checkpoint' of ver.* 5",
     ),
     "older version": (
-        set_item("version", 2),
-        r"was written by an older version of jaxmkl.*\(format 2, read is 3\)",
+        set_item("version", 3),
+        r"was written by an older version of jaxmkl.*\(format 3, read is 4\)",
     ),
     "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
     "array missing": (

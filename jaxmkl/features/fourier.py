@@ -15,6 +15,9 @@ from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
 
+HIGHEST = jax.lax.Precision.HIGHEST
+
+
 def _sinc(u: np.ndarray) -> np.ndarray:
     """sin(2 π s) / s for u = s²."""
     return 2.0 * np.pi * np.sinc(2.0 * np.sqrt(u))
@@ -58,6 +61,27 @@ def _derivative_of_sines(primals: tuple, tangents: tuple) -> tuple:
     sine, cosine = _sines_of_turns(*primals)
     phase = 2.0 * np.pi * tangents[0]
     return (sine, cosine), (cosine * phase, -sine * phase)
+
+
+def _orthonormal(matrices: jax.Array) -> jax.Array:
+    """Matrices (P, n, D, D) with orthonormal columns: Q of QR, where the diagonal of R is positive.
+
+    By Gram and Schmidt, each column twice, for twice is enough. The batched QR of jaxlib 0.10
+    waits in the CPU's pool of threads for threads of that pool: two threads that begin such runs
+    at once would wait for ever.
+    """
+    rows = jnp.swapaxes(matrices, -1, -2)
+
+    def next_row(i: Any, found: jax.Array) -> jax.Array:
+        row = jax.lax.dynamic_index_in_dim(rows, i, axis=-2)
+        for _ in range(2):
+            shares = jnp.matmul(row, jnp.swapaxes(found, -1, -2), precision=HIGHEST)
+            row = row - jnp.matmul(shares, found, precision=HIGHEST)
+        row = row / jnp.linalg.norm(row, axis=-1, keepdims=True)
+        return jax.lax.dynamic_update_slice_in_dim(found, row, i, axis=-2)
+
+    found = jax.lax.fori_loop(0, rows.shape[-1], next_row, jnp.zeros_like(rows))
+    return jnp.swapaxes(found, -1, -2)
 
 
 @pytree.dataclass
@@ -119,8 +143,7 @@ class FourierFeatures(FeatureMap):
             num_blocks = -(-F // D)
             # as jax.random.orthogonal draws, but flat, too
             numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * D,), dtype)
-            q, r = jnp.linalg.qr(numbers.reshape(Q, num_blocks, D, D))
-            blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+            blocks = _orthonormal(numbers.reshape(Q, num_blocks, D, D))
             directions = lengths * blocks.reshape(Q, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
@@ -129,7 +152,7 @@ class FourierFeatures(FeatureMap):
         chex.assert_rank([frequencies, X], [3, 2])
         scaled = kernels.frequencies(frequencies)
         P, F, D = scaled.shape
-        turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=jax.lax.Precision.HIGHEST)
+        turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=HIGHEST)
         sine, cosine = _sines_of_turns(turns.reshape(-1, P, F))
         if self.scale == "mean":  # before they are joined, where it takes no pass of its own
             root = jnp.sqrt(jnp.asarray(F, X.dtype))

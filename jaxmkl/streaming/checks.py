@@ -198,9 +198,21 @@ def labels_in_words(
     return (2.0 * found - 1.0 if K is None else found), classes
 
 
-def count_nonfinite(state: Any) -> int:
-    """Updates so far that were not finite, in all runs together; 0 where that is not known."""
-    count: Any = getattr(state, "nonfinite", None)
+TROUBLES = {
+    "nonfinite": "update(s) met a value or a loss that was infinite or NaN: the learner diverges; "
+    "take a smaller step size, or bring inputs and targets to the order of 1 (jaxmkl.scaled)",
+    "outlying": "label(s) were more than a hundred times as large as all before, and were not "
+    "learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them",
+}
+"""What states count that drivers warn of."""
+
+
+def count_troubles(state: Any) -> dict[str, int]:
+    """How much of each there was so far, in all runs together; 0 where that is not known."""
+    return {name: _total(getattr(state, name, None)) for name in TROUBLES}
+
+
+def _total(count: Any) -> int:
     if not isinstance(count, jax.Array) or is_tracer(count):
         return 0
     if count.is_fully_addressable:
@@ -210,10 +222,12 @@ def count_nonfinite(state: Any) -> int:
     return sum(int(np.asarray(part).sum()) for part in parts)
 
 
-def warn_of_divergence(driver: str, number: int, stacklevel: int = 3) -> None:
-    """Warn, in the name of a driver, if so many updates were not finite."""
-    text = f"{driver}: {number} update(s) met a value or a loss that was infinite or NaN: the "
-    text += "learner diverges; take a smaller step size, or bring inputs and targets to the order "
-    text += "of 1 (jaxmkl.scaled)"
-    if number > 0:
-        warnings.warn(text, RuntimeWarning, stacklevel)
+def warn_of_troubles(
+    driver: str, state: Any, before: dict[str, int] | None = None, stacklevel: int = 3
+) -> None:
+    """Warn, in the name of a driver, of what a state counts more than there was before."""
+    for name, number in count_troubles(state).items():
+        added = number - (before or {}).get(name, 0)
+        if added > 0:
+            text = f"{driver}: {added} {TROUBLES[name]}"
+            warnings.warn(text, RuntimeWarning, stacklevel)

@@ -134,11 +134,11 @@ def run_fleet(
     if checks.is_traced(learner, states, X, y, lengths):
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
-    before = checks.count_nonfinite(states)
+    before = checks.count_troubles(states)
     states = _with_room(learner, state, states, lengths)
     X, y = (_filled(array, _room_for(T), dtype) for array in (X, y))
     states, recorded = _spread.played(program, sharding, learner, (states, X, y, lengths))
-    checks.warn_of_divergence("run_fleet", checks.count_nonfinite(states) - before)
+    checks.warn_of_troubles("run_fleet", states, before)
     if X.shape[1] > T:
         recorded = jax.tree.map(lambda leaf: leaf[:, :T], recorded)
     return states, recorded

@@ -185,7 +185,7 @@ def _play(
 ) -> tuple[Any, Any]:
     """A run outside of any trace, of X and y filled up to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.count_nonfinite(state), learner.capacity(state)
+    before, capacity = checks.count_troubles(state), learner.capacity(state)
     if capacity is not None and not checks.is_traced(state):
         used = int(learner.num_supports(state))
         if used + length > capacity:
@@ -195,7 +195,7 @@ def _play(
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
     state, X, y = left_to_xla((state, X, y))
     state, recorded = _run(learner, state, X, y, None, length, **options)
-    checks.warn_of_divergence(driver, checks.count_nonfinite(state) - before, stacklevel=4)
+    checks.warn_of_troubles(driver, state, before, stacklevel=4)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded
@@ -255,7 +255,9 @@ def run(
         NaN or infinite values, labels that are not the learner's classes, or a negative delay.
 
     Warns:
-      RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges.
+      RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
+        or when labels were more than a hundred times as large as all before, which no learner of
+        numbers believes at once (``state.outlying`` counts them among those refused).
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
@@ -332,7 +334,7 @@ def run_many(
         return program((learner, X.astype(dtype), y.astype(dtype)), keys, sharding=None)
     X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
     runs = _spread.played(program, sharding, (learner, X, y), keys)
-    checks.warn_of_divergence("run_many", checks.count_nonfinite(runs[0]))
+    checks.warn_of_troubles("run_many", runs[0])
     return runs
 
 

@@ -22,6 +22,7 @@ class WrapperState:
     key = property(attrgetter("inner.key"), doc="Typed PRNG key of the learner inside.")
     round = property(attrgetter("inner.round"), doc="Examples seen.")
     invalid = property(attrgetter("inner.invalid"), doc="Examples refused.")
+    outlying = property(attrgetter("inner.outlying"), doc="Labels too large to be believed.")
     nonfinite = property(attrgetter("inner.nonfinite"), doc="Labelled rounds that diverged.")
     num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
