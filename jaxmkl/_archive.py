@@ -4,6 +4,7 @@ import math
 import os
 import sys
 import zipfile
+from collections import Counter
 from typing import BinaryIO
 
 import numpy as np
@@ -19,8 +20,9 @@ class Archive:
       most: bytes that all arrays read may take, if more than the file has.
 
     Raises:
-      ValueError: an array is of Python objects, is not as long as it says, or takes too much. And
-        zipfile, zlib and NumPy raise a dozen kinds of errors where bytes are damaged.
+      ValueError: two members have one name; an array is of Python objects, is not as long as it
+        says, or takes too much. And zipfile, zlib and NumPy raise a dozen kinds of errors where
+        bytes are damaged.
 
     >>> import io
     >>> np.savez(file := io.BytesIO(), x=np.arange(3))
@@ -31,7 +33,10 @@ class Archive:
     def __init__(self, file: BinaryIO, most: int = 0) -> None:
         self._left = max(most, file.seek(0, os.SEEK_END))
         self._zip = zipfile.ZipFile(file)
-        self._names = {name.removesuffix(".npy"): name for name in self._zip.namelist()}
+        names = self._zip.namelist()
+        self._names = {name.removesuffix(".npy"): name for name in names}
+        twice = [key for key, n in Counter(n.removesuffix(".npy") for n in names).items() if n > 1]
+        refuse_unless(not twice, f"it holds {', '.join(twice)} more than once")
         self.keys = sorted(self._names)
 
     def read(self, key: str) -> np.ndarray:

@@ -16,6 +16,20 @@ def refuse_unless(condition: Any, text: str) -> None:
         raise ValueError(text)
 
 
+def refuse_masked(name: str, array: Any) -> None:
+    """Refuse a masked array of NumPy that masks anything: what lies beneath is no value."""
+    masked = isinstance(array, np.ma.MaskedArray) and bool(np.ma.getmaskarray(array).any())
+    text = f"{name} must not be masked: drop what is missing, or fill it ({name}.filled(...)) and "
+    text += "say so by one more column; labels may be missing in jaxmkl.stream(..., gaps=True)"
+    refuse_unless(not masked, text)
+
+
+def as_array(name: str, value: Any) -> jax.Array:
+    """The value as an array of JAX, unless something of it is masked."""
+    refuse_masked(name, value)
+    return jnp.asarray(value)
+
+
 def input_bound(dtype: Any) -> float:
     """The largest magnitude of an input that is learned from, 4.6e18 in float32.
 

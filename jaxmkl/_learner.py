@@ -36,14 +36,13 @@ from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of, take
-from jaxmkl._checks import check_state, fingerprints, floating_dtype, usable_rows
+from jaxmkl._checks import as_array, check_state, fingerprints, floating_dtype, usable_rows
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.labels import one_vs_rest, signs
 from jaxmkl.losses import LOSSES
 from jaxmkl.query import Forecast, Query
-
 
 COUNTERS = "round", "invalid", "outlying", "nonfinite"
 
@@ -194,7 +193,7 @@ class Learner:
     def _encoded(self, state: Any, x: Any) -> tuple[Any, Any]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)
-        x, D = jnp.asarray(x), self.num_inputs(state)
+        x, D = as_array("x", x), self.num_inputs(state)
         text = f"of shape ({D},), one example (predict_many takes several, run a stream)"
         pytree.require(x.shape == (D,), self, "x", x.shape, text)
         codes = self.encode_block(state, x.astype(self.dtype(state))[None])
@@ -202,7 +201,7 @@ class Learner:
 
     def _label(self, state: Any, y: Any) -> Array:
         """A label as the state's dtype has it; of classes -1 or +1, of K classes K of them."""
-        y, shape = jnp.asarray(y), self._label_shape
+        y, shape = as_array("y", y), self._label_shape
         text = f"{shape[0]} numbers, the label of x" if shape else "one number, the label of x"
         pytree.require(y.size == math.prod(shape), self, "y", y.shape, text)
         return self._read(y.reshape(shape).astype(self.dtype(state)))
@@ -235,7 +234,7 @@ class Learner:
         (3,)
         """
         check_state(self, state)
-        X, D = jnp.asarray(X), self.num_inputs(state)
+        X, D = as_array("X", X), self.num_inputs(state)
         good = X.ndim == 2 and X.shape[1] == D and X.shape[0] > 0
         pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
         return jax.vmap(lambda x: self.predict(state, x))(X)

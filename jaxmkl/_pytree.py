@@ -267,13 +267,15 @@ def dataclass(cls: C) -> C:
 
 
 def check_fields(value: Any) -> None:
-    """Refuse fields that are not what is declared; numbers, one or many, of any size pass."""
+    """Refuse fields that are not what is declared.
+
+    Declared numbers, one or many, pass: their ranges are looked at elsewhere.
+    """
     for field in dataclasses.fields(value):
         given, convert = getattr(value, field.name), field.metadata.get("convert")
         passes = given is None and field.metadata.get("optional")
-        passes = passes or isinstance(given, np.ndarray | jax.Array)
-        if not field.metadata.get("static"):
-            passes = passes or isinstance(given, int | float)
+        if getattr(convert, "func", None) is as_leaf:
+            passes = passes or isinstance(given, int | float | np.ndarray | jax.Array)
         if convert is not None and not passes:
             convert(value, field.name, given)
 

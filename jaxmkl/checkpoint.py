@@ -67,6 +67,11 @@ def _rebuild(description: Any, arrays: Any) -> Any:
     return value
 
 
+def _nonfinite(array: np.ndarray) -> bool:
+    """Whether any number of it is infinite or NaN."""
+    return array.dtype.kind == "f" and not np.isfinite(array).all()
+
+
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
     """The array in JAX, unless its dtype would have to change."""
     text = "switch double precision on first (jax.config.update('jax_enable_x64', True))"
@@ -137,7 +142,8 @@ def packed(learner: Learner, state: Any, extra: Any = None) -> dict[str, np.ndar
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
-    header |= {"extra": extra}
+    # what no number is may stand there for a reason, as the range of labels before the first
+    header |= {"extra": extra, "nonfinite": sorted(n for n in leaves if _nonfinite(arrays[n]))}
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
 
@@ -196,8 +202,8 @@ def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Le
     refuse_unless(version == _VERSION, text)
     try:
         return *_restored(header, arrays, like), header.get("extra")
-    except ValueError:
-        raise
+    except ValueError as error:
+        raise ValueError(f"{error} (in {name})") from None
     except Exception as error:  # whatever one meets where other things stand than were written
         raise ValueError(f"load: {name} is a damaged checkpoint: {error!r}") from error
 
@@ -214,6 +220,8 @@ def _restored(header: dict, arrays: dict[str, np.ndarray], like: Any) -> tuple[L
         if key in header["keys"]:
             found[key] = jax.random.wrap_key_data(jax.device_put(array), impl=header["keys"][key])
         elif key.startswith("state"):
+            text = f"load: {key} must be finite, as it was saved; got infinite numbers or NaN"
+            refuse_unless(not _nonfinite(array) or key in header["nonfinite"], text)
             found[key] = _on_device(key, array)
     fitting = _require_fit("load", learner, tuple(header[item] for item in _KIND), found)
     leaves = [found[key] for key in leaves_by_name(fitting)]

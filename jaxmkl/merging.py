@@ -29,8 +29,8 @@ def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
 
     What is not a sum in one pass either way:
 
-    - Rounds and counters add up. The key is that of the first state, and labels are believed as far
-      as in the shard that believes the largest.
+    - Rounds and counters add up. The key is that of the first state, and labels are believed as
+      far as in the shard that believes the largest.
     - Log-weights of Hedge add up, as the losses do that they stand for. These are losses of models
       that knew one shard, so with several models the weights, other than the models, are not those
       of one pass. Uniform weights stay.

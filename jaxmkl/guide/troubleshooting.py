@@ -42,7 +42,25 @@ scan learner.step, which skips and counts them); got X[3, 1] = nan and 1 such va
 (60, 4)
 
 Inside ``jit`` and in a scan of ``step`` such an example is skipped, and ``state.invalid`` counts
-it.
+it. Masked arrays of NumPy are refused like NaN; but JAX itself, as in a scan of your own, takes
+what lies beneath the mask.
+
+## One label is absurd
+
+A label of a number more than a hundred times as large as all before it is not learned, as if it
+were NaN: least squares would give everything for it. A run counts such labels and warns. A target
+that has moved to another level is followed after a few labels, and what comes more often than once
+in 45 labels is believed in the end (:class:`jaxmkl.wrappers.ScaledTargets` has other means, for
+smaller errors, too):
+
+>>> absurd = y.copy()
+>>> absurd[30] = 1e12
+>>> with warnings.catch_warnings():
+...     warnings.simplefilter("error")
+...     jaxmkl.run(learner, state, X, absurd)
+Traceback (most recent call last):
+RuntimeWarning: run: 1 label(s) were more than a hundred times as large as all before, and were not
+learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them
 
 ## Labels that are not what they seem
 
@@ -116,10 +134,12 @@ True); got 'float64'
 
 ## It hangs
 
-Two threads that begin :func:`jaxmkl.run_many` with orthogonal features, as those of
-:func:`jaxmkl.expert_mkl`, at the same moment on a CPU may wait for each other for ever: in jaxlib
-0.10 several QR factorizations wait in the pool of threads that they need (0.12 was not seen to).
-Let one thread call, or processes.
+A process that was forked after JAX had run waits for ever for threads that only its parent has:
+``multiprocessing`` forks by default on Linux before Python 3.14. Let it start fresh processes,
+``multiprocessing.get_context("spawn").Pool()`` (or ``"forkserver"``), in a file whose own work
+stands under ``if __name__ == "__main__":``. So it is with what is built on it: the argument is
+``mp_context`` of ``concurrent.futures.ProcessPoolExecutor``, and ``multiprocessing_context`` of
+torch's ``DataLoader``; joblib's default, ``"loky"``, does not fork. Threads may share learners.
 
 ## It is wrong, and says nothing
 

@@ -1,9 +1,10 @@
 """The regressor and the classifier."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, gammaln, logsumexp, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -11,6 +12,21 @@ from jaxmkl._learner import Learner
 from jaxmkl.recipes._task import arguments_for
 from jaxmkl.sklearn._online import Online
 from jaxmkl.wrappers import probabilities, scaled_targets
+
+
+def _sorted_by_class(codes: np.ndarray) -> bool:
+    """Whether classes come in so few runs that the order of the rows is hardly chance.
+
+    Of K classes, n_k rows each, there are n! / Π n_k! orders, and at most C(n - 1, r - 1)
+    K (K - 1)^(r - 1) of these have r runs. The share of orders with as few runs as are here, at
+    most 2 K, is so bounded: by less than 1/1000, or it is not said.
+    """
+    counts, n = np.unique(codes, return_counts=True)[1], len(codes)
+    K, runs = len(counts), 1 + np.count_nonzero(np.diff(codes))
+    r = np.arange(K, runs + 1)
+    few = gammaln(n) - gammaln(r) - gammaln(n - r + 1) + np.log(K) + (r - 1) * np.log(K - 1)
+    orders = gammaln(n + 1) - gammaln(counts + 1).sum()
+    return bool(1 < K <= runs <= 2 * K and logsumexp(few) - orders < np.log(1e-3))
 
 
 class MKLRegressor(RegressorMixin, Online):
@@ -40,7 +56,13 @@ class MKLRegressor(RegressorMixin, Online):
     Inputs may be sparse (one block of rows at a time becomes dense), targets several columns with
     a recipe that has ``num_outputs``. Work is done in single precision, unless X is in float64 and
     JAX has double precision switched on: a column or a target whose offset is far above its
-    changes, as a time in seconds since 1970, loses these. ``sample_weight`` is refused.
+    changes, as a time in seconds since 1970, loses these.
+
+    ``sample_weight`` is refused, as no one number means the same to all rules: a gradient step
+    could be longer, least squares could count a row as several, but a perceptron's or a passive
+    aggressive step is what it takes to satisfy one example, and weights of models, budgets and
+    queries count examples. What has one meaning everywhere is a row that comes several times:
+    ``np.repeat`` the rows, and have them shuffled.
 
     Raises:
       ValueError: by ``fit`` and ``partial_fit``, for a parameter out of its range, or rows that
@@ -108,6 +130,10 @@ class MKLClassifier(ClassifierMixin, Online):
     Attributes:
       classes_: the classes (K,), sorted.
 
+    Warns:
+      UserWarning: by ``fit`` without ``shuffle``, where the rows are sorted by class: K classes
+        come in at most 2 K runs, which by chance alone has a probability below 1/1000.
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> classifier = MKLClassifier("raker", num_features=20, random_state=0).fit(X[:400], y[:400])
@@ -143,7 +169,12 @@ class MKLClassifier(ClassifierMixin, Online):
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self._begin_with(X, y)
-        return self._play(*self._ordered(X, self._codes(y)))
+        codes = self._codes(y)
+        if not self.shuffle and _sorted_by_class(codes):
+            text = "y is sorted by class, and fit is one pass over the rows in their order: each "
+            text += "class is forgotten for the next; have shuffle=True"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=2)
+        return self._play(*self._ordered(X, codes))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
         """Learn from some more rows, in one pass, by what is known.

@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.utils import shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxmkl._checks import input_bound
+from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
 from jaxmkl.recipes import LEARNERS
@@ -122,6 +122,8 @@ class Online(Parametrised):
 
     def _checked(self, X: Any, *y: Any, **options: Any) -> Any:
         """X (n, D), dense or CSR, and y if it is given, as scikit-learn checks them."""
+        for name, array in zip("Xy", (X, *y), strict=False):
+            refuse_masked(name, array)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, *y, accept_sparse="csr", dtype=dtypes, **options)
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from jaxmkl import design
+from jaxmkl._checks import refuse_masked
 from jaxmkl._pytree import require
 from jaxmkl.kernels import Gaussian, Kernel, median_distance
 from jaxmkl.recipes._task import names_of
@@ -75,6 +76,7 @@ class PoolSelector(Parametrised):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Rank the rows of X (n, D), n at least 2; y is not looked at."""
+        refuse_masked("X", X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         good = isinstance(self.method, str) and self.method in METHODS
         wanted = f"one of {', '.join(METHODS)}"

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound, refuse_unless
+from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unless
 from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.labels import codes, labels, where_known
@@ -43,14 +43,15 @@ def check_arguments(driver: str, learner: Any, state: Any) -> None:
 
 def as_inputs(X: Any) -> Any:
     """X as an array of NumPy or JAX, or as sparse rows."""
-    _require_here("X", X)
+    _require_whole("X", X)
     if isinstance(X, SparseRows | jax.Array):
         return X
     return SparseRows.from_csr(X) if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def _require_here(name: str, array: Any) -> None:
-    """Refuse what this process cannot look at, as parts of it lie on devices of others."""
+def _require_whole(name: str, array: Any) -> None:
+    """Refuse what is masked, and parts of an array that lie on devices of other processes."""
+    refuse_masked(name, array)
     here = is_tracer(array) or seen_whole(array)
     refuse_unless(here, f"{name} must be whole in each process; got parts (jax.distributed)")
 
@@ -63,7 +64,7 @@ def check_examples(
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
     K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
     """
-    _require_here("y", y)
+    _require_whole("y", y)
     X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
     refuse_unless(X.ndim == 2, f"{text}; got shape {X.shape}")
@@ -133,7 +134,7 @@ def check_streams(
 
     What comes back is 0 behind the lengths, where X and y can be seen.
     """
-    _require_here("y", y)
+    _require_whole("y", y)
     X, y = as_inputs(X), y if isinstance(y, jax.Array) else np.asarray(y)
     M, D, K = *shape, learner.num_outputs
     text = f"X must have shape ({M}, T, {D}), streams by examples by inputs, as there are states"

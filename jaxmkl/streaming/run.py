@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import refuse_unless
+from jaxmkl._checks import refuse_masked, refuse_unless
 from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._ranges import reported
@@ -360,8 +360,8 @@ def stream(
     Args:
       learner, state, block_size, record: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
-      gaps: whether labels may be missing, as NaN: such an example is predicted and counted among
-        the invalid ones, not learned.
+      gaps: whether labels may be missing, as NaN or masked: such an example is predicted and
+        counted among the invalid ones, not learned.
 
     Yields:
       ``(state, records)`` after each chunk.
@@ -388,6 +388,9 @@ def stream(
             pytree.require(False, "stream", "chunks", given, wanted)
         (X, y), num_inputs = chunk, learner.num_inputs(state)
         try:
+            if gaps and np.ma.isMaskedArray(y) and y.dtype.kind in "biuf":
+                y = y.astype(float).filled(np.nan)
+            refuse_masked("y", y)
             X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
             if X.shape == (0, num_inputs) and y.size == 0:
                 continue

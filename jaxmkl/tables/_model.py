@@ -218,17 +218,21 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ValueError(f"load_model: {name}: {error}") from None
     model = Model(learner, state, columns, fills, *made)
     if not _fits(model):
-        raise ValueError(f"load_model: {name} is damaged: its columns do not fit its learner")
+        raise ValueError(
+            f"load_model: {name} is damaged: its columns do not fit its learner, or its fills"
+        )
     return model
 
 
 def _fits(model: Model) -> bool:
-    """Whether the columns' features and classes are as many as the learner has, and filled."""
+    """Whether columns and classes are as many as the learner has, and fills are numbers."""
     learner, columns, K = model.learner, model.columns, len(model.classes)
     filled = zip(model.fills, columns.init(), strict=True)
     return (
         len(columns.features) == learner.num_inputs(model.state)
         and columns.task in ("", learner.task)
         and (K == 0 or learner.num_outputs == (None if K == 2 else K))
-        and all(there.shape == wanted.shape for there, wanted in filled)
+        and all(
+            there.shape == wanted.shape and np.isfinite(there).all() for there, wanted in filled
+        )
     )
