@@ -273,3 +273,86 @@ def test_a_full_disk_leaves_what_was_there(saved, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["m"]
     assert path.read_bytes() == saved[1]
     assert_equal(jaxmkl.load_model(path).state, saved[0].state)
+
+
+# --- what could be made by hand ------------------------------------------------------------------
+
+
+def doubled(members):
+    with zipfile.ZipFile(file := io.BytesIO(archive_of(members)), "a") as archive:
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr(ARRAY, members[ARRAY])
+    return file.getvalue()
+
+
+def with_field(members, path, value):
+    header = header_of(members)
+    place = header["learner"]
+    for key in path[:-1]:
+        place = place["items"][key] if isinstance(key, int) else place["fields"][key]
+    place["fields"][path[-1]] = value
+    return archive_of(with_header(members, json.dumps(header)))
+
+
+def with_number(members, name, value):
+    array = np.load(io.BytesIO(members[f"{name}.npy"])).copy()
+    array.flat[-1] = value
+    return archive_of(members | {f"{name}.npy": npy(array)})
+
+
+def with_endless_fills(members):
+    header = header_of(members)
+    header["extra"]["fills"][1][0] = float("inf")
+    return archive_of(with_header(members, json.dumps(header)))
+
+
+WEIGHTS = "state.inner.models[0].features"
+RULE = "learner", "models", 0, "rules", 0
+CRAFTED = {
+    "doubled": (doubled, r"holds state\.scaler\.num_seen more than once"),
+    "doubled by another name": (
+        lambda members: archive_of(members | {ARRAY.removesuffix(".npy"): members[ARRAY]}),
+        r"holds state\.scaler\.num_seen more than once",
+    ),
+    "NaN state": (
+        lambda members: with_number(members, WEIGHTS, np.nan),
+        r"state\.inner\.models\[0\]\.features must be finite, as it was saved",
+    ),
+    "infinite state": (
+        lambda members: with_number(members, "state.scaler.of_all.mean", -np.inf),
+        r"state\.scaler\.of_all\.mean must be finite, as it was saved",
+    ),
+    "NaN rate": (
+        lambda members: with_field(members, (*RULE, "step_sizes"), float("nan")),
+        "OGD: step_sizes must be a finite number of at least 0 or several; got nan",
+    ),
+    "infinite rate": (
+        lambda members: with_field(members, (*RULE, "regularization"), float("inf")),
+        "OGD: regularization must be a finite number of at least 0",
+    ),
+    "number for a part": (
+        lambda members: with_field(members, ("learner", "query"), 3.0),
+        r"MKL: query must be a query.*got 3\.0",
+    ),
+    "fills": (with_endless_fills, "its fills are not finite"),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_models_are_refused(name, saved, tmp_path):
+    make, message = CRAFTED[name]
+    (path := tmp_path / "crafted").write_bytes(make(members_of(saved[1])))
+    with pytest.raises(ValueError, match=message) as refusal:
+        jaxmkl.load_model(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_what_is_infinite_for_a_reason_is_loaded(tmp_path):
+    """Ranges before the first label; and a run that diverges, as it is."""
+    learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([1.0]), num_features=3)
+    state = learner.init(jax.random.key(0), 2)
+    spoiled = jax.tree.map(lambda leaf: leaf * np.nan, state.models)
+    for one in (state, state.replace(models=spoiled)):
+        assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(one.aggregate))
+        jaxmkl.save(tmp_path / "it", learner, one)
+        assert_equal(jaxmkl.load(tmp_path / "it")[1], one)

@@ -21,12 +21,23 @@ from sklearn.utils.estimator_checks import check_estimator
 import jaxmkl
 from jaxmkl import design
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
+from jaxmkl.sklearn._estimators import _sorted_by_class
 from jaxmkl.streaming.run import _run
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled, scaled_targets
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([1.0, 4.0])
 SMALL = {"kernels": KERNELS, "num_features": 8}
+
+
+def multiset_permutations(labels):
+    """All different orders of labels."""
+    if len(labels) == 0:
+        yield []
+    for label in np.unique(labels):
+        place = np.flatnonzero(labels == label)[0]
+        for rest in multiset_permutations(np.delete(labels, place)):
+            yield [label, *rest]
 
 
 def regressor(**parameters):
@@ -183,10 +194,30 @@ def test_scaling_is_switched_off(numbers):
 
 def test_rows_that_are_sorted_are_shuffled():
     X, y = load_iris(return_X_y=True)
-    sorted_rows, shuffled = classifier().fit(X, y), classifier(shuffle=True).fit(X, y)
+    with pytest.warns(UserWarning, match="MKLClassifier: y is sorted by class.*shuffle=True"):
+        sorted_rows = classifier().fit(X, y)
+    shuffled = classifier(shuffle=True).fit(X, y)
     assert shuffled.score(X, y) > 0.8 > 0.5 > sorted_rows.score(X, y)
     again = classifier(shuffle=True).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), shuffled.predict_proba(X))
+
+
+def test_sorted_folds_are_said():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match="y is sorted by class") as caught:
+        cross_val_score(classifier(), X, y, cv=3)
+    assert len(caught) == 3
+
+
+@pytest.mark.parametrize("counts", [(6, 6), (7, 7), (3, 9), (3, 3, 3), (2, 2, 5), (2, 2, 2, 2)])
+def test_what_is_sorted_is_hardly_chance(counts):
+    """Of all orders of few labels, fewer than one in a thousand is taken for sorted."""
+    orders = multiset_permutations(np.repeat(np.arange(len(counts)), counts))
+    assert np.mean([_sorted_by_class(np.array(order)) for order in orders]) < 1e-3
+    many = np.repeat(np.arange(len(counts)), 10 * np.array(counts))
+    assert _sorted_by_class(many)
+    assert _sorted_by_class(np.tile(many, 2))
+    assert not _sorted_by_class(np.random.default_rng(0).permutation(many))
 
 
 # --- what learners are ---------------------------------------------------------------------------

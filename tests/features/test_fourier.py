@@ -1,6 +1,7 @@
 """Fourier features against the kernels they stand for."""
 
 import functools
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -250,3 +251,25 @@ def test_sines_of_turns_are_those_of_numpy(dtype, error, size, x64):
         np.testing.assert_allclose(found, value, atol=error)
     slope = jax.vmap(jax.grad(lambda t: fourier._sines_of_turns(t)[0]))(jnp.asarray(t))
     np.testing.assert_allclose(slope, 2 * np.pi * wanted[1], atol=10 * error)
+
+
+def test_threads_do_not_wait_for_each_other():
+    """Batches of QR factorisations would, for ever, in the CPU's pool of threads."""
+    features, kernels = FourierFeatures(20, orthogonal=True), jaxmkl.Gaussian([0.5, 1.0, 2.0])
+    keys = jax.random.split(jax.random.key(0), 4)
+    draw = jax.jit(jax.vmap(lambda key: features.init(key, kernels, 40)))
+    first, together = jax.block_until_ready(draw(keys)), threading.Barrier(3)
+
+    def play():
+        for _ in range(60):
+            together.wait()
+            jax.block_until_ready(draw(keys))
+
+    threads = [threading.Thread(target=play, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+    # each key's own, as without others beside it
+    np.testing.assert_allclose(first[1], features.init(keys[1], kernels, 40), atol=1e-5)

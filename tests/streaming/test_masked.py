@@ -1,0 +1,59 @@
+"""Masked arrays of NumPy: what lies beneath a mask is never learned."""
+
+import jax
+import numpy as np
+import pytest
+from trees import assert_equal
+
+import jaxmkl
+from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
+
+SMALL_PROGRAMS = True
+LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=5)
+X = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+Y = X[:, 0]
+HOLES = np.ma.array(X, mask=np.arange(80).reshape(40, 2) == 17)
+GAPS = np.ma.array(Y, mask=np.arange(40) % 8 == 0)
+STATE = LEARNER.init(jax.random.key(0), 2)
+KEYS = jax.random.split(jax.random.key(0), 2)
+
+PATHS = {
+    "run": lambda X, y: jaxmkl.run(LEARNER, STATE, X, y),
+    "run_many": lambda X, y: jaxmkl.run_many(LEARNER, KEYS, X, y),
+    "run_fleet": lambda X, y: jaxmkl.run_fleet(
+        LEARNER, jax.tree.map(lambda leaf: leaf[None], STATE), X[None], y[None]
+    ),
+    "stream": lambda X, y: list(jaxmkl.stream(LEARNER, STATE, [(X, y)])),
+    "step": lambda X, y: LEARNER.step(STATE, (X[8], y[8:9])),
+    "update": lambda X, y: LEARNER.update(STATE, X[8], y[8:9]),
+    "regressor": lambda X, y: MKLRegressor("raker").fit(X, y),
+    "classifier": lambda X, y: MKLClassifier("raker").partial_fit(X, y > 0, classes=[0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_what_is_masked_is_refused(name):
+    for inputs, labels, wrong in ((HOLES, Y, "X|x"), (X, GAPS, "y")):
+        with pytest.raises(ValueError, match=f"({wrong}) must not be masked: drop what is missing"):
+            PATHS[name](inputs, labels)
+
+
+def test_inputs_alone_are_refused():
+    found = MKLRegressor("raker").fit(X, Y)
+    for path in (lambda X: LEARNER.predict_many(STATE, X), found.predict, PoolSelector(2).fit):
+        with pytest.raises(ValueError, match="X must not be masked"):
+            path(HOLES)
+
+
+def test_a_mask_of_nothing_is_none():
+    state, _ = jaxmkl.run(LEARNER, STATE, np.ma.array(X), np.ma.array(Y))
+    assert_equal(state, jaxmkl.run(LEARNER, STATE, X, Y)[0])
+
+
+def test_labels_that_may_be_missing_may_be_masked():
+    states = [
+        next(jaxmkl.stream(LEARNER, STATE, [(X, y)], gaps=True))[0]
+        for y in (GAPS, GAPS.filled(np.nan))
+    ]
+    assert_equal(*states)
+    assert int(states[0].invalid) == 5
