@@ -279,9 +279,10 @@ def test_a_full_disk_leaves_what_was_there(saved, tmp_path):
 
 
 def doubled(members):
-    with zipfile.ZipFile(file := io.BytesIO(archive_of(members)), "a") as archive:
-        with pytest.warns(UserWarning, match="Duplicate"):
-            archive.writestr(ARRAY, members[ARRAY])
+    file = io.BytesIO(archive_of(members))
+    said = pytest.warns(UserWarning, match="Duplicate")
+    with zipfile.ZipFile(file, "a") as archive, said:
+        archive.writestr(ARRAY, members[ARRAY])
     return file.getvalue()
 
 

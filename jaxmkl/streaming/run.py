@@ -388,7 +388,7 @@ def stream(
             pytree.require(False, "stream", "chunks", given, wanted)
         (X, y), num_inputs = chunk, learner.num_inputs(state)
         try:
-            if gaps and np.ma.isMaskedArray(y) and y.dtype.kind in "biuf":
+            if gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
                 y = y.astype(float).filled(np.nan)
             refuse_masked("y", y)
             X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)

@@ -218,9 +218,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ValueError(f"load_model: {name}: {error}") from None
     model = Model(learner, state, columns, fills, *made)
     if not _fits(model):
-        raise ValueError(
-            f"load_model: {name} is damaged: its columns do not fit its learner, or its fills"
-        )
+        text = "its columns do not fit its learner, or its fills are not finite"
+        raise ValueError(f"load_model: {name} is damaged: {text}")
     return model
 
 

@@ -34,7 +34,9 @@ PATHS = {
 @pytest.mark.parametrize("name", PATHS)
 def test_what_is_masked_is_refused(name):
     for inputs, labels, wrong in ((HOLES, Y, "X|x"), (X, GAPS, "y")):
-        with pytest.raises(ValueError, match=f"({wrong}) must not be masked: drop what is missing"):
+        with pytest.raises(
+            ValueError, match=f"({wrong}) must not be masked: drop what is missing"
+        ):
             PATHS[name](inputs, labels)
 
 
