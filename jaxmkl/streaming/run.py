@@ -389,7 +389,7 @@ def stream(
         (X, y), num_inputs = chunk, learner.num_inputs(state)
         try:
             if gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
-                y = y.astype(float).filled(np.nan)
+                y = np.ma.filled(y.astype(float), np.nan)
             refuse_masked("y", y)
             X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
             if X.shape == (0, num_inputs) and y.size == 0:
