@@ -63,25 +63,17 @@ def _derivative_of_sines(primals: tuple, tangents: tuple) -> tuple:
     return (sine, cosine), (cosine * phase, -sine * phase)
 
 
-def _orthonormal(matrices: jax.Array) -> jax.Array:
-    """Matrices (P, n, D, D) with orthonormal columns: Q of QR, where the diagonal of R is positive.
+def _qr(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return tuple(jnp.linalg.qr(matrices))  # type: ignore[return-value]
 
-    By Gram and Schmidt, each column twice, for twice is enough. The batched QR of jaxlib 0.10
-    waits in the CPU's pool of threads for threads of that pool: two threads that begin such runs
-    at once would wait for ever.
+
+def _qr_in_turn(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """QR of matrices (P, n, D, D) one after the other, under further ``vmap`` too.
+
+    In jaxlib 0.10 a batch of them waits in the CPU's pool of threads for threads of that pool, so
+    that two programs at the same moment might wait for ever.
     """
-    rows = jnp.swapaxes(matrices, -1, -2)
-
-    def next_row(i: Any, found: jax.Array) -> jax.Array:
-        row = jax.lax.dynamic_index_in_dim(rows, i, axis=-2)
-        for _ in range(2):
-            shares = jnp.matmul(row, jnp.swapaxes(found, -1, -2), precision=HIGHEST)
-            row = row - jnp.matmul(shares, found, precision=HIGHEST)
-        row = row / jnp.linalg.norm(row, axis=-1, keepdims=True)
-        return jax.lax.dynamic_update_slice_in_dim(found, row, i, axis=-2)
-
-    found = jax.lax.fori_loop(0, rows.shape[-1], next_row, jnp.zeros_like(rows))
-    return jnp.swapaxes(found, -1, -2)
+    return jax.vmap(jax.vmap(jax.custom_batching.sequential_vmap(_qr)))(matrices)
 
 
 @pytree.dataclass
@@ -143,7 +135,9 @@ class FourierFeatures(FeatureMap):
             num_blocks = -(-F // D)
             # as jax.random.orthogonal draws, but flat, too
             numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * D,), dtype)
-            blocks = _orthonormal(numbers.reshape(Q, num_blocks, D, D))
+            matrices = numbers.reshape(Q, num_blocks, D, D)
+            q, r = jax.lax.platform_dependent(matrices, cpu=_qr_in_turn, default=_qr)
+            blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
             directions = lengths * blocks.reshape(Q, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
