@@ -399,12 +399,13 @@ def test_a_pool_is_ranked_as_by_design(classes):
     X, _ = classes
     X = X[:40]
     found = PoolSelector(5, method="ted", kernels=jaxmkl.Gaussian(1.0), regularization=0.2).fit(X)
-    wanted = design.ted(jaxmkl.Gaussian(1.0).gram(X)[0], 0.2, num_points=5)
+    gram = jaxmkl.Gaussian(1.0).gram(X)[0]
+    wanted = design.ted(gram, 0.2, num_points=5, share_of="diagonal")
     np.testing.assert_array_equal(found.indices_, wanted.ranking)
     np.testing.assert_array_equal(found.scores_, wanted.scores)
     chosen = PoolSelector(5, method="ted").fit_predict(X)
     assert (chosen.shape, chosen.sum()) == ((40,), 5)
-    found = PoolSelector(regularization=0.3).fit(X)
+    found = PoolSelector(method="gmkal", regularization=0.3).fit(X)
     wanted = design.gmkal(design.dictionary(X), 0.3)
     np.testing.assert_array_equal(found.ranking_, wanted.ranking)
     assert 0 < len(found.indices_) == int(wanted.num_active) < 40
@@ -428,7 +429,10 @@ def test_a_pool_at_random(classes):
         ({"kernels": "gaussian"}, "a kernel of jaxmkl, or a KernelDictionary; got"),
         ({"method": "ted", "tolerance": 1.0}, "PoolSelector: invalid parameter 'tolerance'"),
         ({"features": 1}, "invalid parameter 'features'"),
-        ({"num_points": 0}, "gmkal: num_points must be an integer from 1 to 20"),
+        (
+            {"num_points": 0},
+            "PoolSelector: num_points must be an integer from 1 to 20, the number",
+        ),
     ],
 )
 def test_what_a_selector_refuses(classes, parameters, message):

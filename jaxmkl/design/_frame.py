@@ -30,7 +30,7 @@ class Design(NamedTuple):
         values of its row of coefficients, what all points are reconstructed from.
       ranking: indices of the points (p,), best first; equal scores go to the smaller index.
       num_active: how many points have a row that does not vanish, a number. Points further down
-        the ranking are in an order that means little.
+        the ranking are unranked: their order says nothing of their worth.
       kernel_weights: the weights w (P,) of the kernels, of sum 1; of localized ones (n, P).
       objective: its value after each iteration (T,), falling; NaN behind the last one.
       converged: whether the iteration ended by its tolerance, a boolean.
@@ -80,18 +80,21 @@ def choose(
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
         warn(
             f"{owner}: num_points is {num_points}, but only {int(found.num_active)} points are "
-            "active: the order of the others means little; a smaller regularization has more"
+            "active: the others are unranked; a smaller regularization has more, and ted ranks "
+            "any number"
         )
     return found._replace(ranking=found.ranking[:num_points])
 
 
-def points_wanted(owner: str, num_points: Any, pool_size: int) -> int | None:
+def points_wanted(
+    owner: str, num_points: Any, most: int, why: str = "the size of the pool"
+) -> int | None:
     """The checked number of points p to choose; None where all are to be ranked."""
     if num_points is None:
         return None
     whole = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
-    wanted = f"an integer from 1 to {pool_size}, the size of the pool"
-    require(whole and 1 <= num_points <= pool_size, owner, "num_points", num_points, wanted)
+    wanted = f"an integer from 1 to {most}, {why}"
+    require(whole and 1 <= num_points <= most, owner, "num_points", num_points, wanted)
     return int(num_points)
 
 

@@ -69,9 +69,18 @@ def median_distance(X: Any, most: int = 1000) -> float:
         raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
     squares = np.asarray(pairwise_products(jnp.asarray(rows), jnp.asarray(rows)).squared_distance)
-    above = squares[np.triu_indices(len(rows), 1)]
-    # where more than half are 0, of the others
-    median = np.median(above) or np.median(above[above > 0] if (above > 0).any() else above)
+    median = median_of(squares)
     if not (np.isfinite(median) and median > 0):
         raise ValueError("median_distance: X must have finite rows that are not all the same")
+    return median
+
+
+def median_of(squares: np.ndarray) -> float:
+    """Median of distances by their squares (n, n); if more than half are 0, of the others.
+
+    >>> median_of(np.array([[0.0, 25.0], [25.0, 0.0]]))
+    5.0
+    """
+    above = squares[np.triu_indices(len(squares), 1)]
+    median = np.median(above) or np.median(above[above > 0] if (above > 0).any() else above)
     return float(np.sqrt(median))

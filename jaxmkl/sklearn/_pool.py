@@ -4,54 +4,61 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from jaxmkl import design
 from jaxmkl._checks import refuse_masked
 from jaxmkl._pytree import require
-from jaxmkl.kernels import Gaussian, Kernel, median_distance
+from jaxmkl.design._rows import METHODS, SEVERAL, choose_rows
+from jaxmkl.kernels import Kernel
 from jaxmkl.recipes._task import names_of
 from jaxmkl.sklearn._parameters import Parametrised
+from jaxmkl.tables import scale
 
-METHODS = {
-    one.__name__: one
-    for one in (design.random, design.ted, design.cted, design.rrss, design.gmkal, design.lmkal)
-}
 _OWN = "key", "pool_size", "gram", "grams", "features", "num_points"
-_SEVERAL = "gmkal", "lmkal"
 
 
 class PoolSelector(Parametrised):
     """Which rows of a pool without labels to label first, by :mod:`jaxmkl.design`.
 
+    By default greedily (TED), with one Gaussian as wide as the median distance of the rows, their
+    columns standardised: on most data sets better to learn from than rows at random. That is not
+    so of the other methods, which are there to be compared with.
+
     Nothing is transformed: ``X[selector.fit(X).indices_]`` are the rows to label. In a pipeline it
-    is the last step, behind a scaler; its ``fit_predict`` then says of each row whether it is one.
+    is the last step; its ``fit_predict`` then says of each row whether it is one.
+
+    Of rows that are the same only the first is looked at. If more than 4,000 are left, so many of
+    them are drawn at random (2,000 for a method other than "ted"): rare ones may be missed.
 
     Args:
-      num_points: rows to choose; by default those that are active, see
+      num_points: rows to choose; by default all that the method ranks, see
         :class:`jaxmkl.design.Design`.
-      method: "random", "ted", "cted", "rrss", "gmkal" or "lmkal".
-      kernels: a kernel, of the last two methods several. By default these take the nine of
-        :func:`jaxmkl.design.dictionary`, the others a Gaussian of the median distance.
-      random_state: of the method "random".
-      parameters: the method's own, as ``regularization``.
+      method: "ted", "random", "cted", "rrss", "gmkal" or "lmkal".
+      kernels: a kernel, of the last two methods several, of the rows as they stand. By default
+        these take the nine of :func:`jaxmkl.design.dictionary` of the rows as they stand, the
+        others the Gaussian above. A sparse matrix, as of texts (tf-idf), is taken as it stands.
+      random_state: of the method "random", and of the rows of a large pool that are looked at.
+      parameters: the method's own, as ``regularization``: by default .1, for "ted" of the mean of
+        the kernel's diagonal (``share_of``), for the others of their lambda_max.
 
     Attributes:
-      indices_: the rows chosen, best first.
-      ranking_: rows by their worth, best first: all of them, or ``num_points``.
-      scores_: what each row is worth (n,).
-      kernel_weights_: the weights of kernels (P,), or (n, P), of "lmkal".
+      indices_: the rows chosen, best first. The penalised methods rank no more than are active;
+        if these are fewer than ``num_points``, a warning says so, and they are all.
+      ranking_: the rows chosen, then others in any order, as far as the method names any.
+      pool_: the rows that were looked at.
+      scores_: what each row is worth (n,), NaN where it was not looked at.
+      kernel_weights_: the weights of kernels (P,), of "lmkal" (len(pool_), P).
       n_features_in_, feature_names_in_: as of all estimators.
 
     Raises:
-      ValueError: by ``fit``, for a parameter out of its range.
+      ValueError: by ``fit``, for a parameter out of its range, or fewer distinct rows than
+        ``num_points``.
 
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), PoolSelector(9, method="ted")).fit(X)
-    >>> sorted({*y[model[-1].indices_].tolist()})
+    >>> chosen = PoolSelector(9).fit(X).indices_
+    >>> sorted({*y[chosen].tolist()})
     [0, 1, 2]
     """
 
@@ -59,7 +66,7 @@ class PoolSelector(Parametrised):
         self,
         num_points: int | None = None,
         *,
-        method: str = "gmkal",
+        method: str = "ted",
         kernels: Kernel | None = None,
         random_state: Any = None,
         **parameters: Any,
@@ -70,35 +77,34 @@ class PoolSelector(Parametrised):
         self.random_state = random_state
         self._parameters = parameters
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _names(self) -> Iterable[str] | None:
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         return None if known is None else [n for n in names_of(known) if n not in _OWN]
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Rank the rows of X (n, D), n at least 2; y is not looked at."""
+        """Rank the rows of X (n, D), which may be sparse; y is not looked at."""
         refuse_masked("X", X)
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
         good = isinstance(self.method, str) and self.method in METHODS
         wanted = f"one of {', '.join(METHODS)}"
         require(good, "PoolSelector", "method", self.method, wanted)
         self._refuse_unknown(self._parameters)
-        given = (self._key(), len(X)) if self.method == "random" else (self._grams(X),)
-        found = METHODS[self.method](*given, num_points=self.num_points, **self._parameters)
-        self.scores_, self.ranking_, number, self.kernel_weights_, *_ = map(np.asarray, found)
-        self.indices_ = self.ranking_[: int(number) if self.num_points is None else None]
+        as_it_stands = self.kernels is not None or self.method in SEVERAL
+        rows = X if as_it_stands or scipy.sparse.issparse(X) else scale(X, "standard")
+        asked = self.method, self._key(), self.num_points, self.kernels
+        found, self.pool_ = choose_rows("PoolSelector", rows, *asked, **self._parameters)
+        self.ranking_ = self.pool_[np.asarray(found.ranking)]
+        self.indices_ = self.ranking_[: int(found.num_active)]
+        self.scores_ = np.full(X.shape[0], np.nan)
+        self.scores_[self.pool_] = found.scores
+        self.kernel_weights_ = np.asarray(found.kernel_weights)
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and say of each row (n,) whether it is chosen, a boolean."""
         return np.isin(np.arange(len(self.fit(X).scores_)), self.indices_)
-
-    def _grams(self, X: np.ndarray) -> Any:
-        """Gram matrices (P, n, n), or the one (n, n)."""
-        several = self.method in _SEVERAL
-        if self.kernels is None:
-            return design.dictionary(X) if several else Gaussian(median_distance(X)).gram(X)[0]
-        good = isinstance(self.kernels, Kernel) and (several or self.kernels.num_kernels == 1)
-        other = "or a KernelDictionary" if several else f"one for {self.method}"
-        wanted = f"a kernel of jaxmkl, {other}"
-        require(good, "PoolSelector", "kernels", self.kernels, wanted)
-        return self.kernels.gram(X) if several else self.kernels.gram(X)[0]

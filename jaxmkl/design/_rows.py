@@ -1,0 +1,102 @@
+"""What a method makes of rows: distinct ones, of a large pool some, and a kernel between them."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+from jaxmkl._pytree import require
+from jaxmkl.design._frame import Design, points_wanted
+from jaxmkl.design.dictionary import dictionary
+from jaxmkl.design.gmkal import cted, gmkal
+from jaxmkl.design.lmkal import lmkal
+from jaxmkl.design.random import random
+from jaxmkl.design.rrss import rrss
+from jaxmkl.design.ted import ted
+from jaxmkl.kernels import Gaussian, Kernel, median_distance
+from jaxmkl.kernels.heuristics import median_of
+from jaxmkl.kernels.products import Products
+
+METHODS = {one.__name__: one for one in (random, ted, cted, rrss, gmkal, lmkal)}
+SEVERAL = "gmkal", "lmkal"
+# Of a larger pool so many rows are drawn: a point costs TED O(n²), an iteration the others O(n³).
+MOST = {"ted": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
+
+
+def distinct(X: Any) -> np.ndarray:
+    """Places (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time."""
+    if not scipy.sparse.issparse(X):
+        return np.sort(np.unique(X, axis=0, return_index=True)[1])
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    parts = zip(*(np.split(part, X.indptr[1:-1]) for part in (X.indices, X.data)), strict=True)
+    first = {(i.tobytes(), v.tobytes()): row for row, (i, v) in reversed([*enumerate(parts)])}
+    return np.sort(np.fromiter(first.values(), int))
+
+
+def choose_rows(
+    owner: str,
+    X: Any,
+    method: str,
+    key: jax.Array,
+    num_points: int | None = None,
+    kernels: Kernel | None = None,
+    **parameters: Any,
+) -> tuple[Design, np.ndarray]:
+    """The design of rows that were looked at, and the places (m,) of these in ``X``.
+
+    Args:
+      owner: who asks, for messages.
+      X: finite rows (n, D), or a CSR matrix of SciPy.
+      method: one of ``METHODS``.
+      key: of the rows that are drawn.
+      num_points: how many rows to choose.
+      kernels: by default a Gaussian as wide as the median distance, or for several kernels those
+        of :func:`dictionary`; of a sparse ``X`` only these.
+      parameters: the method's own; the regularization of "ted" is a share of the mean diagonal.
+
+    Raises:
+      ValueError: for fewer distinct rows than ``num_points``, and as the method does.
+    """
+    rows = distinct(X)
+    points_wanted(owner, num_points, len(rows), "the number of distinct rows")
+    if method == "random":
+        return random(key, len(rows), num_points=num_points, **parameters), rows
+    most = MOST[method]
+    if len(rows) > most:
+        points_wanted(owner, num_points, most, f"as many as {method} looks at of a larger pool")
+        rows = np.sort(jax.random.permutation(key, rows)[:most])
+    grams = _grams(owner, X[rows], method, kernels)
+    shared = {"share_of": "diagonal"} if method == "ted" else {}
+    return METHODS[method](grams, num_points=num_points, **(shared | parameters)), rows
+
+
+@jax.jit
+def _evaluated(kernels: Kernel, X: jax.Array) -> jax.Array:
+    return kernels.gram(X)
+
+
+def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> Any:
+    """Gram matrices (P, n, n) of distinct rows, or one (n, n)."""
+    several = method in SEVERAL
+    inner: Any = (X @ X.T).toarray() if scipy.sparse.issparse(X) else None
+    if kernels is not None:
+        wanted = "a kernel of jaxmkl" + ("" if several else f", one for {method}")
+        good = isinstance(kernels, Kernel) and (several or kernels.num_kernels == 1)
+        require(good, owner, "kernels", kernels, wanted)
+        require(inner is None, owner, "kernels", kernels, "None where X is sparse")
+        grams = _evaluated(kernels, jnp.asarray(X))
+        return grams if several else grams[0]
+    if several:
+        return dictionary(X) if inner is None else dictionary(inner=inner)
+    if X.shape[0] == 1:
+        return np.ones((1, 1))
+    if inner is None:
+        return _evaluated(Gaussian(median_distance(X)), jnp.asarray(X))[0]
+    norms = inner.diagonal()
+    squares = np.maximum(norms[:, None] + norms[None, :] - 2 * inner, 0.0)
+    products = Products(jnp.asarray(inner), jnp.asarray(squares))
+    return Gaussian(median_of(squares)).evaluate(products)[0]
