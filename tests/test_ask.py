@@ -43,7 +43,7 @@ def plants(n, known=6):
 
 
 def rows_of(frame, target="kind"):
-    chunk = next(open_table(frame).chunks(len(frame)))
+    chunk = next(open_table(frame).chunks(1000))
     return Rows.of(chunk, Columns.decide(chunk, target))
 
 
@@ -312,38 +312,11 @@ def test_classes_that_are_numbers():
     assert [rows.named(code) for code in rows.y[:6]] == ["0", "1", "2", "1", "0", "2"]
 
 
-def test_the_journal_refuses_what_is_not_its_own(tmp_path):
-    path, about = tmp_path / "it", {"table": "a"}
-    with Journal(path, about), pytest.raises(ValueError, match="another process is asking"):
-        Journal(path, about)
-    with Journal(path, {"table": "b"}) as journal:  # begun anew, where nothing was answered
-        journal.append({"ask": 1})
-    with Journal(path, about) as journal:
-        assert journal.events == []
-        journal.append({"ask": 1})
-        journal.append({"skip": 1})
-    with pytest.raises(ValueError, match=r"another table \('a', now 'b'\)"):
-        Journal(path, {"table": "b"})
-    path.write_bytes(path.read_bytes() + b'nonsense\n{"ask": 1}\n')
-    with pytest.raises(ValueError, match=r"it, line 4: is no line of a journal"):
-        Journal(path, about)
-    for content in ("x,y\n1,2", "x,y\n1,2\n", '{"journal": 9}\n'):
-        path.write_text(content)
-        with pytest.raises(ValueError, match="journal"):
-            Journal(path, about)
-        assert path.read_text() == content
-    path.write_text('{"jour')  # killed in the first moment
-    with Journal(path, about) as journal:
-        assert journal.events == []
-
-
-def test_events_that_cannot_have_happened_are_told_by_line(session, tmp_path):
-    rows = rows_of(plants(12))
-    session(rows, 6).ask()
-    with open(tmp_path / "journal", "a") as file:
-        file.write('{"answer": 9, "label": "tree"}\n')
-    with pytest.raises(ValueError, match="line 3: cannot have happened: was not asked for"):
-        session(rows, 6)
+def test_a_process_gets_numbers_as_numbers():
+    text = "height,share,colour,id,kind\n2.5,7%,red,a,tree\n,8%,NA,b,bush\n3,9%,blue,c,\n"
+    rows = rows_of(pl.read_csv(io.StringIO(text), infer_schema=False))
+    assert rows.values(0) == {"height": 2.5, "share": 0.07, "colour": "red", "id": "a"}
+    assert rows.values(1) == {"height": None, "share": 0.08, "colour": None, "id": "b"}
 
 
 def test_keys_and_beginnings():

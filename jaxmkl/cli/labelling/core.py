@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.labelling.journal import ADVICE, Journal
 from jaxmkl.cli.labelling.rows import Refused, Rows
 
 AT_ONCE = 1024  # rows of a pool that are judged together
@@ -81,9 +81,9 @@ class Labelling:
         for number, event in enumerate(journal.events, 2):
             try:
                 self._apply(event)
-            except (Refused, KeyError, IndexError, TypeError) as error:
-                text = f"{journal.path}, line {number}: cannot have happened: {error}"
-                raise ValueError(text) from None
+            except Refused as reason:
+                text = f"{journal.path}, line {number}: cannot have happened: {reason}"
+                raise ValueError(f"{text}; {ADVICE}, or give another --out") from None
 
     # what a front end asks
 
@@ -153,11 +153,15 @@ class Labelling:
         Raises:
           Refused: there is none, or it is too long ago.
         """
-        if not self._before:
-            raise Refused(f"nothing to undo, or no more than the last {UNDONE} answers")
-        item = self.rows.items[self._before[-1][0]]
+        item = self._last()
         self._happen({"undo": item})
         return item
+
+    def _last(self) -> int:
+        """The item that was answered, or skipped, last."""
+        if not self._before:
+            raise Refused(f"nothing to undo, or no more than the last {UNDONE} answers")
+        return self.rows.items[self._before[-1][0]]
 
     # events
 
@@ -167,25 +171,40 @@ class Labelling:
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         now = self.standing
-        if "ask" in event:
-            item = event["ask"]
-            row = len(self.rows.X) if item is None else self.rows.places[item]
-            self._pass_over(row)
-            if item is not None:
-                self._ask(row)
-            return
-        if "undo" in event:
-            row, self.standing = self._before.pop()
-            return
-        row = self._asked(event["answer"] if "answer" in event else event["skip"])
-        self._before.append((row, now))
-        if "skip" in event:
+        if event.keys() == {"ask"}:
+            self._asks(event["ask"])
+        elif event.keys() == {"undo"}:
+            if self._last() != event["undo"]:
+                raise Refused(f"{event['undo']!r} is not the last one answered, or skipped")
+            self.standing = self._before.pop()[1]
+        elif event.keys() == {"skip"}:
+            row = self._asked(event["skip"])
+            self._before.append((row, now))
             self.standing = now.closed(row)._replace(skipped=now.skipped | {row})
-            return
-        y = np.float32(self.rows.code(event["label"]))
-        state = _updated(self.learner, now.state, self.rows.X[row], y)
-        labels = {**now.labels, row: event["label"]}
-        self.standing = now.closed(row)._replace(state=state, labels=labels)
+        elif event.keys() == {"answer", "label"}:
+            row, label = self._asked(event["answer"]), self.rows.label(event["label"])
+            self._before.append((row, now))
+            y = np.float32(self.rows.code(label))
+            state = _updated(self.learner, now.state, self.rows.X[row], y)
+            labels = {**now.labels, row: label}
+            self.standing = now.closed(row)._replace(state=state, labels=labels)
+        else:
+            raise Refused(f"{', '.join(map(repr, event))} is no question, answer, skip or undo")
+
+    def _asks(self, item: Any) -> None:
+        now, end = self.standing, len(self.rows.X)
+        row = end if item is None else self._row(item)
+        if row < (0 if self._is_pool else now.row) or row in {
+            *now.open,
+            *now.labels,
+            *now.skipped,
+        }:
+            raise Refused(f"{self.rows.chunk.place} {item} was asked for before")
+        if row < end and self.rows.has_label[row]:
+            raise Refused(f"{self.rows.chunk.place} {item} has a label in the table")
+        self._pass_over(row)
+        if row < end:
+            self._ask(row)
 
     def _ask(self, row: int) -> None:
         now = self.standing
@@ -205,13 +224,16 @@ class Labelling:
             state = _skipped(self.learner, state, self.rows.X[now.row])
         self.standing = now._replace(state=state, row=now.row + 1)
 
-    def _asked(self, item: Any) -> int:
-        """The row of an item that waits for its answer."""
+    def _row(self, item: Any) -> int:
         known = isinstance(item, int) and not isinstance(item, bool)
         row = self.rows.places.get(item) if known else None
-        now = self.standing
         if row is None:
             raise Refused(f"the table has no {self.rows.chunk.place} {item!r}")
+        return row
+
+    def _asked(self, item: Any) -> int:
+        """The row of an item that waits for its answer."""
+        row, now = self._row(item), self.standing
         if row in now.labels:
             raise Refused(f"answered before, as {now.labels[row]!r}")
         if row in now.skipped:

@@ -8,6 +8,7 @@ from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.results import plain
 
+PLAIN = str | bool | int | float | list | dict
 LONGEST = 200  # characters of a line that are shown again
 
 
@@ -45,7 +46,7 @@ def serve(labelling: Labelling, answers: Iterable[str], out: TextIO, ahead: int)
 
 def _question(labelling: Labelling, item: int) -> dict[str, Any]:
     rows, said = labelling.rows, labelling.said(item)
-    cells = {name: _cell(cell) for name, cell in rows.cells(rows.places[item]).items()}
+    cells = {name: _cell(cell) for name, cell in rows.values(rows.places[item]).items()}
     found = {"item": item, "row": cells, "prediction": said.prediction}
     if said.probabilities is not None:
         return found | {"probabilities": said.probabilities}
@@ -53,7 +54,7 @@ def _question(labelling: Labelling, item: int) -> dict[str, Any]:
 
 
 def _cell(cell: Any) -> Any:
-    return cell if cell is None or isinstance(cell, str | bool | int | float) else str(cell)
+    return cell if cell is None or isinstance(cell, PLAIN) else str(cell)
 
 
 def _taken(labelling: Labelling, line: str) -> dict[str, Any]:

@@ -84,6 +84,25 @@ class Rows:
         cells = self.chunk.frame.row(row, named=True)
         return {name: cell for name, cell in cells.items() if name != self.target.name}
 
+    def values(self, row: int) -> dict[str, Any]:
+        """A row's cells but the target, as its columns are read: numbers, text, None."""
+        return {name: cells[row] for name, cells in self._read.items()}
+
+    @cached_property
+    def _read(self) -> dict[str, Any]:
+        from jaxmkl.tables import _cells, _kinds
+
+        frame, read = self.chunk.frame, dict[str, Any]()
+        kinds = {kind.name: kind for kind in self.columns.kinds}
+        for name in frame.columns:
+            kind = kinds.get(name)
+            if isinstance(kind, _kinds.Number):
+                numbers = kind.encode(frame[name], self.chunk.cell(name))[:, 0].tolist()
+                read[name] = [None if math.isnan(number) else number for number in numbers]
+            elif name != self.target.name:
+                read[name] = _cells.known(frame[name])
+        return read
+
     def label(self, answer: Any) -> Any:
         """An answer as the class or the finite number that it names.
 
@@ -190,6 +209,8 @@ def _target(chunk: "Chunk", name: str, given: Any, notes: list[str]) -> Any:
             raise UsageError("--classes: two classes or more are wanted, of a classification")
         return Target(name, "classification", classes)
     cells = chunk.frame[name] if name in chunk.frame.columns else None
+    if cells is not None:
+        _cells.flat(cells, chunk.cell(name))
     known = None if cells is None else _cells.known(cells).drop_nulls()
     if known is not None and known.n_unique() > 1:
         comma = any(_decide.has_decimal_comma(column) for column in chunk.frame)
