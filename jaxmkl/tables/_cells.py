@@ -46,6 +46,18 @@ def refuse(cells: pl.Series, wrong: pl.Series, where: Where, why: str) -> None:
         raise ValueError(f"{where(row)}: {why.format(repr(cells[row]))}")
 
 
+def nested(cells: pl.Series) -> pl.Series:
+    """Which cells of a column of Python's objects are lists or objects, as of JSON."""
+    return pl.Series([isinstance(cell, list | dict) for cell in cells], dtype=pl.Boolean)
+
+
+def flat(cells: pl.Series, where: Where) -> None:
+    """Refuse a cell that is a list or an object."""
+    if cells.dtype == pl.Object:
+        why = "a number or text is wanted; got a list or an object (--drop leaves the column out)"
+        refuse(cells, nested(cells), where, why)
+
+
 def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Series:
     """Numbers, null where there is none."""
     if cells.dtype == pl.String:

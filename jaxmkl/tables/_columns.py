@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._checks import input_bound
-from jaxmkl.tables import _decide, _kinds
+from jaxmkl.tables import _cells, _decide, _kinds
 from jaxmkl.tables._kinds import Kind
 from jaxmkl.tables._table import shown
 from jaxmkl.tables._target import Target, target_name, target_of
@@ -180,7 +180,8 @@ class Columns:
             if kind.features:
                 there = kind.name in chunk.frame.columns
                 cells = chunk.frame[kind.name] if there else pl.Series([None] * n, dtype=pl.Null)
-                parts.append(kind.encode(cells, chunk.cell(kind.name)))
+                _cells.flat(cells, where := chunk.cell(kind.name))
+                parts.append(kind.encode(cells, where))
         X = np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
         numbers, count, total = X[:, self._filled], fills.counts, fills.sums
         gaps = np.isnan(numbers)
@@ -221,6 +222,7 @@ class Columns:
         name = self.target.name
         if name not in chunk.frame.columns:
             raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
+        _cells.flat(chunk.frame[name], chunk.cell(name))
         return self.target.encode(chunk.frame[name], chunk.cell(name))
 
     def to_json(self) -> str:

@@ -78,10 +78,14 @@ def kind_of(
     cells = _cells.known(cells)
     known = cells.drop_nulls()
     missing = known.len() < cells.len()
+    is_nested = cells.dtype == pl.Object and _cells.nested(known).all()
+    if wanted is not None or not is_nested:
+        _cells.flat(cells, where)
     if wanted is not None:
         return _as_wanted(name, cells, known, where, wanted, missing, comma)
     if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
-        return _left_out(name, f"holds {cells.dtype}, neither numbers nor text")
+        what = "lists or objects" if is_nested else cells.dtype
+        return _left_out(name, f"holds {what}, neither numbers nor text")
     if known.is_empty():
         return _left_out(name, "has no value in the first rows")
     if known.n_unique() == 1 and not missing and cells.len() > 1 and not keep:
@@ -140,7 +144,12 @@ def _as_wanted(
             raise ValueError(f"{where(0)}: {found}; name one, as --as {name}=%d/%m/%Y")
         return _time(name, cells, forms[0])
     if wanted == "number":
-        return _number(name, known, missing, style_of(known, comma) or Style())
+        style = style_of(known, comma)
+        if style is None and known.dtype == pl.String:
+            wrong = cells.is_not_null() & _cells.parsed(cells).is_null()
+            why = "{} is not a number, as which the column was to be read; name another kind, or"
+            _cells.refuse(cells, wrong, where, f"{why} write all of its cells as numbers")
+        return _number(name, known, missing, style or Style())
     if wanted == "boolean":
         return _boolean(name, known, missing)
     if wanted == "categories":

@@ -193,7 +193,9 @@ def joined(table: Table, size: int) -> Chunk:
     for name in parts[0].frame.columns:
         cells = [part.frame[name] for part in parts]
         kinds = {one.dtype for one in cells if one.null_count() < len(one)}
-        if len({one.dtype for one in cells}) > 1:
+        if pl.Object in kinds:
+            cells = [pl.Series(name, one.to_list(), pl.Object) for one in cells]
+        elif len({one.dtype for one in cells}) > 1:
             kind = kinds.pop() if len(kinds) == 1 else pl.String()
             cells = [one.cast(kind) for one in cells]
         columns.append(pl.concat(cells))

@@ -114,6 +114,7 @@ def target_of(
     Raises:
       ValueError: no row has one, all have the same, or the task does not fit it.
     """
+    _cells.flat(cells, where)
     column, known = f"{source}, column {name!r}", _cells.known(cells).drop_nulls()
     if known.is_empty():
         raise ValueError(f"{column}: no row has a target (of the {len(cells)} looked at)")

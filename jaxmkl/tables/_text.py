@@ -155,20 +155,16 @@ class NDJSON:
             self._begun = []
             lines = [line for line, _ in taken]
             cells = {name: [row.get(name) for _, row in taken] for name in self.names}
-            for name, values in cells.items():
-                for line, value in zip(lines, values, strict=True):
-                    if isinstance(value, list | dict):
-                        where = f"{self.file.name}, line {line}, column {name!r}"
-                        what = "a list" if isinstance(value, list) else "an object"
-                        raise ValueError(f"{where}: a number or text is wanted; got {what}")
             series = [series_of(name, values) for name, values in cells.items()]
             yield Chunk(pl.DataFrame(series), "line", lines, self.file.name)
 
 
 def series_of(name: str, values: list) -> pl.Series:
-    """Python values as a column: numbers, booleans, times, or else text."""
+    """Python values as a column: numbers, booleans, times, objects if some are nested, or text."""
     values = [value.item() if hasattr(value, "item") else value for value in values]
     kinds = {type(value) for value in values if value is not None}
+    if kinds & {list, dict}:
+        return pl.Series(name, values, pl.Object)
     if kinds == {bool}:
         return pl.Series(name, values, pl.Boolean)
     if kinds <= {int, float}:
