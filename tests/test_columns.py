@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from jaxmkl import tables
 from jaxmkl.tables import Columns, open_table
 from jaxmkl.tables._kinds import hashed
 
@@ -317,3 +318,20 @@ def test_columns_by_their_names():
     assert_array_equal(columns.encode(without, fills, learn=False)[0][:, 0], [1.5, 1.5])
     with pytest.raises(ValueError, match="has no column 'y', the target"):
         columns.targets(without)
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (
+            ["43 kg", "40 kg"],
+            "line 2, column 'a': '43 kg' is not a number, as which the column was",
+        ),
+        (["1", *map(str, range(20)), "43 kg"], "line 23, .* '43 kg' is not a number, unlike the"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_refused_for_its_reason(cells, reason, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(ValueError, match=reason):
+        tables.read(path, as_={"a": "number"})

@@ -290,6 +290,17 @@ def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
     np.testing.assert_allclose(found.scores[np.array(order)], falls, rtol=1e-7)
 
 
+def test_ted_takes_its_ridge_as_a_share_of_the_mean_diagonal(gram: np.ndarray) -> None:
+    order, traces = oracle.ted(gram, 0.1 * np.mean(np.diag(gram)), 12)
+    found = design.ted(gram, share_of="diagonal", num_points=12)
+    assert found.ranking.tolist() == order
+    np.testing.assert_allclose(history(found), traces, rtol=1e-9)
+    e, V = np.linalg.eigh(gram)
+    features = V[:, e > 0] * np.sqrt(e[e > 0])
+    low = design.ted(features=features, share_of="diagonal", num_points=12)
+    assert low.ranking.tolist() == order
+
+
 def test_ted_ranks_every_point_once(gram: np.ndarray) -> None:
     found = design.ted(gram)
     assert sorted(found.ranking.tolist()) == list(range(len(gram)))

@@ -108,6 +108,12 @@ def test_bad_iterations_are_refused_by_name(method: str, settings: dict, message
         call(method, good(), **settings)
 
 
+def test_a_share_of_something_else_is_refused() -> None:
+    message = "ted: share_of must be one of columns, diagonal; got 'trace'"
+    with pytest.raises(ValueError, match=message):
+        design.ted(good(), share_of="trace")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_one_of_kernels_and_features_is_wanted(method: str) -> None:
     name = "grams" if method in ("gmkal", "lmkal") else "gram"

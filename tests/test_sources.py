@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 from jaxmkl import tables
 from jaxmkl.tables import open_table
 from jaxmkl.tables._bytes import zstd
+from jaxmkl.tables._source import joined
 
 N = 2500
 DRAWS = np.random.default_rng(0)
@@ -180,3 +181,38 @@ def test_objects_that_lack_a_name_or_have_another(tmp_path):
     columns = tables.Columns.decide(chunks[0], as_={"a": "number"})
     with pytest.raises(ValueError, match="line 1202, column 'a': 'x' is not a number"):
         columns.encode(chunks[1], columns.init())
+
+
+def test_nested_columns_are_left_out_or_refused_where_they_are_used(tmp_path):
+    rows = [{"a": i % 7, "tags": ["x", {"k": i}], "y": i % 2} for i in range(1200)]
+    rows += [{"a": [1], "y": 0}, {"a": 3, "tags": "x", "y": 1}]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows[:1200]))
+    for drop, why in (((), "holds lists or objects, neither numbers nor text: left out"),
+                      (("tags",), "left out, as asked")):  # fmt: skip
+        data = tables.read(path, drop=drop)
+        assert data.feature_names == ("a",)
+        assert data.X[:, 0].tolist() == [i % 7 for i in range(1200)]
+        assert f"column 'tags' {why}" in data.notes
+    with pytest.raises(
+        ValueError, match="line 1, column 'tags': a number or text is wanted; got a"
+    ):
+        tables.read(path, as_={"tags": "text"})
+    with pytest.raises(
+        ValueError, match="line 1, column 'tags': a number or text is wanted; got a"
+    ):
+        tables.read(path, "tags")
+
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with closing(open_table(path)) as table:
+        chunks = list(table.chunks(1000))
+    columns = tables.Columns.decide(chunks[0])
+    with pytest.raises(ValueError, match="line 1201, column 'a': a number or text is wanted"):
+        columns.encode(chunks[1], columns.init())
+    # in all of the rows some tags are text: of two kinds, so refused unless they are not looked at
+    with pytest.raises(ValueError, match="line 1, column 'tags': a number or text is wanted"):
+        tables.read(path, drop=["a"])
+    with closing(open_table(path)) as table:
+        whole = joined(table, 500)
+    assert whole.frame["tags"][1201] == "x"
+    assert whole.frame["a"][1200] == [1]

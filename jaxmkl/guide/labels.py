@@ -61,12 +61,14 @@ True
 
 ## A pool
 
-Nothing is labelled yet, and all points are there. First choose some without any label: those from
-which the others can be rebuilt best (:mod:`jaxmkl.design`).
+Nothing is labelled yet, and all points are there. First choose some without any label: those
+from which the others can be rebuilt best (:mod:`jaxmkl.design`), with one Gaussian as wide as the
+median distance of the points, whose columns are standardised. ``jaxmkl.sklearn.PoolSelector`` and
+``jaxmkl select`` do all of that, and draw 4,000 points from a larger pool to choose among.
 
 >>> pool, truth = X[:300], y[:300]
->>> gram = jaxmkl.Gaussian(1.0).gram(pool)[0]
->>> first = jaxmkl.design.ted(gram, num_points=10).ranking
+>>> gram = jaxmkl.Gaussian(jaxmkl.kernels.median_distance(pool)).gram(pool)[0]
+>>> first = jaxmkl.design.ted(gram, 0.1, share_of="diagonal", num_points=10).ranking
 >>> first.shape
 (10,)
 
