@@ -81,7 +81,7 @@ close the classes are. Only learning changes the state here, so there is no ``sk
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
 >>> update, look = jax.jit(learner.update), jax.jit(learner.predict_many)
 >>> known = jnp.zeros(300, bool)
->>> for number in range(30):
+>>> for number in range(60):
 ...     if number < 10:
 ...         i = first[number]
 ...     else:
@@ -89,7 +89,7 @@ close the classes are. Only learning changes the state here, so there is no ``sk
 ...     known = known.at[i].set(True)
 ...     state = update(state, pool[i], truth[i])        # a person's answer
 >>> int(known.sum())
-30
+60
 >>> right = (look(state, pool).value > 0) == truth
 >>> bool(right.mean() > 0.8)
 True
