@@ -61,20 +61,20 @@ def command(given: Any) -> int:
     n = len(whole.frame)
     X, _ = columns.encode(whole, columns.init())
     X = jaxmkl.tables.scale(X, "standard").astype(np.float32)
-    different = len(distinct(X))
-    if given.num > different:
-        found = f"{different} different ones among {n}"
+    different = distinct(X)
+    if given.num > len(different):
+        found = f"{len(different)} different ones among {n}"
         raise UsageError(f"--num {given.num}: {given.file} has too few rows, {found}")
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         key = jax.random.key(0)
-        chosen, pool = choose_rows("select", X, given.method, key, given.num)
+        chosen, pool = choose_rows("select", X[different], given.method, key, given.num)
     for note in (*columns.notes, *(warning.message for warning in warned)):
         print(note, file=sys.stderr)
-    if len(pool) < different:
-        text = f"{len(pool)} of {different} different rows, drawn at random, were looked at"
+    if len(pool) < len(different):
+        text = f"{len(pool)} of {len(different)} different rows, drawn at random, were looked at"
         print(text, file=sys.stderr)
-    ranking = pool[np.asarray(chosen.ranking)][: int(chosen.num_active)].tolist()
+    ranking = different[pool[np.asarray(chosen.ranking)]][: int(chosen.num_active)].tolist()
     with written(given.out) as file:
         writer = csv.writer(file)
         writer.writerow(["rank", whole.place, *names])

@@ -61,10 +61,11 @@ def choose_rows(
     Raises:
       ValueError: for fewer distinct rows than ``num_points``, and as the method does.
     """
+    if method == "random":
+        n = X.shape[0]
+        return random(key, n, num_points=num_points, **parameters), np.arange(n)
     rows = distinct(X)
     points_wanted(owner, num_points, len(rows), "the number of distinct rows")
-    if method == "random":
-        return random(key, len(rows), num_points=num_points, **parameters), rows
     most = MOST[method]
     if len(rows) > most:
         points_wanted(owner, num_points, most, f"as many as {method} looks at of a larger pool")

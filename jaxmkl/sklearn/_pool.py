@@ -28,8 +28,9 @@ class PoolSelector(Parametrised):
     Nothing is transformed: ``X[selector.fit(X).indices_]`` are the rows to label. In a pipeline it
     is the last step; its ``fit_predict`` then says of each row whether it is one.
 
-    Of rows that are the same only the first is looked at. If more than 4,000 are left, so many of
-    them are drawn at random (2,000 for a method other than "ted"): rare ones may be missed.
+    Each method but "random" looks only at the first of rows that are the same. If more than 4,000
+    are left, so many of them are drawn at random (2,000 for a method other than "ted"): rare ones
+    may be missed.
 
     Args:
       num_points: rows to choose; by default all that the method ranks, see
