@@ -426,7 +426,10 @@ def test_a_pool_at_random(classes):
     [
         ({"method": "best"}, "method must be one of random, ted"),
         ({"method": "ted", "kernels": KERNELS}, "kernels must be a kernel of jaxmkl, one for ted"),
-        ({"kernels": "gaussian"}, "a kernel of jaxmkl, or a KernelDictionary; got"),
+        (
+            {"method": "gmkal", "kernels": "gaussian"},
+            "a kernel of jaxmkl, or a KernelDictionary; got",
+        ),
         ({"method": "ted", "tolerance": 1.0}, "PoolSelector: invalid parameter 'tolerance'"),
         ({"features": 1}, "invalid parameter 'features'"),
         (

@@ -85,7 +85,8 @@ def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> Any:
     several = method in SEVERAL
     inner: Any = (X @ X.T).toarray() if scipy.sparse.issparse(X) else None
     if kernels is not None:
-        wanted = "a kernel of jaxmkl" + ("" if several else f", one for {method}")
+        other = "or a KernelDictionary" if several else f"one for {method}"
+        wanted = f"a kernel of jaxmkl, {other}"
         good = isinstance(kernels, Kernel) and (several or kernels.num_kernels == 1)
         require(good, owner, "kernels", kernels, wanted)
         require(inner is None, owner, "kernels", kernels, "None where X is sparse")
