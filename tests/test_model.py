@@ -30,7 +30,6 @@ def trained(frame, target, **options):
     learner = jaxmkl.raker(KERNEL, num_features=20, step_size=0.02, **options)
     learner = jaxmkl.scaled(learner, RunningMoments())
     learner = probabilities(learner) if K else scaled_targets(learner)
-    y = y if K else y - columns.target.start
     state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), X.shape[1]), X, y)
     return Model(learner, state, columns, fills, len(y), "a table"), X
 

@@ -144,9 +144,9 @@ def _end(given: Any, labelling: Labelling, out: Path) -> None:
     if given.save is None:
         return
     learner, state = taught(labelling.learner, labelling.standing.state)
-    seen = int(state.round)
-    saved = Model(learner, state, rows.columns, rows.fills, seen, rows.chunk.source)
-    save_model(given.save, saved)
+    made = rows.columns, rows.fills, int(state.round), rows.chunk.source
+    labels = rows.seen_with(labelling.standing.labels)
+    save_model(given.save, Model(learner, state, *made, seen=labels))
     print(f"model: {given.save}", file=sys.stderr)
 
 
@@ -175,7 +175,7 @@ def _rows_of_model(given: Any, model: Model) -> Rows:
     chunk = whole_table(given.pool)
     for sentence in differences(model, chunk.frame.columns):
         print(sentence, file=sys.stderr)
-    return Rows.of(chunk, model.columns, model.fills)
+    return Rows.of(chunk, model.columns, model)
 
 
 def _ranking(given: Any, rows: Rows) -> list[int]:

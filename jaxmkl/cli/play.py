@@ -1,6 +1,7 @@
 """Learners side by side over one table, chunk by chunk, each row predicted before its label."""
 
 import dataclasses
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,9 +11,9 @@ import jax
 import numpy as np
 
 from jaxmkl.cli.learners import Candidate, late, settled
-from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of
+from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of, first_of
 from jaxmkl.streaming import stream
-from jaxmkl.tables import Chunk, Columns, Fills, Model
+from jaxmkl.tables import Chunk, Columns, Fills, Model, Seen
 
 
 class Player:
@@ -22,12 +23,21 @@ class Player:
     """
 
     def __init__(
-        self, learner: Any, state: Any, num_classes: int, delay: int, *, compiles: bool
+        self,
+        learner: Any,
+        state: Any,
+        num_classes: int,
+        delay: int,
+        *,
+        compiles: bool,
+        known_from: float = math.inf,
     ) -> None:
         self.learner, self.state = late(learner, state, delay)
         self._num_classes, self._delay, self._compiles = num_classes, delay, compiles
         self.score, self.labels = Score(num_classes), Curve()
         self.num_labels, self.seconds = 0, 0.0
+        #: the row from which on it knows a label
+        self.known_from = known_from
         self._given: tuple[np.ndarray, np.ndarray] | None = None
         self._stream: Iterator | None = None
 
@@ -48,13 +58,21 @@ class Player:
         self.seconds += time.perf_counter() - began
         return state, (prediction, queried)
 
-    def take(self, state: Any, outputs: Any, y: np.ndarray) -> np.ndarray:
-        """Take a chunk over; what was said of its rows, as classes from 0 on or numbers."""
+    def take(
+        self, state: Any, outputs: Any, y: np.ndarray, start: float, rows: int
+    ) -> np.ndarray:
+        """Take a chunk over; what was said of its rows, as classes from 0 on or numbers.
+
+        Numbers begin at ``start``, or are 0 while no label is known; there were ``rows`` before.
+        """
         prediction, queried = outputs
-        said = classes_of(prediction, self._num_classes)
         asked = queried & ~np.isnan(y)
+        self.known_from = min(self.known_from, first_of(asked, rows) + self._delay + 1)
+        said = classes_of(prediction, self._num_classes)
+        if not self._num_classes:
+            known = rows + np.arange(len(y)) >= self.known_from
+            said = np.where(known, start + said, 0.0)
         self.state = state
-        self.score.add(said, y)
         self.labels.add(asked.astype(float))
         self.num_labels += int(asked.sum())
         return said
@@ -98,6 +116,8 @@ class Play:
     ) -> "Play":
         """Before the first row; with a ``model`` from where it stands."""
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
+        seen = Seen.nothing(K) if model is None else model.seen
+        known_from = math.inf if seen.is_nothing else 0.0
         players = {}
         for one in candidates:
             if model is None:
@@ -105,10 +125,10 @@ class Play:
             else:
                 states = [model.state]
             players[one.name] = [
-                Player(one.learner, state, K, delay, compiles=number == 0)
-                for number, state in enumerate(states)
+                Player(one.learner, state, K, delay, compiles=not i, known_from=known_from)
+                for i, state in enumerate(states)
             ]
-        baselines = Baselines(K, delay)
+        baselines = Baselines(K, delay, seen)
         scores = {name: Score(K) for name in baselines.names}
         fills, before = (columns.init(), 0) if model is None else (model.fills, model.rows)
         return cls(columns, fills, players, baselines, scores, before)
@@ -120,9 +140,8 @@ class Play:
           ValueError: for a cell that is not what its column held.
         """
         X, fills = self.columns.inputs(chunk, self.fills)
-        y, target = self.columns.targets(chunk), self.columns.target
-        assert target is not None
-        given = (y - target.start).astype(np.float32)
+        y = self.columns.targets(chunk)
+        given = (y - self.baselines.starting(y)).astype(np.float32)
         outputs = {name: [self._played(name, p, X, given) for p in each]
                    for name, each in self.players.items()}  # fmt: skip
         return Played(y, fills, outputs)
@@ -135,17 +154,30 @@ class Play:
         """
         y, fills, _ = played
         target: Any = self.columns.target
-        labels = target.places(y)
+        labels, rows = target.places(y), self.num_rows
+        by_baselines = self.baselines.say(labels)
+        judged = list(zip(self.scores.values(), by_baselines, strict=True))
         said: dict[str, np.ndarray] = {}
         for name, each in self.players.items():
             for player, (state, outputs) in zip(each, played.outputs[name], strict=True):
-                found = player.take(state, outputs, labels - target.start)
-                said.setdefault(name, target.start + found)
-        for score, values in zip(self.scores.values(), self.baselines.say(labels), strict=True):
-            score.add(values, labels)
-        self.fills, self.num_rows = fills, self.num_rows + len(y)
+                found = player.take(state, outputs, labels, self.baselines.start, rows)
+                judged.append((player.score, found))
+                said.setdefault(name, found)
+        comparable = rows + np.arange(len(y)) >= self.judged_from
+        for score, values in judged:
+            score.add(values, np.where(comparable, labels, np.nan))
+        self.fills, self.num_rows = fills, rows + len(y)
         self.num_unlabelled += int(np.isnan(y).sum())
         return said, labels
+
+    @property
+    def judged_from(self) -> float:
+        """Rows before the first one that learners and baselines all predict knowing a label.
+
+        Those are not judged: nobody knows where the target lies. Infinity until there is such one.
+        """
+        players = [player.known_from for each in self.players.values() for player in each]
+        return max(self.baselines.known_from, *players)
 
     def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> tuple:
         with warnings.catch_warnings(record=True) as found:

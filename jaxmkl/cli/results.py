@@ -56,6 +56,9 @@ class Results:
     classes: tuple[str, ...]  #: by name, in order; () of numbers
     num_rows: int  #: that were played
     num_unlabelled: int  #: of those, without a target: predicted, not learned
+    #: the first row, from 1 on, that learners and baselines all predict knowing a label: metrics
+    #: and errors are of the rows from there on; None if there was none
+    judged_from: int | None
     num_inputs: int  #: features that learners saw
     table: tuple[Row, ...]  #: learners in the order asked for, then baselines
     curves: Curves

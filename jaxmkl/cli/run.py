@@ -199,6 +199,7 @@ def _results(
         classes=columns.classes,
         num_rows=play.num_rows,
         num_unlabelled=play.num_unlabelled,
+        judged_from=None if play.judged_from == np.inf else 1 + int(play.judged_from),
         num_inputs=len(columns.features),
         table=tuple(table),
         curves=Curves(curve.size, tuple(ends), *per_name),
@@ -237,8 +238,8 @@ def _saved(given: Any, results: Results, play: Play) -> str:
     best = min(rows, key=lambda row: np.nan_to_num(row.metrics[metric][0], nan=np.inf))
     learner, state = play.players[best.name][0].settled()
     rows_so_far = play.rows_before + play.num_rows
-    model = Model(learner, state, play.columns, play.fills, rows_so_far, results.source)
-    save_model(given.save, model)
+    made = play.columns, play.fills, rows_so_far, results.source
+    save_model(given.save, Model(learner, state, *made, seen=play.baselines.seen()))
     why = ", which erred least" if len(rows) > 1 else ""
     return (
         f"model: {given.save} ({best.name}{why}); predict with: jaxmkl predict {given.save} FILE"

@@ -1,11 +1,13 @@
 """How good predictions are, summed up chunk by chunk: errors, kappa, baselines, curves."""
 
-import dataclasses
+import copy
+import math
 from typing import Any
 
 import numpy as np
 
 from jaxmkl.metrics import kappa_of
+from jaxmkl.tables import Seen
 
 WINDOWS = 256  # of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows
@@ -97,20 +99,41 @@ class Score:
         return found | {"skill": self.beyond(first), "skill_last": self.beyond(last)}
 
 
-@dataclasses.dataclass
 class Baselines:
     """What one would say without a learner: the mean or majority so far, and the last label.
 
-    Of ``delay`` rounds ago, where labels come late. Before the first label it is 0, or class 0.
+    They see every label, whether or not a learner asks for it. Before the first they say 0, or
+    class 0.
+
+    Args:
+      num_classes: K; 0 for numbers.
+      delay: rounds that labels come late.
+      seen: labels before the first row.
     """
 
-    num_classes: int
-    delay: int = 0
+    def __init__(self, num_classes: int, delay: int, seen: Seen) -> None:
+        self.num_classes = num_classes
+        #: the row from which on they know a label
+        self.known_from = 0.0 if any(seen.counts) else math.inf
+        #: NaN until the first label of numbers
+        self.start = math.nan if seen.is_nothing and not num_classes else seen.start
+        self._waiting = np.full(delay, np.nan)
+        self._counts = np.array(seen.counts or Seen.nothing(num_classes).counts)
+        self._sum, self._last, self._rows = seen.total, seen.last, 0
 
-    def __post_init__(self) -> None:
-        self._waiting = np.full(self.delay, np.nan)
-        self._counts = np.zeros(max(1, self.num_classes))
-        self._sum, self._last = 0.0, 0.0
+    def starting(self, y: np.ndarray) -> float:
+        """Where numbers begin: at the first label of all, or of these (n,); NaN without any."""
+        known = y[~np.isnan(y)]
+        return float(known[0]) if math.isnan(self.start) and len(known) else self.start
+
+    def seen(self) -> Seen:
+        """What is known once the labels that are due have come."""
+        then = copy.copy(self)
+        then.say(np.full(len(self._waiting), np.nan))
+        if math.isnan(self.start):
+            return Seen.nothing(self.num_classes)
+        counts = tuple(then._counts.tolist()) if then._counts.any() else ()
+        return Seen(self.start, counts, then._sum, then._last)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -119,10 +142,12 @@ class Baselines:
 
     def say(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the two say of each row (n,), before its label, given all labels."""
-        n = len(y)
+        n, self.start = len(y), self.starting(y)
         came = np.concatenate([self._waiting, y])
         self._waiting, came = came[n:], came[:n]
         known = ~np.isnan(came)
+        self.known_from = min(self.known_from, first_of(known, self._rows) + 1)
+        self._rows += n
         values = np.where(known, came, 0.0)
         places = np.maximum.accumulate(np.where(known, np.arange(1, n + 1), 0))
         last = np.concatenate([[self._last], values])[np.concatenate([[0], places])]
@@ -137,6 +162,18 @@ class Baselines:
             self._counts, self._sum = counts[-1:], float(sums[-1])
         self._last = float(last[-1])
         return first[:n], last[:n]
+
+
+def seen_after(seen: Seen, y: np.ndarray, num_classes: int) -> Seen:
+    """What is seen once these labels (n,) came, too, places of classes or numbers."""
+    baselines = Baselines(num_classes, 0, seen)
+    baselines.say(y)
+    return baselines.seen()
+
+
+def first_of(known: np.ndarray, rows: int) -> float:
+    """The first row with a label, of some (n,) after ``rows`` others; infinity without any."""
+    return rows + float(known.argmax()) if known.any() else math.inf
 
 
 def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:

@@ -91,6 +91,8 @@ def table(results: Results) -> None:
     rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
     if results.num_unlabelled:
         rows += f", {results.num_unlabelled:,} without a target: predicted, not learned"
+    if results.judged_from != 1:
+        rows += f"; {unjudged(results)}"
     rate = results.num_rows / results.seconds
     cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
     cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
@@ -99,6 +101,13 @@ def table(results: Results) -> None:
         console.print(line, markup=False, soft_wrap=True)
     console.print(shown)
     console.print(f"{rows}; {cost}", markup=False, soft_wrap=True)
+
+
+def unjudged(results: Results) -> str:
+    """Which rows are not judged."""
+    if results.judged_from is None:
+        return "none judged, as no row was predicted with a label known"
+    return f"judged from row {results.judged_from:,} on, the first predicted with a label known"
 
 
 def _costs(row: Row) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._model import Model, load_model, save_model
+from jaxmkl.tables._model import Model, Seen, load_model, save_model
 from jaxmkl.tables._polars import needs_polars as _needs_polars
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset
@@ -34,6 +34,7 @@ __all__ = [
     "Dataset",
     "Fills",
     "Model",
+    "Seen",
     "Table",
     "labels",
     "load_model",

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -21,8 +21,32 @@ if TYPE_CHECKING:
     from jaxmkl.tables._source import Table
     from jaxmkl.tables._text import Chunk
 
-FORMAT = 1  #: number of the format of a model's file
+FORMAT = 2  #: number of the format of a model's file
 AT_ONCE = 1024  # rows that are predicted together
+
+
+class Seen(NamedTuple):
+    """What a run saw of labels; by default nothing is known of it."""
+
+    start: float = 0.0
+    """Where numbers begin: the first label. It is taken off them in double precision, so that an
+    offset far above their changes costs nothing where learners work in single precision."""
+    counts: tuple[float, ...] = ()
+    """Labels so far, of each class; of numbers of all. Zeros before the first."""
+    total: float = 0.0
+    """The sum of numbers."""
+    last: float = 0.0
+    """The last label, a number or the place of its class."""
+
+    @classmethod
+    def nothing(cls, num_classes: int) -> "Seen":
+        """Before the first label, of so many classes or 0 for numbers."""
+        return cls(counts=(0.0,) * max(1, num_classes))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is known that there was no label."""
+        return bool(self.counts) and not any(self.counts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,6 +82,8 @@ class Model:
     """The name of the table."""
     version: str = __version__
     """Of jaxmkl, by which it was made."""
+    seen: Seen = dataclasses.field(default_factory=Seen)
+    """What was seen of labels; ``start`` is what the learner's numbers begin at."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -81,7 +107,7 @@ class Model:
     def values(self, data: Any) -> Iterator[tuple["Chunk", np.ndarray]]:
         """Chunks of a table with what the learner says of them, in single precision.
 
-        Numbers (n,) for targets less the first of them and for two classes, (n, K) for K classes.
+        Numbers (n,) for targets less ``seen.start`` and for two classes, (n, K) for K classes.
 
         Args:
           data: a table as of :func:`jaxmkl.tables.open_table`, or what that opens.
@@ -128,7 +154,7 @@ class Model:
         target = self.columns.target
         if target is None:
             raise ValueError("predict: the model's table must have a target; it has none")
-        return target.named(values)
+        return target.named(values, self.seen.start)
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Values of :meth:`values` as probabilities (n, K) of the classes in their order."""
@@ -188,6 +214,7 @@ def save_model(path: str | os.PathLike[str], model: Model) -> None:
         "fills": [list(map(float, part)) for part in model.fills],
     }
     extra |= {"rows": model.rows, "source": model.source, "jaxmkl": model.version}
+    extra |= {"seen": model.seen._asdict()}
     save(path, model.learner, model.state, extra=extra)
 
 
@@ -214,11 +241,13 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         columns = Columns.from_json(extra["columns"])
         fills = Fills(*np.array(extra["fills"], np.float64))
         made = int(extra["rows"]), str(extra["source"]), str(extra["jaxmkl"])
+        start, counts, total, last = (extra["seen"][name] for name in Seen._fields)
+        seen = Seen(float(start), tuple(map(float, counts)), float(total), float(last))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"load_model: {name}: {error}") from None
-    model = Model(learner, state, columns, fills, *made)
+    model = Model(learner, state, columns, fills, *made, seen)
     if not _fits(model):
-        text = "its columns do not fit its learner, or its fills are not finite"
+        text = "its columns do not fit its learner, or its fills or sums are not finite"
         raise ValueError(f"load_model: {name} is damaged: {text}")
     return model
 
@@ -231,6 +260,8 @@ def _fits(model: Model) -> bool:
         len(columns.features) == learner.num_inputs(model.state)
         and columns.task in ("", learner.task)
         and (K == 0 or learner.num_outputs == (None if K == 2 else K))
+        and len(model.seen.counts) in (0, max(1, K))
+        and bool(np.isfinite([*model.seen.counts, *model.seen[2:], model.seen.start]).all())
         and all(
             there.shape == wanted.shape and np.isfinite(there).all() for there, wanted in filled
         )

@@ -25,8 +25,6 @@ class Target:
     """"regression" or "classification"."""
     classes: tuple[str, ...] = ()
     """In order; of two the first is -1 and the second +1."""
-    start: float = 0.0
-    """The first number, of regression."""
     decimal: str = "."
     percent: bool = False
 
@@ -61,10 +59,10 @@ class Target:
         """What :meth:`encode` has (n,) as places among the classes; numbers, and NaN, as is."""
         return (y + 1.0) / 2.0 if len(self.classes) == 2 else y
 
-    def named(self, values: np.ndarray) -> np.ndarray:
-        """Predictions (n,) or (n, K), less ``start``, as classes' names or as numbers."""
+    def named(self, values: np.ndarray, start: float) -> np.ndarray:
+        """Predictions (n,) or (n, K) as classes' names, or as numbers that begin at ``start``."""
         if self.task == "regression":
-            return self.start + np.asarray(values, np.float64)
+            return start + np.asarray(values, np.float64)
         places = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
         return np.array(self.classes)[places]
 
@@ -134,10 +132,7 @@ def target_of(
         if style is None:
             text = f"regression needs numbers; got text, e.g. {distinct[0]!r}"
             raise ValueError(f"{column}: {text}")
-        numbers = _cells.parsed(known, style.decimal, style.percent).drop_nulls()
-        finite = numbers.filter(numbers.is_finite())
-        start = float(finite[0]) if len(finite) else 0.0
-        return Target(name, task, (), start, style.decimal, style.percent)
+        return Target(name, task, (), style.decimal, style.percent)
     classes = _ordered(distinct)
     most = min(MOST_CLASSES, max(2, len(known) // 2))
     if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):

@@ -21,8 +21,10 @@ class ScaledTargetsState(WrapperState):
     moments: RunningMomentsState
     """Of the labels: their number, m and v, (1,) or (K,)."""
     residual: Array
-    """u, the running 90 % quantile of |y - f|, a number or (K,), in units of y; 0 before the
-    first."""
+    """u, the running 90 % quantile of |y - f|, a number or (K,), in units of y; 0 until there is
+    a prediction that knows a label."""
+    awaited: Array
+    """Labels asked for by ``ask`` for which no ``update`` came yet, int32."""
 
 
 @pytree.dataclass
@@ -40,15 +42,25 @@ class ScaledTargets(Wrapper):
         dtype = self.learner.dtype(inner)
         K = self.num_outputs
         residual = jnp.zeros(() if K is None else (K,), dtype)
-        return ScaledTargetsState(inner, MOMENTS.init(key, residual.size, dtype), residual)
+        moments = MOMENTS.init(key, residual.size, dtype)
+        return ScaledTargetsState(inner, moments, residual, jnp.zeros((), jnp.int32))
+
+    def await_label(self, state: ScaledTargetsState, query: Array) -> ScaledTargetsState:
+        state = super().await_label(state, query)
+        return state.replace(awaited=state.awaited + query.astype(jnp.int32))
+
+    def receive_label(self, state: ScaledTargetsState, asked: Array) -> ScaledTargetsState:
+        state, known = super().receive_label(state, asked), asked & (state.awaited > 0)
+        return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
     def decide(self, state: ScaledTargetsState, code: Any) -> tuple[Prediction, Any]:
-        """The prediction in the target's own units."""
+        """The prediction in the target's own units; before any label one is asked for."""
         prediction, forecast = super().decide(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
         value = mean + jnp.sqrt(variance) * prediction.value
-        return prediction._replace(value=value), (value, forecast)
+        first = (state.moments.num_seen == 0) & (state.awaited == 0)
+        return prediction._replace(value=value, query=prediction.query | first), (value, forecast)
 
     def teach(
         self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
@@ -73,7 +85,9 @@ class ScaledTargets(Wrapper):
         step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.moments.num_seen)).astype(value.dtype)
         known = state.residual > 0
         clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
-        return clipped, followed(state.residual, distance, 0.9, step)
+        after = followed(state.residual, distance, 0.9, step)
+        # the first prediction knows nothing of where labels lie
+        return clipped, jnp.where(state.moments.num_seen > 0, after, state.residual)
 
 
 def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
@@ -85,7 +99,9 @@ def scaled_targets(learner: Learner, clip: Any = None) -> ScaledTargets:
         prediction = m + sqrt(v) f,      z = (y - m) / sqrt(v)   (with y among those of m and v)
 
     Nothing looks ahead; y -> a y + b changes the units of predictions and nothing else. Step
-    sizes, tolerances and penalties in units of the target then mean the same on any data.
+    sizes, tolerances and penalties in units of the target then mean the same on any data. Before
+    the first label the prediction is 0, and whatever the learner's query says a label is asked
+    for: without one nobody knows where the target lies.
 
     A label counts as at most 100 deviations off (the moments' ``clip``), so one absurd label costs
     little and is forgotten. Where there are more, have a ``clip`` of your own: 5 with

@@ -102,7 +102,8 @@ class Labelling:
         row, target = self.rows.places[item], self.rows.target
         state = self.standing.state
         value = np.asarray(_predicted(self.learner, state, self.rows.X[row]).value, np.float64)
-        prediction = target.named(value[None])[0].item()
+        start = self.rows.start(self.standing.labels)
+        prediction = target.named(value[None], start)[0].item()
         if not target.classes:
             radius = float(getattr(state.inner, "radius", np.nan))
             return Said(prediction, None, radius if np.isfinite(radius) else None)
@@ -184,9 +185,9 @@ class Labelling:
         elif event.keys() == {"answer", "label"}:
             row, label = self._asked(event["answer"]), self.rows.label(event["label"])
             self._before.append((row, now))
-            y = np.float32(self.rows.code(label))
-            state = _updated(self.learner, now.state, self.rows.X[row], y)
             labels = {**now.labels, row: label}
+            y = np.float32(self.rows.code(label) - self.rows.start(labels))
+            state = _updated(self.learner, now.state, self.rows.X[row], y)
             self.standing = now.closed(row)._replace(state=state, labels=labels)
         else:
             raise Refused(f"{', '.join(map(repr, event))} is no question, answer, skip or undo")

@@ -48,8 +48,8 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
         learner, state = _around(probabilities(learner), state)
     if rows.has_label.any() and int(state.round) == 0:
         learner, state = with_query(learner, state, Rate(1.0))
-        X, y = rows.X[rows.has_label], rows.y[rows.has_label].astype(np.float32)
-        state, _ = jaxmkl.run(learner, state, X, y)
+        X, y = rows.X[rows.has_label], rows.y[rows.has_label] - rows.seen.start
+        state, _ = jaxmkl.run(learner, state, X, y.astype(np.float32))
     learner, state = with_query(learner, state, Rate(rate))
     if learner.capacity(state) is not None:
         room = int(np.max(learner.num_supports(state))) + unlabelled

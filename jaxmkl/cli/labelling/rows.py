@@ -16,6 +16,8 @@ import numpy as np
 from jaxmkl._checks import input_bound
 from jaxmkl._files import written_whole
 from jaxmkl.cli.options import UsageError
+from jaxmkl.cli.scores import seen_after
+from jaxmkl.tables import Model, Seen
 from jaxmkl.tables._table import shown, usual_target
 
 if TYPE_CHECKING:
@@ -37,20 +39,25 @@ class Rows:
     fills: "Fills"  #: what missing numbers are filled by, after these rows
     X: np.ndarray  #: inputs (n, D)
     y: np.ndarray  #: labels that are there (n,) float64, as :meth:`code` has them; else NaN
+    seen: Seen  #: of labels before the first question
 
     @classmethod
-    def of(cls, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> "Rows":
-        """The rows of a table; of a model with its ``fills``, which stay as they are.
+    def of(cls, chunk: "Chunk", columns: "Columns", model: Model | None = None) -> "Rows":
+        """The rows of a table; of a model with its fills, which stay as they are.
 
         Raises:
           ValueError: for a cell that is not what its column holds.
         """
         assert columns.target is not None
-        known = columns.init() if fills is None else fills
-        X, known = columns.inputs(chunk, known, learn=fills is None)
+        known = columns.init() if model is None else model.fills
+        X, known = columns.inputs(chunk, known, learn=model is None)
         there = columns.target.name in chunk.frame.columns
         y = columns.targets(chunk) if there else np.full(len(X), np.nan)
-        return cls(chunk, columns, known, X, y - columns.target.start)
+        if model is not None:
+            return cls(chunk, columns, known, X, y, model.seen)
+        K = len(columns.classes)
+        seen = seen_after(Seen.nothing(K), columns.target.places(y), K)
+        return cls(chunk, columns, known, X, y, seen)
 
     @property
     def target(self) -> Any:
@@ -115,7 +122,7 @@ class Rows:
                 return str(answer)
             raise Refused(f"{answer!r} is none of the classes {shown(self.target.classes, 20)}")
         number = self._number(answer)
-        if not math.isfinite(number) or abs(number - self.target.start) > input_bound(np.float32):
+        if not math.isfinite(number) or abs(number) > input_bound(np.float32):
             raise Refused(f"{answer!r} is no number that can be learned")
         return number
 
@@ -136,16 +143,27 @@ class Rows:
             return math.inf
 
     def code(self, label: Any) -> float:
-        """A label as learners take it: -1 and +1, 0 to K - 1, or a number less the first one."""
+        """A label as -1 or +1, 0 to K - 1, or the number that it is."""
         if not self.target.classes:
-            return label - self.target.start
+            return label
         return self.target.coded(float(self.target.classes.index(label)))
 
     def named(self, code: float) -> Any:
         """The label of a code."""
         if not self.target.classes:
-            return code + self.target.start
+            return code
         return self.target.classes[int(self.target.places(code))]
+
+    def start(self, labels: Mapping[int, Any]) -> float:
+        """Where numbers begin: at the first label of all, of the table or of these answers."""
+        if self.target.classes or not self.seen.is_nothing:
+            return self.seen.start
+        return next(iter(labels.values()), 0.0)
+
+    def seen_with(self, labels: Mapping[int, Any]) -> Seen:
+        """What was seen once these answers came, too, by row and in their order."""
+        codes = np.array([self.code(label) for label in labels.values()], np.float64)
+        return seen_after(self.seen, self.target.places(codes), len(self.target.classes))
 
     def write(self, path: Path, labels: Mapping[int, Any]) -> int:
         """Write the rows with a label, those of ``labels`` by row and the table's own, as CSV.

@@ -11,7 +11,7 @@ from jaxmkl.cli.report import markup, plot
 from jaxmkl.cli.report.markup import element
 from jaxmkl.cli.report.windows import merged
 from jaxmkl.cli.results import Results, Row, plain
-from jaxmkl.cli.show import TITLES, figure, size
+from jaxmkl.cli.show import TITLES, figure, size, unjudged
 
 MEANINGS = {
     "mistake_rate": "share of rows that were given another class",
@@ -63,6 +63,8 @@ def _head(results: Results, name: str) -> Element:
     facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]
     if results.num_unlabelled:
         facts.append(("without a target", f"{results.num_unlabelled:,}, not learned"))
+    if results.judged_from != 1:
+        facts.append(("errors", unjudged(results)))
     facts += [
         ("inputs", f"{results.num_inputs:,}"),
         ("time with compilation", f"{results.seconds:.1f} s"),
