@@ -78,12 +78,14 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     predicted = rows_of(said)
     assert [row["line"] for row in predicted] == [str(line) for line in range(2, 302)]
     known = [row for row in predicted if row["kind"]]
-    wrong = np.array([row["prediction"] != row["kind"] for row in known])
+    wrong = np.array([row["prediction"] != row["kind"] for row in known[1:]])
     assert len(known) == 294
+    assert content["judged_from"] == 2
+    assert "judged from row 2 on" in shown
     first, last = content["curves"]["error"]["raker"], content["curves"]["rows"]
     assert last == [64, 128, 192, 256, 300]
     per_window = np.array([sum(1 for i in range(a, b) if i % 50 != 49) for a, b in
-                           zip([0, *last[:-1]], last, strict=True)])  # fmt: skip
+                           zip([1, *last[:-1]], last, strict=True)])  # fmt: skip
     assert (np.array(first) * per_window).sum() == pytest.approx(wrong.sum())
     assert means["raker", "mistake_rate"] < 0.25
     assert means["raker", "label_rate"] == 1
@@ -95,14 +97,13 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
 
     # by hand: the label before, and the class that was most frequent
     kinds = [row["kind"] for row in known]
-    before = np.array(["big tree", *kinds[:-1]])
     counts = [
-        kinds[:i].count("small bush") > kinds[:i].count("big tree") for i in range(len(kinds))
+        kinds[:i].count("small bush") > kinds[:i].count("big tree") for i in range(1, len(kinds))
     ]
     majority = np.where(counts, "small bush", "big tree")
-    errors = {"last label": before, "majority so far": majority}
+    errors = {"last label": np.array(kinds[:-1]), "majority so far": majority}
     for name, values in errors.items():
-        assert means[name, "mistake_rate"] == pytest.approx((values != np.array(kinds)).mean())
+        assert means[name, "mistake_rate"] == pytest.approx((values != np.array(kinds[1:])).mean())
 
     assert main(["info", str(model)]) == 0
     shown = capsys.readouterr().out
@@ -142,13 +143,15 @@ def test_a_run_is_that_of_the_library(tmp_path):
     learner = jaxmkl.wrappers.scaled_targets(learner)
     state = learner.init(jax.random.split(jax.random.key(0), 1)[0], inputs.shape[1])
     state, outputs = jaxmkl.run(learner, state, inputs, (y - y[0]).astype(np.float32))
-    errors = np.asarray(outputs.prediction, np.float64) - (y - y[0])
+    errors = (np.asarray(outputs.prediction, np.float64) - (y - y[0]))[1:]
     assert means["raker", "mse"] == pytest.approx(np.square(errors).mean(), rel=1e-6)
     assert means["raker", "mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-6)
-    so_far = np.array([y[:i].mean() if i else 0 for i in range(len(y))])
-    last = np.array([0, *y[:-1]])
-    for name, of, skill in (("mean so far", so_far, "skill"), ("last label", last, "skill_last")):
-        mse = np.square(of - y).mean()
+    so_far = np.array([y[:i].mean() for i in range(1, len(y))])
+    for name, of, skill in (
+        ("mean so far", so_far, "skill"),
+        ("last label", y[:-1], "skill_last"),
+    ):
+        mse = np.square(of - y[1:]).mean()
         assert means[name, "mse"] == pytest.approx(mse)
         assert means["raker", skill] == pytest.approx(1 - means["raker", "mse"] / mse)
     assert_equal(jaxmkl.load_model(tmp_path / "m").state, state)
@@ -226,7 +229,8 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
     assert 0.28 < means["raker", "label_rate"] < 0.35
     assert means["amkl_aks", "label_rate"] < 1
     assert content["classes"] == ["a", "b", "c"]
-    predicted, last = rows_of(said), np.array(["a", *labels[:-1]])
+    first = content["judged_from"] - 1
+    predicted, labels, last = rows_of(said)[first:], labels[first:], labels[first - 1 : -1]
     for name in names.split(","):
         found = np.array([row[f"prediction {name}"] for row in predicted])
         assert means[name, "mistake_rate"] == pytest.approx((found != labels).mean())
@@ -242,9 +246,10 @@ def test_late_labels(iris, tmp_path):
     path, labels = iris
     out, model = tmp_path / "iris.json", tmp_path / "m"
     run(path, *SMALL, "--delay", "20", "--json", out, "--save", model)
-    means, _ = figures(out)
-    before = np.array([*"a" * 21, *labels[:-21]])
-    assert means["last label", "mistake_rate"] == pytest.approx((before != labels).mean())
+    means, content = figures(out)
+    assert content["judged_from"] == 22
+    wrong = labels[:-21] != labels[21:]
+    assert means["last label", "mistake_rate"] == pytest.approx(wrong.mean())
     model = jaxmkl.load_model(model)
     assert isinstance(model.learner, jaxmkl.wrappers.Probabilities)
     assert int(model.state.round) == 1200

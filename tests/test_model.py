@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.tables import Columns, Model, _model, open_table
+from jaxmkl.tables import Columns, Model, Seen, _model, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
 SMALL_PROGRAMS = True
@@ -30,8 +30,10 @@ def trained(frame, target, **options):
     learner = jaxmkl.raker(KERNEL, num_features=20, step_size=0.02, **options)
     learner = jaxmkl.scaled(learner, RunningMoments())
     learner = probabilities(learner) if K else scaled_targets(learner)
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), X.shape[1]), X, y)
-    return Model(learner, state, columns, fills, len(y), "a table"), X
+    seen = Seen(0.0 if K else y[0])
+    state = learner.init(jax.random.key(0), X.shape[1])
+    state, _ = jaxmkl.run(learner, state, X, y - seen.start)
+    return Model(learner, state, columns, fills, len(y), "a table", seen=seen), X
 
 
 def iris(K):
@@ -88,7 +90,7 @@ def test_what_comes_back_is_what_was_saved(two, tmp_path):
     model, _ = two
     jaxmkl.save_model(tmp_path / "m", model)
     again = jaxmkl.load_model(tmp_path / "m")
-    for name in ("columns", "rows", "source", "version"):
+    for name in ("columns", "rows", "source", "version", "seen"):
         assert getattr(again, name) == getattr(model, name)
     assert repr(again.learner) == repr(model.learner)
     assert_equal(again.state, model.state)
@@ -141,7 +143,7 @@ def test_files_that_are_no_models(two, tmp_path, monkeypatch):
     monkeypatch.setattr(_model, "FORMAT", 7)
     jaxmkl.save_model(path, model)
     monkeypatch.undo()
-    text = r"m is a model of format 7, written by jaxmkl .*, which reads format 1: make it again"
+    text = r"m is a model of format 7, written by jaxmkl .*, which reads format 2: make it again"
     with pytest.raises(ValueError, match=text):
         jaxmkl.load_model(path)
     extra = {"model": 1, "columns": json.dumps({"kinds": [{"kind": "z"}]}), "fills": [[], []]}

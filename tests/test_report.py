@@ -107,6 +107,7 @@ def results(**others):
         classes=(),
         num_rows=230,
         num_unlabelled=64,
+        judged_from=22,
         num_inputs=7,
         table=table,
         curves=Curves(64, (64, 128, 192, 230), error, asked),
@@ -150,6 +151,7 @@ def test_the_figures_are_those_of_the_results():
         "step_size = 0.5",
         *(f"{name} {version}" for name, version in of.versions.items()),
         "64, not learned",
+        "judged from row 22 on",
     ):
         assert said in text
     assert "Interrupted" not in text

@@ -58,9 +58,7 @@ class Player:
         self.seconds += time.perf_counter() - began
         return state, (prediction, queried)
 
-    def take(
-        self, state: Any, outputs: Any, y: np.ndarray, start: float, rows: int
-    ) -> np.ndarray:
+    def take(self, state: Any, outputs: Any, y: np.ndarray, start: float, rows: int) -> np.ndarray:
         """Take a chunk over; what was said of its rows, as classes from 0 on or numbers.
 
         Numbers begin at ``start``, or are 0 while no label is known; there were ``rows`` before.

@@ -258,6 +258,14 @@ class _LearnerCheck(Check):
             # the state may hold the same in another form: what matters is what it does later
             later = _scan(learner, end, X[:6], y[:6])[1]
             self.equal(later, ahead, f"{text}, its state too", self.tolerance)
+        text = "a prediction must not depend on labels of its round and later, or not asked for"
+        for first in (0, cut):
+            hidden = (np.arange(len(y)) >= first) | ~numbers(outputs.queried)
+            others = y.copy()
+            others[hidden] = self.other(y[hidden])
+            blind = go(learner, start, X, others)[1]._replace(loss=outputs.loss)
+            known = jax.tree.map(lambda leaf: leaf[: first + 1], (blind, outputs))  # noqa: B023
+            self.equal(*known, text)
         if self.has_signs:
             text = "labels True and False must mean -1 and +1"
             self.equal(go(learner, start, X, y > 0)[1], outputs, text)
