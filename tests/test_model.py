@@ -146,7 +146,7 @@ def test_files_that_are_no_models(two, tmp_path, monkeypatch):
     text = r"m is a model of format 7, written by jaxmkl .*, which reads format 2: make it again"
     with pytest.raises(ValueError, match=text):
         jaxmkl.load_model(path)
-    extra = {"model": 1, "columns": json.dumps({"kinds": [{"kind": "z"}]}), "fills": [[], []]}
+    extra = {"model": 2, "columns": json.dumps({"kinds": [{"kind": "z"}]}), "fills": [[], []]}
     jaxmkl.save(path, model.learner, model.state, extra=extra)
     with pytest.raises(ValueError, match=r"load_model: .*no columns of this version"):
         jaxmkl.load_model(path)

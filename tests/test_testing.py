@@ -48,6 +48,17 @@ class Good(Mean):
     pass
 
 
+def test_a_driver_that_knows_the_label(monkeypatch):
+    """Also by less than rounding makes of a run in blocks."""
+
+    def peeking(learner, state, X, y, **options):
+        state, outputs = jaxmkl.run(learner, state, X, y, **options)
+        return state, outputs._replace(prediction=outputs.prediction + 1e-10 * y)
+
+    monkeypatch.setattr("jaxmkl.testing.learners.run", peeking)
+    refused(Good(), "a prediction must not depend on labels of its round and later")
+
+
 def test_a_good_one_passes():
     check_learner(Good())
 

@@ -46,6 +46,12 @@ a learner that has to work while it learns. Beside the learners stand two that k
 mean (or the larger class) so far, and the last label. A learner that does not beat these learned
 nothing. Rows without a target are predicted, not learned.
 
+Before the first label nobody knows where the target lies: numbers are predicted as 0. All are
+judged on the same rows, from the first on that each predicts with a label known (the second, or
+later where labels are late or missing at first; the table says which). A model of ``--from`` goes
+on with what it saw of labels, for the baselines too. These see every label, asked for or not, so
+that they are the same for all: with ``--labels`` a learner is held against those who know more.
+
 >>> from jaxmkl.cli import main
 >>> options = ["--learner", "expert_mkl", "--set", "num_features=20"]
 >>> wanted = [*options, "--save", "trees.npz", "--json", "trees.json"]

@@ -32,7 +32,8 @@ def check_learner(
     prediction, which sees no label, and then an update or a skip; rounds are counted; NaN and
     infinity poison nothing and are counted; labels 0 and 1 are -1 and +1; a run in blocks is the
     scan of ``step``, without trace of padding, and goes on bit for bit where it was cut, from a
-    file too; seeds together are seeds alone. All in double precision, to rounding.
+    file too; no bit of its predictions depends on labels of the same round, of later ones, or on
+    those not asked for; seeds together are seeds alone. All in double precision, to rounding.
 
     Args:
       learner: small, for it is played some hundred rounds.

@@ -19,7 +19,7 @@ MEANINGS = {
     "kappa_last": "share of the last label's mistakes that were not made",
     "mse": "mean squared error, in the target's units squared",
     "mae": "mean absolute error, in the target's units",
-    "skill": "share of the squared error of the mean so far that was not made",
+    "skill": "share of the squared error of the mean so far (of all labels) that was not made",
     "skill_last": "share of the squared error of the last label that was not made",
     "label_rate": "share of the labels that were asked for",
 }
