@@ -121,7 +121,7 @@ def run(options: Options, report: Report) -> None:
         "One pass, every example predicted before its label is seen",
         rows,
         notes=(
-            "diabetes: the target is standardised, so an error of 1 is that of the mean",
+            "diabetes: the target is standardised before, by all rows: the mean has an error of 1",
             "bundled sets: another order for each seed, features scaled online by running moments",
             f"drift: generated, {DRIFT_LENGTH} examples, an abrupt change every {generate.PERIOD} "
             "and a slow turn throughout; the variance of y is near 1, that of its noise "

@@ -265,8 +265,9 @@ class _LearnerCheck(Check):
             others = y.copy()
             others[hidden] = self.other(y[hidden])
             blind = go(learner, start, X, others)[1]._replace(loss=outputs.loss)
-            known = jax.tree.map(lambda leaf: leaf[: first + 1], (blind, outputs))  # noqa: B023
-            self.equal(*known, text)
+            one, other = (jax.tree.map(lambda leaf: leaf[: first + 1], of)  # noqa: B023
+                          for of in (blind, outputs))  # fmt: skip
+            self.equal(one, other, text)
         if self.has_signs:
             text = "labels True and False must mean -1 and +1"
             self.equal(go(learner, start, X, y > 0)[1], outputs, text)
