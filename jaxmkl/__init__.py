@@ -18,6 +18,7 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 """
 
 from jaxmkl import (
+    _command,  # noqa: F401 (first: it hears interrupts)
     aggregate,
     design,
     features,

@@ -108,12 +108,19 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     ...     load(f"{folder}/it.npz")[0].models[0].rules
     (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
     """
+    save_beside(path, learner, state, extra)
+
+
+def save_beside(
+    path: str | os.PathLike[str], learner: Learner, state: Any, extra: Any, keep: bool = False
+) -> None:
+    """As :func:`save`; to ``keep`` what was there, as ``path`` + ``.before``."""
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
     arrays = packed(learner, state, extra)
 
     def write() -> None:
-        with written_whole(path) as file:
+        with written_whole(path, keep) as file:
             np.savez(file, allow_pickle=False, **arrays)
 
     if is_shared((learner, state)):

@@ -10,22 +10,23 @@
 ``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
 """
 
+import contextlib
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxmkl import _command
+from jaxmkl.cli.interrupts import INTERRUPTED
 from jaxmkl.cli.options import UsageError, parser_of
-
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    0; 2 for a request that cannot be met, which one line on standard error says; 130 after an
-    interruption.
+    0; 1 if a file could not be written, and 2 for a request that cannot be met, which a line on
+    standard error says; 130 after an interruption, 143 after SIGTERM.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])
+        _command.imported()
         return options.command(options)
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -45,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"jaxmkl: {name}{error.strerror or error}", file=sys.stderr)
     except (UsageError, ValueError, ImportError) as error:
         print(f"jaxmkl: {' '.join(str(error).split())}", file=sys.stderr)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("jaxmkl: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return interrupt.args[0] if interrupt.args else INTERRUPTED
     return 2
 
 
@@ -64,4 +66,9 @@ def keep_programs() -> None:
 def entry() -> int:
     """What ``jaxmkl`` and ``python -m jaxmkl`` do: :func:`main`, with programs kept."""
     keep_programs()
-    return main()
+    status = main()
+    if status >= INTERRUPTED:  # nothing that is still computed is waited for
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        os._exit(status)
+    return status

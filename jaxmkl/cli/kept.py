@@ -131,7 +131,7 @@ def _players(play: Play) -> list[Player]:
 
 def _write(path: str, header: dict[str, Any], players: list[Player]) -> None:
     """A zip archive: the header as JSON, and a checkpoint of each player."""
-    with written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for number, player in enumerate(players):
             state = io.BytesIO()

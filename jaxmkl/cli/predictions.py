@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._files import named
 from jaxmkl.cli.options import UsageError
 from jaxmkl.tables import Chunk
 
@@ -21,6 +22,7 @@ class Predictions:
 
     Raises:
       UsageError: the file is shorter than that.
+      OSError: it cannot be written; its methods raise this, too.
     """
 
     def __init__(self, path: Path, target: Any, length: int = 0) -> None:
@@ -28,17 +30,17 @@ class Predictions:
         if there < length:
             text = f"has {there:,} bytes, where the checkpoint wants {length:,} to go on from"
             raise UsageError(f"--predictions: {path} {text}")
-        self._target, self._begun = target, length > 0
+        self._target, self._begun, self._path = target, length > 0, path
         self._file = open(path, "r+" if length else "w", newline="", encoding="utf-8")  # noqa: SIM115
-        self._file.truncate(length)
-        self._file.seek(length)
+        if length:
+            self._file.truncate(length)
+            self._file.seek(length)
         self._writer = csv.writer(self._file)
 
-    def __enter__(self) -> "Predictions":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._file.close()
+    def close(self) -> None:
+        """Close the file."""
+        with named(self._path):
+            self._file.close()
 
     def write(self, chunk: Chunk, said: dict[str, np.ndarray], labels: np.ndarray) -> None:
         """Write the rows of a chunk."""
@@ -48,7 +50,8 @@ class Predictions:
             self._writer.writerow([chunk.place, *names, self._target.name])
             self._begun = True
         columns = [self._spelled(values) for values in (*said.values(), labels)]
-        self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
+        with named(self._path):
+            self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
 
     def _spelled(self, values: np.ndarray) -> list:
         """Codes or numbers as the target's own, nothing where NaN."""
@@ -59,9 +62,10 @@ class Predictions:
 
     def length(self) -> int:
         """Bytes so far, which are on the disk then."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return os.fstat(self._file.fileno()).st_size
+        with named(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return os.fstat(self._file.fileno()).st_size
 
 
 def spelled(values: np.ndarray) -> list[str]:

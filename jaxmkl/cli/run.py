@@ -3,25 +3,28 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmkl._files import interrupts_later
-from jaxmkl.cli import INTERRUPTED, learners, options, show
+from jaxmkl._files import written_whole
+from jaxmkl.cli import learners, options, show
+from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.memory import held_bytes, state_bytes
 from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.options import UsageError
-from jaxmkl.cli.play import Play, chunks_of
+from jaxmkl.cli.outputs import Outputs, reserved
+from jaxmkl.cli.play import Play, Played, chunks_of
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
 from jaxmkl.tables import Chunk, Model, save_model
 
+PATIENCE = 1.0  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
 OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
 
@@ -55,86 +58,151 @@ def add_to(commands: Any) -> None:
 
 
 def command(given: Any) -> int:
-    """Run it: 0, or 130 after an interruption, which ends with the table so far."""
+    """Run it: 0, 1 if a file could not be written; an interruption ends with the table so far."""
     show.needs_rich()
-    results, play = run(given)
-    show.table(results)
-    if given.save is not None:
-        print(_saved(given, results, play))
-    if given.json is not None:
-        given.json.write_text(results.to_json())
-        print(f"figures and curves: {given.json}")
-    if given.report is not None:
-        given.report.write_text(page(results), "utf-8", "backslashreplace")
-        print(f"report: {given.report}")
-    if results.is_interrupted:
-        print(_goes_on(given, play), file=sys.stderr)
-        return INTERRUPTED
-    return 0
-
-
-def run(given: Any) -> tuple[Results, Play]:
-    """Play a table; the results, and the run as it ended.
-
-    Raises:
-      UsageError: for options that do not go together or do not fit the table.
-      ValueError: for a table that cannot be read, or is not what its first rows were.
-    """
-    from jaxmkl.tables import open_table
-    from jaxmkl.tables._source import ROWS, without_rows
-
-    began, model, kept = time.perf_counter(), _model(given), _kept(given)
-    table, notes = open_table(given.file), list[str]()
-    with contextlib.closing(table), show.progress(Path(given.file).name) as say:
-        chunks = table.chunks(max(ROWS, given.first))
-        first = next(chunks, None)
-        if first is None:
-            raise without_rows(table)
-        columns = _columns(given, table, first) if model is None else model.columns
-        columns = columns if kept is None else kept.columns(columns)
-        made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
-        if model is not None:
-            notes += differences(model, table.names)
-        play = Play.begin(columns, made, given.seeds, given.delay, model)
-        if kept is not None:
-            kept.resume(play)
-        # standard input goes on where it was left
-        skip = given.skip + play.num_rows if given.file != "-" or not play.num_rows else 0
-        began -= play.seconds
-        on = lambda _: say(play.num_rows, table.share_read())  # noqa: E731
-        interrupted = _play(given, play, chunks_of(first, chunks, skip, on), kept, began)
-    if not play.num_rows:
-        if interrupted:
-            raise KeyboardInterrupt
-        raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
-    return _results(given, play, made, notes, play.seconds, interrupted), play
-
-
-def _play(
-    given: Any, play: Play, chunks: Iterator[Chunk], kept: Kept | None, began: float
-) -> bool:
-    """Play all chunks; whether that was interrupted, which leaves all at the end of a chunk."""
-    length, interrupted = 0 if kept is None else kept.length, False
-    predictions: Any = contextlib.nullcontext()
-    if given.predictions is not None:
-        predictions = Predictions(given.predictions, play.columns.target, length)
-    with predictions as written:
+    with (
+        Interrupts() as interrupts,
+        reserved(given) as outputs,
+        contextlib.closing(Run(given, interrupts, outputs)) as run,
+    ):
         try:
-            for chunk in chunks:
-                played = play.play(chunk)
-                with interrupts_later():
-                    said = play.take(played)
-                    play.seconds = time.perf_counter() - began
-                    if written is not None:
-                        written.write(chunk, *said)
-                    if kept is not None:
-                        kept.offer(play, written)
+            with show.progress(Path(given.file).name) as say:
+                interrupts.heard(lambda: run.play(say))
         except KeyboardInterrupt:
-            interrupted = True
-        play.seconds = time.perf_counter() - began
-        if kept is not None:
-            kept.close(play, written)
-    return interrupted
+            if not run.num_rows:
+                raise
+        interrupts.patience = float("inf")
+        interrupts.heard(run.end)
+        return interrupts.status or int(bool(outputs.failed))
+
+
+class Run:
+    """A run of the command: what is played, and the files that it writes.
+
+    Args:
+      given: the options.
+      interrupts: they are looked for between chunks.
+      outputs: the files.
+    """
+
+    def __init__(self, given: Any, interrupts: Interrupts, outputs: Outputs) -> None:
+        self.given, self.interrupts, self.outputs = given, interrupts, outputs
+        self._play: Any = None
+        self._kept: Any = None
+        self._written: Predictions | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that were played."""
+        return 0 if self._play is None else self._play.num_rows
+
+    def close(self) -> None:
+        """Close what an error left open."""
+        if self._written is not None:
+            with contextlib.suppress(OSError):
+                self._written.close()
+
+    def play(self, say: show.Report) -> None:
+        """Play the table.
+
+        Raises:
+          UsageError: for options that do not go together or do not fit the table.
+          ValueError: for a table that cannot be read, or is not what its first rows were.
+          KeyboardInterrupt: after an interrupt.
+        """
+        from jaxmkl.tables import open_table
+        from jaxmkl.tables._source import ROWS, without_rows
+
+        given, began = self.given, time.perf_counter()
+        model, kept = _model(given), _kept(given)
+        table, notes = open_table(given.file), list[str]()
+        with contextlib.closing(table):
+            chunks = table.chunks(max(ROWS, given.first))
+            first = next(chunks, None)
+            if first is None:
+                raise without_rows(table)
+            columns = _columns(given, table, first) if model is None else model.columns
+            columns = columns if kept is None else kept.columns(columns)
+            made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
+            if model is not None:
+                notes += differences(model, table.names)
+            play = Play.begin(columns, made, given.seeds, given.delay, model)
+            if kept is not None:
+                kept.resume(play)
+            # standard input goes on where it was left
+            skip = given.skip + play.num_rows if given.file != "-" or not play.num_rows else 0
+            if given.predictions is not None:
+                length = 0 if kept is None else kept.length
+                self._written = Predictions(given.predictions, columns.target, length)
+            self._play, self._kept, self._made, self._notes = play, kept, made, notes
+            self._began, read = began - play.seconds, 0
+
+            def on(chunk: Chunk) -> None:
+                nonlocal read
+                read += len(chunk.frame)
+                say(play.num_rows, table.share_read())
+                self.interrupts.look()
+
+            for chunk in chunks_of(first, chunks, skip, on):
+                self._take(chunk, play.play(chunk))
+        if not play.num_rows:
+            raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
+        if read < skip:
+            text = f"is of a run that has passed {skip:,} rows, and {given.file} has only {read:,}"
+            raise UsageError(f"--checkpoint: {given.checkpoint} {text}")
+
+    def _take(self, chunk: Chunk, played: Played) -> None:
+        """Take a chunk over and write what is due, which an interrupt does not part."""
+        with self.interrupts.held:
+            said = self._play.take(played)
+            self._play.seconds = time.perf_counter() - self._began
+            if self._written is not None and self._goes_well:
+                with self.outputs.writing("predictions"):
+                    self._written.write(chunk, *said)
+            if self._kept is not None and self._goes_well:
+                with self.outputs.writing("checkpoint"):
+                    self._kept.offer(self._play, self._written)
+            self.interrupts.patience = PATIENCE
+
+    @property
+    def _goes_well(self) -> bool:
+        """Whether no predictions are lost: else the last checkpoint stays, to write them again."""
+        return "predictions" not in self.outputs.failed
+
+    def end(self) -> None:
+        """Write what came out, each file if it can be, and show the table."""
+        given, play, outputs = self.given, self._play, self.outputs
+        play.seconds = time.perf_counter() - self._began
+        if self._kept is not None and self._goes_well:
+            with outputs.writing("checkpoint"):
+                self._kept.close(play, self._written)
+        if self._written is not None and self._goes_well:
+            with outputs.writing("predictions"):
+                self._written.close()
+        interrupted = self.interrupts.status > 0
+        results = _results(given, play, self._made, self._notes, play.seconds, interrupted)
+        makes: dict[str, Callable[[], str]] = {
+            "save": lambda: _saved(given, results, play),
+            "json": lambda: _text(given.json, results.to_json(), "figures and curves"),
+            "report": lambda: _text(given.report, page(results), "report"),
+        }
+        said = list[str]()
+        for option, make in makes.items():
+            if option in outputs.paths:
+                with outputs.writing(option):
+                    said.append(make())
+        show.table(results)
+        for sentence in said:
+            print(sentence)
+        if interrupted:
+            print(_goes_on(given, play, outputs), file=sys.stderr)
+
+
+def _text(path: Path, text: str, what: str) -> str:
+    """Write a text, and say where it is."""
+    with written_whole(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+    return f"{what}: {path}"
 
 
 def _kept(given: Any) -> Kept | None:
@@ -246,11 +314,11 @@ def _saved(given: Any, results: Results, play: Play) -> str:
     )
 
 
-def _goes_on(given: Any, play: Play) -> str:
-    rows = given.skip + play.num_rows
+def _goes_on(given: Any, play: Play, outputs: Outputs) -> str:
+    rows, written = given.skip + play.num_rows, outputs.paths.keys() - outputs.failed
     text = f"jaxmkl: interrupted after {rows:,} rows"
-    if given.checkpoint is not None:
+    if "checkpoint" in written:
         return f"{text}; the same command goes on from {given.checkpoint}"
-    if given.save is None:
+    if "save" not in written:
         return text
     return f"{text}; go on with: jaxmkl run {given.file} --from {given.save} --skip {rows}"

@@ -11,13 +11,13 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner
-from jaxmkl.checkpoint import load_extra, save
+from jaxmkl.checkpoint import load_extra, save_beside
 
 
 class LastTwo:
     """A file that is written now and then, with the one before it at ``path`` + ``.before``.
 
-    Each appears whole or not at all, whenever the process ends.
+    Each appears whole or not at all, whenever the process ends, and whoever else writes it.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class LastTwo:
         examples: int | None = None,
         minutes: float | None = None,
     ) -> None:
-        self.path, self.before = os.fspath(path), f"{os.fspath(path)}.before"
+        self.path, self.before = os.fspath(path), f"{os.path.realpath(path)}.before"
         self._every = None if examples is None else pytree.as_count(self, "examples", examples)
         good = minutes is None or 0 <= minutes < np.inf
         pytree.require(bool(good), self, "minutes", minutes, "a number of at least 0")
@@ -44,11 +44,9 @@ class LastTwo:
         return by_count or (self._minutes is not None and minutes >= self._minutes)
 
     def write(self, examples: int, save: Callable[[str], None]) -> None:
-        """Have ``save`` write the file after so many examples."""
-        save(f"{self.path}.new")
-        if os.path.exists(self.path):
-            os.replace(self.path, self.before)
-        os.replace(f"{self.path}.new", self.path)
+        """Have ``save`` write the file after so many examples, and keep the one before."""
+        self._at = time.monotonic()  # one that fails is not tried again at once
+        save(self.path)
         self.begin(examples)
 
     def begin(self, examples: int) -> None:
@@ -68,6 +66,8 @@ class LastTwo:
         for path in filter(os.path.exists, (self.path, self.before)):
             try:
                 found = load(path)
+            except FileNotFoundError:  # another program has just moved it
+                continue
             except ValueError as error:
                 refusal = refusal or error
                 continue
@@ -88,6 +88,10 @@ class Checkpoints(LastTwo):
         ending in ``.before``.
       examples, minutes: what has to go by between two of them, whichever is over first; with
         neither each one that is offered is written.
+
+    Programs are not kept from each other: of two that write one path at the same time the last
+    to write wins, and each file is whole. Give each its own path (``jaxmkl run --checkpoint``
+    refuses the second).
 
     Raises:
       ValueError: for examples that are no number of at least 1, or minutes below 0.
@@ -122,7 +126,8 @@ class Checkpoints(LastTwo):
         examples = int(np.max(state.round))
         due = self.is_due(examples)
         if due:
-            self.write(examples, partial(save, learner=learner, state=state, extra=extra))
+            whole = {"learner": learner, "state": state, "extra": extra}
+            self.write(examples, partial(save_beside, **whole, keep=True))
         return due
 
     def latest(self, *, like: Learner | None = None) -> tuple[Learner, Any, Any] | None:

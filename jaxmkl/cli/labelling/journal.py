@@ -1,12 +1,13 @@
 """A file to which events are added, each of them on the disk before anybody is told."""
 
-import fcntl
 import json
 import os
 import re
 import zlib
 from pathlib import Path
 from typing import Any
+
+from jaxmkl._files import is_taken
 
 FORMAT = 2  #: number of the format, in the first line
 PLAIN = 1  #: the format before, without checksums
@@ -65,11 +66,9 @@ class Journal:
             raise
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if is_taken(self._file) is False:
             text = "another process is asking for these labels; end it first, or give another"
-            raise ValueError(f"{self.path}: {text} --out") from None
+            raise ValueError(f"{self.path}: {text} --out")
 
     def _lines(self) -> list[dict[str, Any]]:
         self._file.seek(0)

@@ -1,0 +1,76 @@
+"""Interrupts that are heard at any moment, and never lost."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
+
+INTERRUPTED = 128 + signal.SIGINT
+LOOK = 0.1  # seconds between two looks of the main thread
+
+
+class Interrupts:
+    """Ctrl-C, and SIGTERM, by which batch systems announce an end: heard while they are entered.
+
+    Work is done in a thread of its own while the main thread listens: a long computation delays
+    no interrupt, and none is raised where it would be lost, as JAX discards what is raised in its
+    callback of the garbage collector. The first interrupt has :meth:`look` raise in the thread;
+    one that does not look within ``patience`` seconds is left behind. The second one ends the
+    process at once.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0  #: of the process: 128 and the number of the signal, once one has come
+        self.patience = 0.0  #: seconds that the work has to end by itself
+        self.held = threading.Lock()  #: the work has it where it must not be left behind
+        self._since = 0.0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interrupts":
+        if threading.current_thread() is threading.main_thread():  # others have no handlers
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) not in (None, signal.SIG_IGN):
+                    self._before[number] = signal.signal(number, self._come)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _come(self, number: int, frame: Any) -> None:
+        if self.status:
+            os._exit(self.status)
+        self.status, self._since = 128 + number, time.monotonic()
+
+    def look(self) -> None:
+        """Raise a ``KeyboardInterrupt``, which has the exit status, if an interrupt has come."""
+        if self.status:
+            raise KeyboardInterrupt(self.status)
+
+    def heard(self, work: Callable[[], Any]) -> Any:
+        """Do some work, and return or raise what it does.
+
+        Raises:
+          KeyboardInterrupt: the work raised it, or an interrupt came and the work was left behind.
+        """
+        found: Future = Future()
+
+        def act() -> None:
+            try:
+                found.set_result(work())
+            except BaseException as error:
+                found.set_exception(error)
+
+        threading.Thread(target=act, daemon=True).start()
+        while not wait([found], LOOK).done:
+            if self.status and time.monotonic() - self._since > self.patience:
+                self.held.acquire()  # for good: if it goes on, it ends where it wants the lock
+                raise KeyboardInterrupt(self.status)
+        try:
+            return found.result()
+        except KeyboardInterrupt:
+            self.status = self.status or INTERRUPTED
+            raise

@@ -1,0 +1,57 @@
+"""The files that a run writes: each is kept to it, and fails alone."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxmkl._files import is_special, kept_from_others
+from jaxmkl.cli.options import UsageError
+
+OPTIONS = "checkpoint", "predictions", "save", "json", "report"
+
+
+class Outputs:
+    """Files by the options that name them, and which of them could not be written."""
+
+    def __init__(self, paths: dict[str, Path]) -> None:
+        self.paths, self.failed = paths, set[str]()
+
+    @contextlib.contextmanager
+    def writing(self, option: str) -> Iterator[None]:
+        """Say of an error of the system that the file failed, and go on."""
+        try:
+            yield
+        except OSError as error:
+            if option not in self.failed:
+                text = f"{error.filename or self.paths[option]}: {error.strerror or error}"
+                print(f"jaxmkl: --{option}: {text}", file=sys.stderr)
+            self.failed.add(option)
+        else:
+            self.failed.discard(option)
+
+
+@contextlib.contextmanager
+def reserved(given: Any) -> Iterator[Outputs]:
+    """Keep all files that the options name from other processes, which also tries their folders.
+
+    Raises:
+      UsageError: for one that cannot be written, that another process writes or the run reads.
+    """
+    paths = {name: path for name in OPTIONS if (path := getattr(given, name)) is not None}
+    known = {Path(given.file).resolve(): "FILE"}
+    with contextlib.ExitStack() as stack:
+        for name, path in paths.items():
+            if is_special(path):
+                continue
+            other = known.setdefault(path.resolve(), f"--{name}")
+            if other != f"--{name}":
+                raise UsageError(f"--{name}: {path} is what {other} names, too")
+            if path.is_dir():
+                raise UsageError(f"--{name}: {path} is a folder; a file is wanted")
+            try:
+                stack.enter_context(kept_from_others(path))
+            except OSError as error:
+                raise UsageError(f"--{name}: {path}: {error.strerror}") from None
+        yield Outputs(paths)
