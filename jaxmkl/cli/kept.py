@@ -20,7 +20,7 @@ from jaxmkl.tables import Columns, Fills
 
 FORMAT = "jaxmkl run 2"
 EVERY = {"minutes": 5.0}
-OF_PLAY = "baselines", "scores", "num_rows", "num_unlabelled", "seconds"
+OF_PLAY = "baselines", "scores", "num_rows", "num_unlabelled", "unseen", "seconds"
 OF_PLAYER = "score", "labels", "num_labels", "seconds", "known_from"
 # options that do not make the run what it is
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"

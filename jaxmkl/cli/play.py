@@ -81,10 +81,11 @@ class Player:
 
 
 class Played(NamedTuple):
-    """What came of a chunk: targets, fills, and each player's state and outputs."""
+    """What came of a chunk: targets, fills, cells lost, and each player's state and outputs."""
 
     y: np.ndarray
     fills: Fills
+    unseen: np.ndarray
     outputs: dict[str, list[tuple[Any, Any]]]
 
 
@@ -97,6 +98,7 @@ class Play:
     players: dict[str, list[Player]]  #: by the learner's name, one for each seed
     baselines: Baselines
     scores: dict[str, Score]  #: of the baselines
+    unseen: np.ndarray  #: cells of each column that were lost
     rows_before: int = 0  #: that the model had played
     num_rows: int = 0
     num_unlabelled: int = 0
@@ -129,7 +131,8 @@ class Play:
         baselines = Baselines(K, delay, seen)
         scores = {name: Score(K) for name in baselines.names}
         fills, before = (columns.init(), 0) if model is None else (model.fills, model.rows)
-        return cls(columns, fills, players, baselines, scores, before)
+        unseen = np.zeros(len(columns.kinds), int)
+        return cls(columns, fills, players, baselines, scores, unseen, before)
 
     def play(self, chunk: Chunk) -> Played:
         """Play a chunk, which :meth:`take` takes over; until then all stand before it.
@@ -138,11 +141,11 @@ class Play:
           ValueError: for a cell that is not what its column held.
         """
         X, fills = self.columns.inputs(chunk, self.fills)
-        y = self.columns.targets(chunk)
+        y = self.columns.labels(chunk)
         given = (y - self.baselines.starting(y)).astype(np.float32)
         outputs = {name: [self._played(name, p, X, given) for p in each]
                    for name, each in self.players.items()}  # fmt: skip
-        return Played(y, fills, outputs)
+        return Played(y, fills, self.columns.unseen(chunk, X), outputs)
 
     def take(self, played: Played) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Take a chunk over: what each learner's first seed says of the rows, and their labels.
@@ -150,7 +153,7 @@ class Play:
         Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
         It takes next to no time: hold interrupts back, and all stand at the end of one chunk.
         """
-        y, fills, _ = played
+        y, fills, unseen, _ = played
         target: Any = self.columns.target
         labels, rows = target.places(y), self.num_rows
         by_baselines = self.baselines.say(labels)
@@ -166,6 +169,7 @@ class Play:
             score.add(values, np.where(comparable, labels, np.nan))
         self.fills, self.num_rows = fills, rows + len(y)
         self.num_unlabelled += int(np.isnan(y).sum())
+        self.unseen = self.unseen + unseen
         return said, labels
 
     @property

@@ -272,7 +272,7 @@ def _results(
         table=tuple(table),
         curves=Curves(curve.size, tuple(ends), *per_name),
         columns=columns.notes,
-        notes=(*notes, *play.warned),
+        notes=(*notes, *columns.losses(play.unseen), *play.warned),
         settings=options.plain(given, options.OF_THE_LINE),
         seconds=seconds,
         peak_bytes=held_bytes(),

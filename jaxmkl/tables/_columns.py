@@ -18,6 +18,7 @@ from jaxmkl.tables._target import Target, target_name, target_of
 from jaxmkl.tables._text import Chunk
 
 FIRST = 1000  # rows that are looked at
+BOUND = input_bound(np.float32)
 
 
 class Fills(NamedTuple):
@@ -208,13 +209,38 @@ class Columns:
         """
         X, fills = self.encode(chunk, fills, learn)
         X -= self.starts
-        bound = input_bound(np.float32)
-        for row, place in np.argwhere(np.abs(X) > bound)[:1]:
+        for row, place in np.argwhere(np.abs(X) > BOUND)[:1]:
             sizes = np.cumsum([len(kind.features) for kind in self.kinds])
             name = self.kinds[int(np.searchsorted(sizes, place, "right"))].name
-            text = f"the number is too large for a learner (above {bound:.1e}); mend or empty it"
-            raise ValueError(f"{chunk.cell(name)(int(row))}: {text}")
+            raise _too_large(chunk.cell(name)(int(row)))
         return X.astype(np.float32), fills
+
+    def labels(self, chunk: Chunk) -> np.ndarray:
+        """As :meth:`targets`, of which learners take differences in single precision.
+
+        Raises:
+          ValueError: for a number too large for that, too.
+        """
+        y, target = self.targets(chunk), self.target
+        assert target is not None
+        for row in np.flatnonzero(np.abs(y) > BOUND / 2)[:1]:
+            raise _too_large(chunk.cell(target.name)(int(row)))
+        return y
+
+    def unseen(self, chunk: Chunk, X: np.ndarray) -> np.ndarray:
+        """How many cells of each column are lost, by their :meth:`inputs` X (n, D).
+
+        Their values are unlike those of the rows by which it was decided: see :meth:`losses`.
+        """
+        ends = np.cumsum([len(kind.features) for kind in self.kinds])[:-1]
+        cells, nothing = {c.name: c for c in chunk.frame}, pl.Series([], dtype=pl.Null)
+        parts = zip(self.kinds, np.split(X, ends, axis=1), strict=True)
+        return np.array([kind.unseen(cells.get(kind.name, nothing), x) for kind, x in parts], int)
+
+    def losses(self, unseen: np.ndarray) -> list[str]:
+        """A sentence for each column with :meth:`unseen` cells, of which there are so many."""
+        counted = zip(self.kinds, unseen.tolist(), strict=True)
+        return [f"column {kind.name!r}: {n:,} cells {kind.lost}" for kind, n in counted if n]
 
     def targets(self, chunk: Chunk) -> np.ndarray:
         """Targets (n,) float64, NaN where missing: numbers, -1 and +1, or 0 to K - 1."""
@@ -253,6 +279,11 @@ class Columns:
             return cls(kinds, target, tuple(found["notes"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
+
+
+def _too_large(cell: str) -> ValueError:
+    text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
+    return ValueError(f"{cell}: {text}")
 
 
 def _has_a_task(target: Target) -> bool:

@@ -87,9 +87,10 @@ def kind_of(
         what = "lists or objects" if is_nested else cells.dtype
         return _left_out(name, f"holds {what}, neither numbers nor text")
     if known.is_empty():
-        return _left_out(name, "has no value in the first rows")
+        return _left_out(name, "has no value in the first rows", "")
     if known.n_unique() == 1 and not missing and cells.len() > 1 and not keep:
-        return _left_out(name, f"is {known[0]!r} in all of the first rows")
+        constant = _cells.words(known)[0]
+        return _left_out(name, f"is {known[0]!r} in all of the first rows", constant)
     if _cells.instants(known, None).null_count() == 0:
         return _time(name, cells, None)
     style = style_of(known, comma)
@@ -161,8 +162,8 @@ def _as_wanted(
     raise ValueError(f"column {name!r}: {text}; got {wanted!r}")
 
 
-def _left_out(name: str, why: str) -> tuple[Any, str]:
-    return _kinds.LeftOut(name), f"column {name!r} {why}: left out"
+def _left_out(name: str, why: str, constant: str | None = None) -> tuple[Any, str]:
+    return _kinds.LeftOut(name, constant), f"column {name!r} {why}: left out"
 
 
 def _number(name: str, known: pl.Series, missing: bool, style: Style) -> tuple[Any, str]:

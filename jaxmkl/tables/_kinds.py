@@ -17,6 +17,7 @@ import polars as pl
 from jaxmkl._pytree import require
 from jaxmkl.tables import _cells as cells_of
 from jaxmkl.tables._cells import Where
+from jaxmkl.tables._table import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
@@ -41,6 +42,15 @@ class Kind:
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
         """The features (n, len(features)) of cells."""
         raise NotImplementedError
+
+    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+        """How many cells, of which these features were made, are lost: unlike the first rows'."""
+        return 0
+
+    @property
+    def lost(self) -> str:
+        """How a sentence on :meth:`unseen` cells goes on."""
+        return ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +95,15 @@ class Boolean(Kind):
         )
         return np.where(true, 1.0, np.where(false, 0.0, 0.5))[:, None]
 
+    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+        """Those that are neither word, or missing."""
+        return int((features == 0.5).sum())
+
+    @property
+    def lost(self) -> str:
+        """They are between the two."""
+        return f"hold neither {self.false} nor {self.true}: 1/2"
+
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Kind):
@@ -108,6 +127,18 @@ class Categories(Kind):
             list(self.values), list(range(len(self.values))), default=-1, return_dtype=pl.Int32
         ).to_numpy()
         return (places[:, None] == np.arange(len(self.values))).astype(np.float64)
+
+    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+        """Those of other words."""
+        return int((~features.any(axis=1)).sum())
+
+    @property
+    def lost(self) -> str:
+        """They are all alike."""
+        return (
+            "hold no word that the first rows had: all zeros; look at more rows before "
+            f"(--first), or take its words as text (--as {self.name}=text)"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,6 +233,8 @@ class Time(Kind):
 class LeftOut(Kind):
     """A column that is not looked at."""
 
+    constant: str | None = None
+    """What all of the first rows held, "" where they held nothing; None if left out otherwise."""
     kind = "left out"
 
     @property
@@ -212,6 +245,21 @@ class LeftOut(Kind):
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
         """Nothing."""
         return np.zeros((len(cells), 0))
+
+    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+        """Those that hold something else than all of the first rows."""
+        if self.constant is None:
+            return 0
+        known, number = cells_of.known(cells).drop_nulls(), number_in(self.constant)
+        same = known.cast(pl.String) == self.constant
+        if number is not None:
+            same |= (cells_of.parsed(known) == number).fill_null(False)
+        return len(known) - int(same.sum())
+
+    @property
+    def lost(self) -> str:
+        """They are not looked at."""
+        return "differ from the first rows, by which it was left out; look at more (--first)"
 
 
 KINDS: dict[str, Any] = {

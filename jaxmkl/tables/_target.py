@@ -130,8 +130,10 @@ def target_of(
         _note_numbers(known, len(distinct), task, notes)
     if task == "regression":
         if style is None:
-            text = f"regression needs numbers; got text, e.g. {distinct[0]!r}"
-            raise ValueError(f"{column}: {text}")
+            cells = _cells.known(cells)
+            wrong = cells.is_not_null() & _cells.parsed(cells).is_null()
+            _cells.refuse(cells, wrong, where, "regression needs numbers; got {}")
+            raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
         return Target(name, task, (), style.decimal, style.percent)
     classes = _ordered(distinct)
     most = min(MOST_CLASSES, max(2, len(known) // 2))

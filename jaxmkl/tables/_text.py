@@ -79,7 +79,8 @@ class CSV:
                 if len(row) > 1 or (row and row[0].strip()):
                     yield line, row
         except csv.Error as error:
-            raise ValueError(f"{name}, line {self._line + 1}: {error}") from None
+            text = _of_quotes(str(error), reader.line_num)
+            raise ValueError(f"{name}, line {self._line + 1}: {text}") from None
         except UnicodeDecodeError as error:
             raise not_text(name, reader.line_num, error) from None
 
@@ -100,6 +101,17 @@ class CSV:
             cells = dict(zip(self.names, zip(*body, strict=True), strict=True))
             schema = dict.fromkeys(self.names, pl.String)
             yield Chunk(pl.DataFrame(cells, schema), "line", lines, self.file.name)
+
+
+def _of_quotes(error: str, line: int) -> str:
+    """What the csv module refuses of a row that was read up to a line, by the user's words."""
+    if "end of data" in error or "field limit" in error:
+        text = "the row has a quote that is not closed"
+    elif "expected after" in error:
+        text = f"the row has a quote that is closed in line {line}, amid a cell"
+    else:
+        return error
+    return f"{text}; close it, or write it twice where it is part of a text in quotes"
 
 
 class NDJSON:
