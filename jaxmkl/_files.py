@@ -68,7 +68,8 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = os.fspath(path)
+        if error.errno is not None:
+            error.filename = os.fspath(path)
         if error.filename2 is not None:
             del error.filename2
         raise

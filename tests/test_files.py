@@ -3,15 +3,18 @@
 import contextlib
 import errno
 import itertools
+import os
+import pathlib
 import resource
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from jaxmkl import _files
-from jaxmkl._files import written_whole
+from jaxmkl._files import _partial, written_whole
 
 CONTENT = bytes(range(256)) * 20
 
@@ -79,6 +82,41 @@ def test_an_error_amid_the_writing(path, error):
         write(path, fail)
     assert raised.value is error
     assert contents(path) == before
+
+
+def test_an_error_names_the_file(path):
+    with pytest.raises(OSError, match=r"No space left on device: '.*it'$"), written_whole(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(FileNotFoundError) as raised, written_whole(path.parent / "gone" / "it"):
+        pass
+    assert raised.value.filename == str(path.parent / "gone" / "it")
+    with pytest.raises(IsADirectoryError) as raised, written_whole(path.parent):
+        pass
+    assert str(raised.value).endswith(f"Is a directory: '{path.parent}'")
+
+
+def test_a_device_is_written_to_as_it_is(tmp_path):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write(pathlib.Path("/dev/full"))
+    assert pathlib.Path("/dev/full").is_char_device()
+
+
+def test_what_a_killed_process_left_goes(path):
+    before = contents(path)
+    name, file = _partial(str(path))
+    write(path)
+    assert contents(path) == before | {"it": CONTENT, pathlib.Path(name).name: b""}
+    file.close()  # as the system does for one that is killed
+    write(path)
+    assert contents(path) == before | {"it": CONTENT}
+
+
+def test_the_file_before_is_kept(path):
+    before = contents(path)
+    with written_whole(path, keep=True) as file:
+        file.write(b"1")
+    kept = {"it.before": before["it"]} if before else {}
+    assert contents(path) == {"it": b"1"} | kept
 
 
 def test_an_interrupt_waits_for_the_file(path):
@@ -150,3 +188,39 @@ def test_in_a_thread_that_takes_no_signals(path):
     thread.start()
     thread.join()
     assert contents(path) == {"it": CONTENT}
+
+
+OF_WINDOWS = """
+import os, sys
+from types import SimpleNamespace
+sys.modules |= dict.fromkeys(("fcntl", "resource", "termios", "tty"))
+import jaxmkl
+from jaxmkl._files import kept_from_others
+from jaxmkl.cli import main
+
+taken = set()
+
+def locking(number, mode, count):
+    at = os.fstat(number).st_ino, os.lseek(number, 0, os.SEEK_CUR)
+    if at in taken:
+        raise PermissionError(13, "Permission denied")
+    taken.add(at)
+
+sys.modules["msvcrt"] = SimpleNamespace(LK_NBLCK=2, locking=locking)
+with kept_from_others("it"):
+    try:
+        with kept_from_others("it"):
+            print("twice")
+    except BlockingIOError as error:
+        print(str(os.getpid()) in str(error))
+print(main(["info", "gone"]), os.listdir())
+"""
+
+
+def test_what_windows_lacks_is_not_wanted(tmp_path):
+    """Its own lock stands in for that of other systems; it is one of a byte of an open file."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    line = [sys.executable, "-c", OF_WINDOWS]
+    found = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert found.stdout == "True\n2 []\n", found.stderr
+    assert found.stderr == "jaxmkl: gone: No such file or directory\n"

@@ -170,6 +170,43 @@ def test_standard_input_goes_on_as_it_comes(flowers, tmp_path, monkeypatch):
     assert_equal(found[2].state, wanted[2].state)
 
 
+def test_a_file_that_lost_rows_is_refused(flowers, tmp_path, capsys):
+    parts = [*command(flowers, tmp_path / "parts"), "--checkpoint", str(tmp_path / "kept")]
+    assert main(parts) == 0
+    capsys.readouterr()
+    flowers.write_text("".join(flowers.read_text().splitlines(keepends=True)[:301]))
+    assert main(parts) == 2
+    text = f"is of a run that has passed 600 rows, and {flowers} has only 300"
+    assert text in capsys.readouterr().err
+
+
+def test_cells_unlike_the_first_rows_are_counted(tmp_path, monkeypatch, capsys):
+    """The same where a run is stopped and goes on."""
+    lines = ["word,same,none,answer,height,y"]
+    for i in range(400):
+        now = i % 2 if i < 100 else 2 + i % 3
+        word, same = ("a", "b", f"new {i}", "a", "b")[now], ("2", "2", "2", "2.00", "3")[now]
+        none, answer = ("", "", "", "x", "")[now], ("no", "yes", "yes", "maybe", "no")[now]
+        lines.append(f"{word},{same},{none},{answer},{i * i % 97},{i * i % 89}")
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    line = ["run", str(tmp_path / "t.csv"), "--first", "100", "--learner", "raker"]
+    line += ["--json", str(tmp_path / "run.json"), "--checkpoint", str(tmp_path / "kept")]
+    with monkeypatch.context() as patched:
+        stopped(patched, 3)
+        assert main(line) == 130
+    assert "100 cells" not in capsys.readouterr().out
+    assert main(line) == 0
+    found = json.loads((tmp_path / "run.json").read_text())["notes"]
+    for column, text in {
+        "word": "100 cells hold no word that the first rows had: all zeros; look at more rows",
+        "same": "100 cells differ from the first rows, by which it was left out",
+        "none": "100 cells differ from the first rows, by which it was left out",
+        "answer": "100 cells hold neither no nor yes: 1/2",
+    }.items():
+        assert [note for note in found if note.startswith(f"column {column!r}: {text}")], column
+    assert "column 'word': 100 cells" in capsys.readouterr().out
+
+
 def made(path, rows, columns, block):
     """A LIBSVM file of so many rows, a block of them again and again."""
     X = np.random.default_rng(0).normal(size=(block, columns)).round(4)

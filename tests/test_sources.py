@@ -127,7 +127,7 @@ BAD = [
     ("t.csv", "a,b\n1,2\nü,3\n".encode("latin-1"), r"t\.csv, line 3: is not text in UTF-8; save"),
     ("t.csv", b"a,b\n1,2\n1,2,3\n", r"t\.csv, line 3: 3 cells where the header has 2 columns"),
     ("t.csv", b"a,b,a\n1,2,3\n", r"t\.csv, line 1, column 'a': the name stands twice, .* rename"),
-    ("t.csv", b'a,b\n1,2\n"x,3\n', r"t\.csv, line 3: unexpected end of data"),
+    ("t.csv", b'a,b\n1,2\n"x,3\n', r"t\.csv, line 3: the row has a quote that is not closed"),
     ("t.csv", b"a b\n1 2\n", r"t\.csv, line 1: columns are to be parted by commas, semicolons"),
     ("t.csv", b"a,b\n1,3\n2,3\n", r"t\.csv, column 'b': the target is '3' in every row"),
     ("t.csv", b"a,b\n1,3\n", r"t\.csv, column 'b': the target is '3' in every row looked at"),

@@ -239,7 +239,8 @@ def test_target_and_task_as_asked(write):
     expect(read(two, task="regression"), y=[10, 9, 10])
     expect(read(two, task="multiclass"), y=[1, 0, 1])
     text = write("text.csv", "a,y\n1,u\n2,v\n3,u\n")
-    assert "column 'y': regression needs numbers" in refusal(text, task="regression")
+    message = ", line 2, column 'y': regression needs numbers; got 'u'"
+    assert refusal(text, task="regression") == message
     with pytest.raises(ValueError, match=r"task must be one of regression, .*; got 'binary'"):
         read(path, task="binary")
 
@@ -266,8 +267,18 @@ LINES = 'a,b,y\n"two\nlines",1,1\n"and\r\nthree\nmore",2,2\nx,,3\ny,4,5,6\n'
             ", column 'b': the target is '2' in every row looked at (2); n",
         ),
         ("t.csv", "a,b\n1,u\n", ", column 'b': the target is 'u' in every row looked at (1); no"),
-        ("t.csv", 'a,b\n1,2\n3,"4\n5,6\n', ", line 3: unexpected end of data"),
-        ("t.csv", 'a,b\n1,2\n3,"4"5\n', ", line 3: ',' expected after '\"'"),
+        ("t.csv", 'a,b\n1,2\n3,"4\n5,6\n', ", line 3: the row has a quote that is not closed"),
+        (
+            "t.csv",
+            'a,b\n1,2\n3,"4"5\n',
+            ", line 3: the row has a quote that is closed in line 3, ",
+        ),
+        (
+            "t.csv",
+            'a,b\n1,2\n"3,4\n5,6\n7,"8\n',
+            ", line 3: the row has a quote that is closed in l",
+        ),
+        ("t.csv", 'a,b\n1,2\n3,"' + "4\n" * 70_000, ", line 3: the row has a quote that is not c"),
         ("t.csv", "5.1,3.5,setosa\n4,3,setosa", ", line 1: the first line must name the columns"),
         ("t.csv", "3,7,1\n4,9,0\n", ", line 1: the first line must name the columns"),
         ("t.csv", "a b\n1 2\n", ", line 1: columns are to be parted by commas"),

@@ -1,6 +1,7 @@
 """The files that a run writes: each is kept to it, and fails alone."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,13 +44,15 @@ def reserved(given: Any) -> Iterator[Outputs]:
     known = {Path(given.file).resolve(): "FILE"}
     with contextlib.ExitStack() as stack:
         for name, path in paths.items():
-            if is_special(path):
+            if is_special(path) and name != "checkpoint":  # which is read as well
                 continue
             other = known.setdefault(path.resolve(), f"--{name}")
             if other != f"--{name}":
                 raise UsageError(f"--{name}: {path} is what {other} names, too")
-            if path.is_dir():
-                raise UsageError(f"--{name}: {path} is a folder; a file is wanted")
+            if os.path.exists(path) and not path.is_file():
+                raise UsageError(f"--{name}: {path} is no file")
+            if not path.parent.is_dir():
+                raise UsageError(f"--{name}: {path}: there is no folder {path.parent}")
             try:
                 stack.enter_context(kept_from_others(path))
             except OSError as error:

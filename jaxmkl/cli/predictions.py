@@ -52,6 +52,7 @@ class Predictions:
         columns = [self._spelled(values) for values in (*said.values(), labels)]
         with named(self._path):
             self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
+            self._file.flush()
 
     def _spelled(self, values: np.ndarray) -> list:
         """Codes or numbers as the target's own, nothing where NaN."""
@@ -63,7 +64,6 @@ class Predictions:
     def length(self) -> int:
         """Bytes so far, which are on the disk then."""
         with named(self._path):
-            self._file.flush()
             os.fsync(self._file.fileno())
             return os.fstat(self._file.fileno()).st_size
 

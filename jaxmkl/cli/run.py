@@ -24,7 +24,7 @@ from jaxmkl.cli.results import Curves, Results, Row
 from jaxmkl.cli.scores import spread
 from jaxmkl.tables import Chunk, Model, save_model
 
-PATIENCE = 1.0  # seconds that an interrupted chunk has to end by itself, once others are played
+PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
 OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
 

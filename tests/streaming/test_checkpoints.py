@@ -1,7 +1,10 @@
 """Checkpoints amid a stream: written when due, the last two kept, read whatever is damaged."""
 
+import contextlib
 import errno
 import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -89,6 +92,35 @@ def test_a_full_disk_leaves_both(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["it.npz", "it.npz.before"]
     assert_equal(kept.latest()[1], found[1])
     assert_equal(jaxmkl.load(kept.before)[1], found[0])
+
+
+MANY = """
+import sys, jax
+from streaming.test_checkpoints import LEARNER
+from jaxmkl.streaming import Checkpoints
+kept, state = Checkpoints(sys.argv[1]), LEARNER.init(jax.random.key(0), num_inputs=2)
+print("ready", flush=True)
+sys.stdin.read()
+for number in range(150):
+    kept.offer(LEARNER, state, extra=number)
+    assert kept.latest()[2] in range(150)
+"""
+
+
+def test_two_programs_with_one_path(tmp_path):
+    """The last to write wins; each file is whole."""
+    line = [sys.executable, "-c", MANY, str(tmp_path / "it.npz")]
+    with contextlib.ExitStack() as stack:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
+        both = [stack.enter_context(subprocess.Popen(line, **pipes)) for _ in range(2)]
+        for process in both:
+            assert process.stdout.readline() == b"ready\n"
+        for process in both:
+            process.stdin.close()
+        assert [process.wait() for process in both] == [0, 0]
+    assert sorted(os.listdir(tmp_path)) == ["it.npz", "it.npz.before"]
+    assert Checkpoints(tmp_path / "it.npz").latest()[2] == 149
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,211 @@
+"""Interrupts of the command: each is heard at any moment, and loses nothing."""
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from test_kept import assert_same, command, flowers, made, outcome  # noqa: F401 (a fixture)
+
+from jaxmkl.cli import main, play, run
+from jaxmkl.tables import _source
+
+SMALL_PROGRAMS = True
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch):
+    monkeypatch.setattr(_source, "ROWS", 64)
+
+
+@pytest.fixture(autouse=True)
+def heard():
+    """Signals are heard: what is begun in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def send(number=signal.SIGINT):
+    """Send this process a signal; the main thread has heard it when this returns."""
+    os.kill(os.getpid(), number)
+    time.sleep(0.3)
+
+
+def amid(monkeypatch, number, act):
+    """Have an act happen amid the learner that plays so many chunks."""
+    calls, original = [], play.Player.play
+
+    def played(self, X, y):
+        calls.append(len(y))
+        if len(calls) == number:
+            act()
+        return original(self, X, y)
+
+    monkeypatch.setattr(play.Player, "play", played)
+
+
+class Left:
+    """What is raised where this is deleted is printed, and forgotten."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __del__(self):
+        self.act()
+
+
+def in_a_callback_of_the_collector():
+    """As JAX discards what is raised while garbage is collected."""
+
+    def callback(phase, about):
+        gc.callbacks.remove(callback)
+        send()
+
+    gc.callbacks.append(callback)
+    gc.collect()
+
+
+def endless():
+    """A computation that does not end."""
+    send()
+    threading.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "rows"),
+    [
+        (in_a_callback_of_the_collector, 130, 192),
+        (lambda: Left(send), 130, 192),
+        (lambda: send(signal.SIGTERM), 143, 192),
+        (endless, 130, 128),
+    ],
+    ids=["collector", "deleted", "terminated", "endless"],
+)
+def test_an_interrupt_ends_a_run_and_loses_nothing(
+    act,
+    status,
+    rows,
+    flowers,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
+    parts, whole = (
+        [*command(flowers, tmp_path / name), "--learner", "raker", "--seeds", "1"]
+        for name in ("parts", "whole")
+    )
+    parts += ["--checkpoint", str(tmp_path / "kept")]
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "PATIENCE", 0.5 if act is endless else 600.0)
+        amid(patched, 3, act)
+        assert main(parts) == status
+    said = capsys.readouterr()
+    assert f"interrupted after {rows} rows; the same command goes on" in said.err
+    assert "raker" in said.out
+    assert sorted(os.listdir(tmp_path / "parts")) == ["model", "run.json", "said.csv"]
+    assert main(parts) == main(whole) == 0
+    assert_same(outcome(tmp_path / "parts"), outcome(tmp_path / "whole"))
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
+
+
+def started(line, **environment):
+    said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    line = [sys.executable, "-m", "jaxmkl", *line]
+    return subprocess.Popen(line, env=ENVIRONMENT | environment, **said)
+
+
+def test_an_interrupt_amid_the_imports(tmp_path):
+    (tmp_path / "jax.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(600)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    process = started(["run", "table.csv"], PYTHONPATH=paths)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+
+
+def test_an_interrupt_while_rows_are_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "rows.csv")
+    process = started(["run", str(tmp_path / "rows.csv"), "--json", str(tmp_path / "run.json")])
+    with open(tmp_path / "rows.csv", "w") as rows:  # once the command opens it, too
+        rows.write("a,y\n1,2\n")
+        rows.flush()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "jaxmkl: interrupted\n")
+    assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+PATIENT = """
+import threading
+from jaxmkl.cli.interrupts import Interrupts
+with Interrupts() as interrupts:
+    interrupts.patience = float("inf")
+    print("begun", flush=True)
+    interrupts.heard(threading.Event().wait)
+"""
+
+
+def test_the_second_interrupt_ends_at_once():
+    line = [sys.executable, "-c", PATIENT]
+    with subprocess.Popen(line, env=ENVIRONMENT, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+
+def interrupted_at_random(tmp_path, number, most):
+    """Interrupt a run so often, each time within so many seconds, and compare where it ends."""
+    made(tmp_path / "long.svm", 400_000, 5, 5_000)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    draws, came = random.Random(0), 0
+
+    def ended(folder, seconds=None):
+        """Whether the run came to its end, uninterrupted."""
+        kept = ["--checkpoint", str(folder / "kept")]
+        process = started([*command(tmp_path / "long.svm", folder), *kept])
+        try:
+            assert process.wait(seconds) == 0
+            return True
+        except subprocess.TimeoutExpired:
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            status = process.wait()
+            assert time.monotonic() - began < 3
+            assert status in (130, -signal.SIGINT)  # the latter before Python has begun
+            return False
+
+    assert ended(whole)
+    while came < number:
+        if not ended(parts, draws.uniform(0, most)):
+            came += 1
+            continue
+        assert_same(outcome(parts), outcome(whole))
+        for file in parts.iterdir():
+            file.unlink()
+    assert ended(parts)
+    assert_same(outcome(parts), outcome(whole))
+
+
+@pytest.mark.slow
+def test_interrupted_at_random_moments(tmp_path):
+    interrupted_at_random(tmp_path, 5, 10)
+
+
+@pytest.mark.endless
+def test_interrupted_two_hundred_times(tmp_path):
+    interrupted_at_random(tmp_path, 200, 10)
