@@ -16,6 +16,7 @@ from jaxmkl.cli import main, play, run
 from jaxmkl.tables import _source
 
 SMALL_PROGRAMS = True
+SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
 
 
 @pytest.fixture(autouse=True)
@@ -97,10 +98,7 @@ def test_an_interrupt_ends_a_run_and_loses_nothing(
     monkeypatch,
     capsys,
 ):
-    parts, whole = (
-        [*command(flowers, tmp_path / name), "--learner", "raker", "--seeds", "1"]
-        for name in ("parts", "whole")
-    )
+    parts, whole = ([*command(flowers, tmp_path / name), *SMALL] for name in ("parts", "whole"))
     parts += ["--checkpoint", str(tmp_path / "kept")]
     with monkeypatch.context() as patched:
         patched.setattr(run, "PATIENCE", 0.5 if act is endless else 600.0)

@@ -129,6 +129,9 @@ class Run:
             play = Play.begin(columns, made, given.seeds, given.delay, model)
             if kept is not None:
                 kept.resume(play)
+            if given.save is not None:
+                for players in play.players.values():
+                    players[0].settled()  # compiled here, where an interrupt has nothing to save
             # standard input goes on where it was left
             skip = given.skip + play.num_rows if given.file != "-" or not play.num_rows else 0
             if given.predictions is not None:

@@ -100,6 +100,11 @@ goes on from there, and ends as if nothing had happened:
 >>> statuses, len(pathlib.Path("said.csv").read_text().splitlines())
 ([0, 0], 301)
 
+An interrupt (Ctrl-C, or SIGTERM of a batch system) ends a run within seconds, with a checkpoint,
+the table so far and all files, and the exit status 130 (143); a second one ends it at once. While
+it runs, its files are its own: another run that names one of them is refused. A file that cannot
+be written is said, the others are written, and the exit status is 1.
+
 Standard input (``-``) goes on with what comes next. In Python :func:`jaxmkl.stream` takes chunks
 from anywhere, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two checkpoints.
 
