@@ -17,7 +17,7 @@ from jaxmkl.tables import _source
 
 SMALL_PROGRAMS = True
 OPTIONS = ["--checkpoint", "--predictions", "--save", "--json", "--report"]
-SMALL = ["--learner", "raker", "--set", "num_features=4"]
+SMALL = ["--learner", "raker", "--set", "num_features=4", "--first", "60"]
 
 
 @pytest.fixture(autouse=True)
