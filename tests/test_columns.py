@@ -204,10 +204,11 @@ def test_cells_that_are_not_what_the_first_rows_were():
         ValueError, match=r"row 1, column 'a': the number is too large for a learner"
     ):
         columns.inputs(first({"a": ["1e30"], "t": ["2024-01-01"]}), columns.init())
+    numbers = Columns.decide(chunk, "y", "regression")
     with pytest.raises(
         ValueError, match=r"row 2, column 'y': the number is too large for a learner"
     ):
-        columns.labels(first({"a": ["1", "2"]}, y=["1", "-1e19"]))
+        numbers.labels(first({"a": ["1", "2"]}, y=["1", "-1e19"]))
 
 
 @pytest.mark.parametrize(
