@@ -14,7 +14,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
-
 HIGHEST = jax.lax.Precision.HIGHEST
 
 

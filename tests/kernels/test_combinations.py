@@ -271,7 +271,7 @@ def test_learners_on_features_of_kernels_on_columns(name, x64):
     wanted = jaxmkl.run(alone, start, X[:, columns], y, block_size=8)[1].prediction
     assert np.ptp(wanted) > 0.01
     np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="must be of a known spectrum.*got 'Periodic"):
+    with pytest.raises(ValueError, match=r"must be of a known spectrum.*got 'Periodic"):
         make(OWN)
 
 
