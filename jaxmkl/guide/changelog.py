@@ -1,5 +1,69 @@
 """What changed, the newest version first.
 
+## After 0.2.0
+
+**New**
+
+- ``jaxmkl run`` knows nothing of a label before its row is predicted: numbers begin at the first
+  label that came, and rows before it are predicted as 0. Learners and baselines are judged on the
+  same rows; the table, ``--json`` (``judged_from``) and the report say from which on. Skill was
+  too high before, most on targets far from 0. With ``--from`` the baselines know the labels that
+  the model saw (``Model.seen``).
+- ``kernel.on(columns)``: a kernel of some inputs, in sums, products, dictionaries and all
+  learners. Products of Gaussian, Laplacian and Cauchy kernels have random features.
+- Kernels of one's own that read ``products.X`` work in sums, products, multiples, dictionaries and
+  learners; ``check_kernel`` plays them there, and ``help(jaxmkl.kernels.Kernel)`` says what is
+  asked of a kernel.
+- :func:`jaxmkl.pytree.unconstrain` and :func:`jaxmkl.pytree.constrain` map a learner to numbers
+  without limits and back, for optimisers.
+- ``design.ted(..., share_of="diagonal")``: the ridge as a share of the mean diagonal. TED with a
+  Gram matrix takes a fraction of the time.
+- Of several files that a run writes, one that fails does not take the others with it; the exit
+  status is then 1. Folders are tried before the first row. A second run with the same
+  ``--checkpoint``, ``--predictions``, ``--save``, ``--json`` or ``--report`` is refused.
+- Ctrl-C ends ``jaxmkl run`` at any moment with status 130, SIGTERM with 143, and a checkpoint to
+  go on from.
+- What the first rows did not show of a column is counted and said at the end.
+- Journals of ``jaxmkl ask`` have a checksum a line; changed, doubled or moved lines are refused by
+  line. Journals of 0.2.0 are gone on with.
+- ``MKLClassifier.fit`` warns when rows are sorted by class.
+- Recipes answer an unknown argument with the names there are. A forgotten state, a key that is not
+  typed, rates without ``num_rates`` and a ``forecast`` that returns an array are answered with
+  what is wanted; ``check_learner`` shows where arrays differ, and that no bit of a prediction
+  depends on labels of its round or later, or on those not asked for.
+
+**Means something else**
+
+- ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
+  median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
+  methods are there by name. Rows that a penalised method does not make active are not given out as
+  chosen, and a warning says how many are. Of more than 4,000 distinct rows (2,000 for penalised
+  methods), so many drawn at random are looked at: ``PoolSelector.pool_``, and a note of the
+  command.
+- ``jaxmkl select`` takes no column named target, y, label or class as an input; its gmkal has the
+  paper's nine kernels.
+- A label more than a hundred times as large as all before it is refused, counted
+  (``state.outlying``) and warned of; a level that stays is followed after a few labels.
+- :class:`jaxmkl.features.FourierFeatures` are of scale "mean" by default (|z|² = 1), so that every
+  rule's steps fit them as they fit supports; write ``scale="sum"`` for the old ones. Recipes are
+  as before.
+- A learner with a number out of its declared range counts all its rounds in ``nonfinite`` inside
+  ``jit``; outside, drivers, ``save`` and ``load`` refuse it by name.
+- ``learner.init`` and ``kernel.gram`` refuse widths or columns made for another number of inputs;
+  widths (P, 1) are no longer spread over several inputs. ``Stationary.frequency_scale`` and
+  ``KernelDictionary.bandwidth`` are gone: see ``Kernel.frequencies``.
+- :func:`jaxmkl.wrappers.scaled_targets` asks for a first label whatever its learner's query says;
+  its ``clip`` takes no account of the prediction before it.
+- Masked arrays are refused; ``stream(gaps=True)`` takes masked labels as missing.
+- Files of models with doubled members, numbers in the place of parts, or rates, states or fills
+  that are NaN or infinite are refused, by file and field.
+- ``jaxmkl ask --jsonl`` gives numbers as numbers and missing cells as null. Nested columns of
+  NDJSON are left out with a note, or by ``--drop``.
+- Checkpoints have format 4, models 2 and ``--checkpoint`` files 2: those of 0.2.0 are refused by
+  name. ``Checkpoints`` of two programs on one path: the last to write wins.
+- SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
+  that go with the others.
+
 ## 0.2.0
 
 **New**
