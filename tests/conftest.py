@@ -39,9 +39,9 @@ def folder_of_data() -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are taken out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Examples of the guides compile whole learners; asked for by themselves they are played."""
+    """Examples of the guides compile whole learners, and the papers' data are large."""
     for item in items:
-        if item.path.parent.name == "guide":
+        if item.path.parent.name == "guide" or item.get_closest_marker("data") is not None:
             item.add_marker(pytest.mark.slow)
 
 
@@ -70,6 +70,16 @@ def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     jax.config.update("jax_disable_most_optimizations", False)
     jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def programs_of_users(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests on the papers' data have machine code as users have it, whatever their module wants."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    if request.node.get_closest_marker("data") is not None:
+        jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture

@@ -132,6 +132,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     assert labelling.said(4).prediction == ("tree" if z > 0 else "bush")
 
 
+@pytest.mark.slow
 def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     rows = rows_of(plants(30, known=8))
     labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
@@ -174,7 +175,7 @@ def test_without_a_budget_every_row_is_asked_for(session):
     assert [labelling.ask() for _ in range(7)] == [7, 8, 9, 10, 11, 12, None]
 
 
-@pytest.mark.parametrize("is_pool", [True, False])
+@pytest.mark.parametrize("is_pool", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
     draws, rows = random.Random(3), numbers(60)
     labelling = session(rows, 25, is_pool)

@@ -110,6 +110,7 @@ def test_ambiguous_labels_are_refused():
 # --- drivers inside of transformations, with data of the enclosing scope -------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [np, jnp], ids=["numpy", "jax"])
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
 def test_data_of_the_enclosing_scope(module, loss):

@@ -74,7 +74,7 @@ def learners(name, task, several):
     ("name", "task"),
     [
         ("raker", "classification"),
-        ("stack", "regression"),
+        pytest.param("stack", "regression", marks=pytest.mark.slow),
         pytest.param("raker", "regression", marks=pytest.mark.slow),
         pytest.param("hedge", "regression", marks=pytest.mark.slow),
         pytest.param("hedge", "classification", marks=pytest.mark.slow),
@@ -144,6 +144,7 @@ def test_one_vs_rest_is_a_learner_a_class(x64):
 # --- queries -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_margin_of_classes_is_half_the_distance_to_the_next():
     learner = small(task="classification", num_classes=K, query=query.Margin(0.1))
     X, y = classes()
@@ -168,6 +169,7 @@ def test_disagreement_is_summed_over_outputs():
 # --- labels --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_labels_mean_the_same_everywhere():
     learner = small(task="classification", num_classes=K, hedge_rate=0.1)
     X, y = classes()

@@ -282,6 +282,7 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
     np.testing.assert_array_equal(fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [Random(0.5), pytest.param(Margin(0.2), marks=pytest.mark.slow)])
 def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
     """The same numbers are drawn; only a score's own rounding may tell them apart."""
@@ -465,6 +466,7 @@ def test_a_rate_is_its_formulas(classes, rate, x64):
     assert abs(number - rate * T) <= 2.0 + rate * T / 40.0
 
 
+@pytest.mark.slow
 def test_the_rate_counts_labels_that_come_late():
     learner = jaxmkl.raker(KERNELS, num_features=4, query=Rate(0.2))
     rng = np.random.default_rng(0)

@@ -103,6 +103,7 @@ def test_passes_the_checks_of_estimators(estimator):
 # --- the same as by hand -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_regressor_predicts_as_run_and_predict_many(numbers):
     X, y = numbers
     found = regressor().fit(X[:300], y[:300])
@@ -118,7 +119,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
     np.testing.assert_allclose(found.predict(X[300:301]), outputs.prediction, rtol=1e-5)
 
 
-@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("num_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes
     y = np.minimum(y, num_classes - 1)
@@ -324,6 +325,7 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
     assert len({*scores}) > 3
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_and_a_pickle(classes, numbers):
     for (X, y), estimator in ((classes, classifier()), (numbers, regressor())):
         model = make_pipeline(StandardScaler(), estimator).fit(X[:100], y[:100])

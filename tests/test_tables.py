@@ -174,6 +174,7 @@ def test_numbers_come_back_from_csv(names, separator, quoting, X):
 WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).map(str.strip)
 
 
+@pytest.mark.slow
 @quick
 @given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _table.MISSING), min_size=3))
 def test_text_comes_back_from_csv(cells):

@@ -90,6 +90,7 @@ def test_inner_products_are_unbiased_for_the_kernel(drawn, family, orthogonal):
     assert error.max() < 0.01
 
 
+@pytest.mark.slow
 def test_orthogonal_frequencies_lower_the_variance(drawn):
     _, _, distances = points()
     far = distances > 0.1

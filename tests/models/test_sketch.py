@@ -143,7 +143,12 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = "one width", "a width for each input"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in CASES]
+)
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 

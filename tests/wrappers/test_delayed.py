@@ -157,6 +157,7 @@ def test_no_delay_is_the_learner_itself(name, x64):
     np.testing.assert_allclose(*ahead, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAYED)
 def test_blocks_padding_and_cuts_change_no_bit(name):
     """Nor does it matter whether a driver or the wrapper plays."""

@@ -307,6 +307,7 @@ def test_labels_of_classifiers_are_accepted_through_wrappers():
         streaming.run(learner, state, X, y)
 
 
+@pytest.mark.slow
 def test_derivative_through_wrappers():
     """The scaler has no numbers of its own; the budget's derivative is zero."""
     X, y = data()
