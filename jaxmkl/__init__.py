@@ -40,7 +40,8 @@ from jaxmkl import (
     updates,
     wrappers,
 )
-from jaxmkl._learner import Algorithm, Learner, Output, Prediction, Round, State
+from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load, save
 from jaxmkl.kernels import Cauchy, Gaussian, KernelDictionary, Laplacian, Linear, Polynomial

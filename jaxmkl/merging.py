@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._algorithm import COUNTERS
 from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
-from jaxmkl._learner import COUNTERS, require_learner
+from jaxmkl._learner import require_learner
 from jaxmkl._shards import added
 from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.streaming import checks

@@ -29,8 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl._blocks import uniform
-from jaxmkl._learner import Algorithm, Round, State
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.losses import LOSSES
 from jaxmkl.models import Bank, Lesson

@@ -74,7 +74,7 @@ def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def programs_of_users(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests on the papers' data have machine code as users have it, whatever their module wants."""
+    """Tests on the papers' data have machine code as users have it, whatever the module wants."""
     before = jax.config.read("jax_disable_most_optimizations")
     if request.node.get_closest_marker("data") is not None:
         jax.config.update("jax_disable_most_optimizations", False)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl.kernels import KernelDictionary
 from jaxmkl.losses import LOSSES
 from jaxmkl.models.bank import Lesson

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._learner import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
 from jaxmkl.kernels.optimizers import moved
 from jaxmkl.losses import LOSSES

@@ -43,9 +43,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl._blocks import count_on, uniform
 from jaxmkl._checks import usable_rows
-from jaxmkl._learner import Algorithm, Output, Round, State
+from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel

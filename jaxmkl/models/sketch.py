@@ -27,8 +27,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._algorithm import Round
 from jaxmkl._blocks import take, uniform
-from jaxmkl._learner import Round
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast

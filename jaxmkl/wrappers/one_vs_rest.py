@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
-from jaxmkl._learner import Learner, Prediction, State
+from jaxmkl._learner import Learner, Prediction
 from jaxmkl.wrappers.wrapper import Wrapper
 
 

@@ -1,0 +1,234 @@
+"""The frame that all algorithms share.
+
+It writes the four inner methods of :class:`jaxmkl.Learner` once and keeps what is no algorithm
+(key, round, counters, refusal of bad examples, reading of labels, questions). To an algorithm it
+leaves its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import count_on, rounds_of
+from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
+from jaxmkl._learner import Learner, Prediction
+from jaxmkl._magnitudes import Magnitudes
+from jaxmkl.kernels.kernel import kernels_in
+from jaxmkl.losses import LOSSES
+from jaxmkl.query import Forecast, Query
+
+COUNTERS = "round", "invalid", "outlying", "nonfinite"
+
+
+@pytree.dataclass
+class State:
+    """What the frame keeps of any algorithm; states of algorithms add their own to it."""
+
+    key: Array
+    """Typed PRNG key, never consumed."""
+    round: Array
+    """Examples seen, int32; 2^30 follows on 2^31 - 1."""
+    invalid: Array
+    """Examples refused because x or y was not usable, int32."""
+    outlying: Array
+    """Those of them whose label was far beyond all before, int32."""
+    nonfinite: Array
+    """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
+    a learner that has a number out of its declared range, as an optimiser may make one."""
+    magnitudes: Any
+    """Of labels of numbers, by which one is judged; () of classes."""
+    query: Any
+    """State of the query."""
+    num_inputs: int = pytree.static()
+    """D."""
+    dtype: str = pytree.static()
+    """Name of the floating dtype."""
+
+    def replace(self: Any, **fields: Any) -> Any:
+        """The state with some fields replaced."""
+        for name in fields.keys() - vars(self).keys():
+            raise TypeError(f"{type(self).__name__} has no field {name!r}")
+        return pytree.from_fields(type(self), vars(self) | fields)
+
+
+class Code(NamedTuple):
+    """One example."""
+
+    own: Any
+    """The algorithm's code."""
+    noise: Any
+    """The query's random numbers."""
+    usable: Array
+    """Whether x can be learned from."""
+
+
+class Round(NamedTuple):
+    """What an algorithm is told of a round when it learns."""
+
+    y: Array
+    """The label, a number or (K,); 0 where there is none to learn from."""
+    learns: Array
+    """Whether there is a label to learn from; else what labels decide must stay."""
+    seen: Array
+    """Whether there is an example that can be learned from, label or not."""
+    present: Array
+    """Whether there is a round at all; else no bit may change."""
+
+
+class Algorithm(Learner):
+    """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
+
+    They define :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and where there
+    is something to settle after a block of examples, :meth:`close`.
+    """
+
+    query: Query
+    loss: str
+    """Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged."""
+    has_variance = False
+    """Whether its forecasts have a variance."""
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        """That of the loss."""
+        return LOSSES[self.loss].task
+
+    def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
+        """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
+
+        Args:
+          frame: the fields of :class:`State`.
+          key: typed PRNG key for what is drawn now.
+          num_inputs, dtype: D, and the floating dtype of the state.
+        """
+        pytree.abstract(self, "begin")
+
+    def usable(self, X: Array) -> Array:
+        """Which rows (B,) of ``X`` (B, D) can be learned from."""
+        return usable_rows(X)
+
+    def encode(self, state: Any, X: Array, keys: Array) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
+
+        Args:
+          state: at the block's start, or amid it.
+          X: finite; zeros in rows that are not usable.
+          keys: a typed key for each row's round (B,); whatever is random comes from these.
+        """
+        pytree.abstract(self, "encode")
+
+    def forecast(self, state: Any, code: Any) -> Forecast:
+        """What is known of one example, from its code, before its label."""
+        pytree.abstract(self, "forecast")
+
+    def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
+        """The next state; key, counters and the query's state are the frame's business."""
+        pytree.abstract(self, "learn")
+
+    def close(self, state: Any, codes: Any) -> Any:
+        """The state after a block with these codes; rounds below ``state.round`` are over."""
+        return state
+
+    def loss_value(self, prediction: Array, y: Array) -> Array:
+        """The loss of a prediction, the sum over its outputs."""
+        loss = LOSSES[self.loss].value(prediction, y)
+        return loss if self.num_outputs is None else jnp.sum(loss, axis=-1)
+
+    # The rest is final.
+
+    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
+        typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
+        pytree.require(typed, self, "key", key, "a typed key, as jax.random.key(0)")
+        num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
+        dtype = floating_dtype(self, dtype)
+        good = self.has_variance or not self.query.needs_variance
+        text = "one that needs no variance, which this learner does not have"
+        pytree.require(good, self, "query", self.query, text)
+        for kernel in kernels_in(self):
+            kernel.require_inputs(num_inputs - self.leading_columns)
+        return _begin(self, key, num_inputs, dtype)
+
+    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:
+        given, usable = X if given is None else given, self.usable(X)
+        X = jnp.where(usable[:, None], X, 0.0)
+        fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
+        keys = fold_in(state.key, rounds_of(state.round, len(X)))
+        return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
+
+    def _noise(self, X: Array, keys: Array) -> Any:
+        """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
+        return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
+
+    def _queried(
+        self, query: Any, forecast: Forecast, learns: Array, counted: Array, y: Array
+    ) -> Any:
+        """The query's state after an example; ``y`` is 0 where it is not learned."""
+        return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
+
+    def _told(self, forecast: Forecast) -> Forecast:
+        """The forecast with its margin, of a classifier."""
+        if self.task != "classification":
+            return forecast
+        if self.num_outputs is None:
+            return forecast._replace(margin=jnp.abs(forecast.value))
+        first, second = jax.lax.top_k(forecast.value, 2)[0]
+        return forecast._replace(margin=(first - second) / 2.0)
+
+    def await_label(self, state: Any, query: Array) -> Any:
+        return state.replace(query=self.query.await_label(state.query, query))
+
+    def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
+        """Whether an example is learned from, whether it is not refused, whether f diverges."""
+        known = jnp.all(jnp.isfinite(y))
+        learns, counted = seen & asked & known, seen & (known | ~asked)
+        loss = self.loss_value(forecast.value, jnp.where(learns, y, 0.0))
+        finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)
+        return learns, counted, learns & ~finite
+
+    def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
+        forecast = self.forecast(state, code.own)
+        wanted = "a jaxmkl.query.Forecast, as Forecast.of_one(value)"
+        good = isinstance(forecast, Forecast)
+        pytree.require(good, self, "what forecast returns", type(forecast).__name__, wanted)
+        forecast = self._told(forecast)
+        score = self.query.score(state.query, forecast)
+        query = self.query.ask(state.query, score, code.noise) & code.usable
+        value = jnp.where(code.usable, forecast.value, jnp.nan)
+        return Prediction(value, query, score), forecast
+
+    def teach(
+        self, state: Any, code: Code, forecast: Forecast, y: Array, asked: Array, present: Array
+    ) -> Any:
+        seen, magnitudes = present & code.usable, state.magnitudes
+        # what is too large to be believed is refused like NaN; classes are all believed
+        far = magnitudes.beyond(y) & seen & asked if magnitudes else jnp.zeros((), bool)
+        given, y, far = y, jnp.where(far, jnp.nan, y), jnp.any(far)
+        learns, counted, diverging = self._judged(forecast, y, seen, asked)
+        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
+        return self.learn(state, code.own, forecast, round).replace(
+            round=count_on(state.round, present),
+            invalid=state.invalid + (present & ~counted).astype(jnp.int32),
+            outlying=state.outlying + far.astype(jnp.int32),
+            magnitudes=magnitudes and magnitudes.after(given, learns, far),
+            nonfinite=state.nonfinite + diverging.astype(jnp.int32),
+            query=self._queried(state.query, forecast, learns, counted, round.y),
+        )
+
+    def close_block(self, state: Any, codes: Code) -> Any:
+        return self.close(state, codes.own)
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _begin(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State:
+    """The state before the first round, by one program: its parts would compile one by one."""
+    frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
+    frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
+    frame |= {name: jnp.zeros((), jnp.int32) for name in COUNTERS}
+    numbers = learner.task == "regression"
+    frame["magnitudes"] = Magnitudes.none(learner.num_outputs, dtype) if numbers else ()
+    return learner.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
