@@ -49,7 +49,7 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
         text = ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
-        elif kind == "f" and np.any(values % 1):
+        elif kind == "f" and np.isfinite(values).all() and np.any(values % 1):
             text += " (numbers want a learner of numbers, as jaxmkl.raker())"
         text = ("value " if len(shown) == 1 else "values ") + text
         wanted = "{0, 1}, {-1, 1}, booleans or two strings"

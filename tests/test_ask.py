@@ -175,6 +175,7 @@ def test_without_a_budget_every_row_is_asked_for(session):
     assert [labelling.ask() for _ in range(7)] == [7, 8, 9, 10, 11, 12, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_pool", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
     draws, rows = random.Random(3), numbers(60)

@@ -89,6 +89,7 @@ IMPOSSIBLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_pool", [True, False])
 def test_events_that_cannot_have_happened_are_told_by_line(is_pool, session, tmp_path):
     rows = rows_of(plants(12))

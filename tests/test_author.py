@@ -80,6 +80,7 @@ class Neighbours(jaxmkl.Algorithm):
 # -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Matern32(0.7), Matern32([0.3, 1.0, 3.0])])
 def test_a_kernel(kernel):
     check_kernel(kernel)
@@ -107,6 +108,7 @@ BANKS = {
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in list(BANKS)[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [next(iter(BANKS)), *LONG])
 def test_an_update_rule(name):
     check_learner(jaxmkl.MKL(BANKS[name]()))
@@ -115,6 +117,7 @@ def test_an_update_rule(name):
 ALIKE = [models.FeatureModels, pytest.param(models.SupportModels, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bank", ALIKE)
 def test_an_update_rule_serves_features_and_supports_alike(bank):
     """At one rate, with the banks' defaults: |z|² is k(x, x), so its steps are of one size."""

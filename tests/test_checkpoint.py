@@ -106,6 +106,7 @@ def test_keys_keep_their_implementation(implementation, path):
     assert_same(resumed, state)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=15)
 @given(
     st.floats(0, 0.09),

@@ -158,6 +158,7 @@ def test_truncated_files_are_refused(saved, path):
             jaxmkl.load(path)
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused_or_not_damaged_where_it_matters(saved, path):
     """One bit is wrong, anywhere in the file."""
     content, learner, state = saved

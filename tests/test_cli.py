@@ -130,6 +130,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert_equal(jaxmkl.load_model(model).state, state)
 
 
+@pytest.mark.slow
 def test_a_run_is_that_of_the_library(tmp_path):
     X, y = sklearn.datasets.load_diabetes(return_X_y=True)
     frame = pl.DataFrame(X).with_columns(target=y)
@@ -255,6 +256,7 @@ def test_late_labels(iris, tmp_path):
     assert int(model.state.round) == 1200
 
 
+@pytest.mark.slow
 def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     path = tmp_path / "sorted.csv"
     path.write_text("x,label\n" + "".join(f"{i % 7},{int(i >= 50)}\n" for i in range(100)))
@@ -264,6 +266,7 @@ def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     assert "spa: does classification, and the target wants regression" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["ted", *(pytest.param(m, marks=pytest.mark.slow) for m in ("cted", "gmkal")), "random"],
@@ -348,6 +351,7 @@ def test_progress_at_a_terminal(monkeypatch):
         assert ("20 rows" in sys.stderr.getvalue()) == seen
 
 
+@pytest.mark.slow
 def test_without_what_the_command_needs():
     for name in ("polars", "rich"):
         program = f"import sys; sys.modules[{name!r}] = None; from jaxmkl.cli import main\n"

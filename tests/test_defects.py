@@ -68,6 +68,7 @@ def classifiers():
             yield pytest.param(name, marks=[pytest.mark.slow] if name in alike.split() else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(classifiers()))
 def test_labels_mean_the_same_everywhere(name):
     """Those of ``step`` and of an eager run are looked at by check_learner, of every recipe."""
@@ -77,6 +78,7 @@ def test_labels_mean_the_same_everywhere(name):
     assert_equal(by_update_and_run(learner, begin(learner), X, np.maximum(y, 0)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero and one", "booleans", "whole", "five and zero"])
 def test_labels_of_all_kinds(kind):
     learner = small(loss="hinge")
@@ -140,6 +142,7 @@ def test_data_of_the_enclosing_scope(module, loss):
         jax.eval_shape(lambda: jaxmkl.run(learner, begin(learner), bad, y))
 
 
+@pytest.mark.slow
 def test_nothing_but_the_data_is_known():
     """A jit without arguments: learner, state and data are all of the enclosing scope."""
     learner, state, (X, y) = small(), begin(small()), data()
@@ -155,6 +158,7 @@ def test_nothing_but_the_data_is_known():
 # --- nonsense is refused or reported -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_divergence_is_reported():
     learner = jaxmkl.raker(KERNELS, num_features=50, step_size=3.0)
     X = np.random.default_rng(0).normal(size=(60, NUM_INPUTS)).astype(np.float32)
@@ -276,7 +280,7 @@ MISTAKES = {
     ),
     "X in place of the state": (
         lambda s: jaxmkl.run(small(), X0, y0, y0),
-        r"MKL: state must be one of learner.init\(...\); got 'ndarray'",
+        r"the second argument must be the state, from learner.init: .*; got 'ndarray'",
     ),
     "a stream that is no chunks": (
         lambda s: list(jaxmkl.stream(small(), s, (X0, y0))),

@@ -99,6 +99,7 @@ def ended(grams: np.ndarray, tolerance: float, **settings: Any) -> Any:
 # --- one kernel ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @with_sets
 def test_cted_agrees_with_multi_task_lasso(name: str, request: pytest.FixtureRequest) -> None:
     K = design.dictionary(points(name, request)).mean(axis=0)
@@ -153,6 +154,7 @@ def test_a_step_is_the_literal_one(gram: np.ndarray) -> None:
     np.testing.assert_allclose(sums, np.abs(wanted).sum(axis=1), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_faster_and_plain_iterations_reach_the_same(gram: np.ndarray) -> None:
     plain, _ = ended(gram[None], 1e-11, accelerate=False, max_iterations=20_000)
     fast, _ = ended(gram[None], 1e-11)
@@ -190,6 +192,7 @@ def test_every_objective_falls(
         assert bool(found.converged)
 
 
+@pytest.mark.slow
 def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
     double, single = design.cted(gram), design.cted(gram.astype(np.float32))
     np.testing.assert_allclose(history(single)[-1], history(double)[-1], rtol=1e-3)
@@ -197,6 +200,7 @@ def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
     assert len(set(single.ranking[:few].tolist()) & set(double.ranking[:few].tolist())) >= few - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 1.5])
 @pytest.mark.parametrize("method", ["cted", "rrss"])
 def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, share: float) -> None:
@@ -307,6 +311,7 @@ def test_ted_ranks_every_point_once(gram: np.ndarray) -> None:
     assert int(found.num_active) == len(gram)
 
 
+@pytest.mark.slow
 def test_random_points_are_any_points() -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     first = jax.jit(jax.vmap(lambda key: design.random(key, 5, num_points=2).ranking))(keys)
@@ -321,6 +326,7 @@ def test_random_points_are_any_points() -> None:
 # --- several kernels -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @with_sets
 def test_gmkal_does_not_depend_on_where_it_starts(
     name: str, request: pytest.FixtureRequest
@@ -346,6 +352,7 @@ def test_gmkal_agrees_with_the_literal_turns(name: str, request: pytest.FixtureR
     np.testing.assert_allclose(jnp.sum(found.kernel_weights), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_gmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     A, w = ended(grams, 1e-9)
     e = oracle.errors(grams, A)
@@ -374,6 +381,7 @@ def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
     assert stacked.kernel_weights.tolist() == [1.0]
 
 
+@pytest.mark.slow
 @with_sets
 def test_lmkal_is_at_most_gmkal(name: str, request: pytest.FixtureRequest) -> None:
     grams = design.dictionary(points(name, request))
@@ -431,6 +439,7 @@ def test_the_form_of_weights_and_its_gradient(grams: np.ndarray) -> None:
 # --- the iteration itself ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
     found = design.cted(gram, tolerance=1e-12, max_iterations=4)
     assert not bool(found.converged)
@@ -491,6 +500,7 @@ def test_the_same_points_in_another_order_are_chosen(grams: np.ndarray, method: 
     assert sorted(order[np.asarray(other.ranking)[:5]].tolist()) == sorted(first)
 
 
+@pytest.mark.slow
 def test_duplicates_are_ranked_by_index(gram: np.ndarray) -> None:
     best = np.asarray(design.cted(gram).ranking).tolist()
     kept = sorted(best[:38])  # the two best once more, in the place of the two worst

@@ -160,11 +160,13 @@ def test_a_penalty_at_lambda_max_is_warned_of(method: str) -> None:
         call(method, good(), 1.0)
 
 
+@pytest.mark.slow
 def test_too_few_active_points_are_warned_of() -> None:
     with pytest.warns(UserWarning, match="cted: num_points is 6, but only . points are active"):
         design.cted(good(), 0.6, num_points=6)
 
 
+@pytest.mark.slow
 def test_duplicates_among_features_are_warned_of() -> None:
     F = np.random.default_rng(0).normal(size=(8, 3))
     F[5] = F[1]

@@ -37,6 +37,7 @@ def smallest(roots: jax.Array, start: jax.Array) -> tuple[Any, ...]:
     return end, f(end.Z), f(start), jax.grad(f)(end.Z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 5, 60])
 def test_the_proximal_gradient_finds_the_minimum(rank: int) -> None:
     draws = np.random.default_rng(rank)
@@ -50,6 +51,7 @@ def test_the_proximal_gradient_finds_the_minimum(rank: int) -> None:
     np.testing.assert_allclose(end.value, value, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_descent_refuses_what_does_not_lower_the_objective() -> None:
     # a slow rotation towards (1, 1): extrapolation overshoots, the distance must fall all the same
     turn = jnp.asarray([[np.cos(0.9), -np.sin(0.9)], [np.sin(0.9), np.cos(0.9)]])

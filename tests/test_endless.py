@@ -70,6 +70,7 @@ WRAPPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRAPPED)
 def test_learners_go_on_when_their_counts_are_at_an_end(name):
     (end, near), (after, far) = around_the_largest(WRAPPED[name], 256)
@@ -100,6 +101,7 @@ def test_a_rate_is_kept_after_two_to_the_30_rounds():
     np.testing.assert_allclose(end.spread, 1.6, atol=0.01)
 
 
+@pytest.mark.slow
 def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     """What may be lost to removals: each of the two sums would stand still at 2^24."""
     draws = np.random.default_rng(0)
@@ -110,6 +112,7 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
 
 
+@pytest.mark.slow
 def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
     learner = jaxmkl.expert_mkl(num_features=20)

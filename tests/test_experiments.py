@@ -169,6 +169,7 @@ def test_figures_printed_in_the_paper():
     assert printed("oks", "w7a", "okl_gd", "zero_rate") is None
 
 
+@pytest.mark.slow
 def test_examples_in_docstrings():
     papers = [f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_runs", "printed")]
     for name in ("evaluate", "inside", "report", "generate", "bench.timing", *papers):

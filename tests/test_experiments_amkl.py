@@ -15,6 +15,7 @@ from experiments.refitted import MODELS
 SMALL_PROGRAMS = True
 
 
+@pytest.mark.slow
 def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "naval", "--seeds", "2"]
@@ -88,6 +89,7 @@ def test_classification(data_folder, tmp_path, capsys):
     assert "0.2680" in shown
 
 
+@pytest.mark.slow
 def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl, "TOLERANCES", (0.0, 1e9))
     monkeypatch.setattr(amkl, "LONGEST_PAUSES", (1, 4))

@@ -100,6 +100,7 @@ def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsy
     assert "Table II" not in shown
 
 
+@pytest.mark.slow
 def test_kernels_alone_are_not_mixed_up(monkeypatch):
     monkeypatch.setitem(choosing.ALGORITHMS, "ted*", "ted")
     X, _ = few_points()
@@ -116,6 +117,7 @@ def test_kernels_alone_are_not_mixed_up(monkeypatch):
                 assert found[kernel].active[s] == alone.num_active
 
 
+@pytest.mark.slow
 def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
     X, _ = few_points()
     pool = [X[s : s + 10] @ X[s : s + 10].T for s in range(0, 40, 10)]

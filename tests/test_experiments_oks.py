@@ -114,6 +114,7 @@ def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     np.testing.assert_allclose(scores.metrics["mistake_rate"], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
     stream = oks_runs.stream_of(job_of(data_folder), "german")
     keys = evaluate.keys_of(3)

@@ -182,6 +182,7 @@ def test_what_is_not_there_is_told(monkeypatch):
     assert peer_models.missing("capymoa") is None
 
 
+@pytest.mark.slow
 def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch, capsys):
     raker = Model("raker", "jaxmkl", "raker", None, {"num_features": 4})
     monkeypatch.setattr(peers, "MODELS", (models("river"), models("capymoa"), raker))

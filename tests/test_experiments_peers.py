@@ -55,6 +55,7 @@ def test_batch_models_are_refitted_in_every_order(stream, monkeypatch):
         assert (runs.labels == 1).all()
 
 
+@pytest.mark.slow
 def test_two_functions_change_places():
     X, y = generate.abrupt(3, 0, 8000, period=2000)
     once = generate.abrupt(3, 2500, 4500, period=2000)
@@ -143,6 +144,7 @@ def strategies(monkeypatch):
     monkeypatch.setattr(EverySecond, "played", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["Split", "StreamProbabilisticAL"])
 def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
     learner = jaxmkl.raker(num_features=4, loss="logistic")

@@ -217,6 +217,7 @@ print(main(["info", "gone"]), os.listdir())
 """
 
 
+@pytest.mark.slow
 def test_what_windows_lacks_is_not_wanted(tmp_path):
     """Its own lock stands in for that of other systems; it is one of a byte of an open file."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}

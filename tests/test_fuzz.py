@@ -219,6 +219,7 @@ def play(name, number, path):
     assert 0 < accepted < number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTENTS)
 def test_damaged_tables(name, tmp_path):
     path = tmp_path / name

@@ -263,6 +263,7 @@ FULL = """
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_what_was_there(saved, tmp_path):
     """No file of a process may grow beyond some bytes."""
     (path := tmp_path / "m").write_bytes(saved[1])
@@ -335,7 +336,7 @@ CRAFTED = {
         lambda members: with_field(members, ("learner", "query"), 3.0),
         r"MKL: query must be a query.*got 3\.0",
     ),
-    "fills": (with_endless_fills, "its fills are not finite"),
+    "fills": (with_endless_fills, "its fills or counts are not finite"),
 }
 
 
@@ -348,6 +349,7 @@ def test_crafted_models_are_refused(name, saved, tmp_path):
     assert str(path) in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_what_is_infinite_for_a_reason_is_loaded(tmp_path):
     """Ranges before the first label; and a run that diverges, as it is."""
     learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([1.0]), num_features=3)

@@ -79,6 +79,7 @@ def endless():
     threading.Event().wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("act", "status", "rows"),
     [

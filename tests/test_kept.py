@@ -180,6 +180,7 @@ def test_a_file_that_lost_rows_is_refused(flowers, tmp_path, capsys):
     assert text in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cells_unlike_the_first_rows_are_counted(tmp_path, monkeypatch, capsys):
     """The same where a run is stopped and goes on."""
     lines = ["word,same,none,answer,height,y"]

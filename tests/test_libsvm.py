@@ -127,6 +127,7 @@ def test_files_without_anything(text, message, tmp_path):
         open_table(tmp_path / "t.svm")
 
 
+@pytest.mark.slow
 def test_very_wide_rows_come_in_smaller_chunks(tmp_path):
     (tmp_path / "t.svm").write_text("1 1:1 90000:2\n-1 2:1\n" * 150)
     found, chunks = whole(open_table(tmp_path / "t.svm"), 8192)

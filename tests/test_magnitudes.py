@@ -94,6 +94,7 @@ def test_outputs_are_judged_each_by_its_own():
     np.testing.assert_array_equal(np.flatnonzero(~np.asarray(judged(y))), [500])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["raker", "kernel_ogd"])
 def test_an_absurd_label_is_as_one_that_is_missing(name):
     learner = small() if name == "raker" else jaxmkl.kernel_ogd()
@@ -125,6 +126,7 @@ def test_what_is_known_goes_on_with_the_state():
     assert_equal(state, whole)
 
 
+@pytest.mark.slow
 def test_drivers_of_many_runs_warn():
     learner, (X, y) = small(), stream()
     y[40] = -1e12
@@ -141,6 +143,7 @@ def test_drivers_of_many_runs_warn():
         )
 
 
+@pytest.mark.slow
 def test_scaled_targets_have_nothing_refused():
     """Their own clip is nearer; a label of theirs is never far beyond those before."""
     learner, (X, y) = jaxmkl.wrappers.scaled_targets(small()), stream()
@@ -149,6 +152,7 @@ def test_scaled_targets_have_nothing_refused():
     assert int(state.outlying) == 0
 
 
+@pytest.mark.slow
 def test_classes_are_all_believed():
     learner, (X, y) = jaxmkl.raker(KERNELS, num_features=5, loss="logistic"), stream()
     state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y > 0)

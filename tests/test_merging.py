@@ -66,6 +66,7 @@ def values(learner, state, points):
     return jax.vmap(one)(points).T
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_shards_are_one_pass_over_all():
     """Ragged, with a period that is not full at their ends; and the stream goes on alike."""
@@ -164,6 +165,7 @@ def test_what_does_not_add_up_is_refused(learner, message):
         jaxmkl.merge(learner, shards_of(begin(learner), 2))
 
 
+@pytest.mark.slow
 def test_states_that_do_not_belong_together_are_refused():
     one, other = begin(seed=0), begin(seed=1)
     apart = jax.tree.map(lambda a, b: jnp.stack([a, b]), one, other)

@@ -227,6 +227,7 @@ def linear_learner(num_kernels, num_inputs):
     return types.SimpleNamespace(models=(bank,)), types.SimpleNamespace(models=(drawn,))
 
 
+@pytest.mark.slow
 @quick
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -253,6 +254,7 @@ def test_hindsight_of_linear_features(seed, rows, columns, rank, regularization,
         np.testing.assert_allclose(loss, np.sum((fitted - y) ** 2), rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_hindsight_of_random_features(dtype):
     rng = np.random.default_rng(1)
@@ -308,6 +310,7 @@ def test_hindsight_leaves_out_what_the_learner_refuses():
     np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_against_its_best_kernel():
     rng = np.random.default_rng(4)
     X = rng.random((600, 2)).astype(np.float32)

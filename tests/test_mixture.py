@@ -76,6 +76,7 @@ def test_oracle(stacked, loss, bound, x64):
             numpy_rule.learn(y[t], judged[t])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [*(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4)), 8])
 def test_blocks_of_any_size_are_alike(size, x64):
     rule = Stack(Mixture(MEMORIES), RULES)

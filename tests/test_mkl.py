@@ -185,6 +185,7 @@ def test_banks_alike_draw_frequencies_of_their_own():
     assert not np.any(np.asarray(one) == np.asarray(two))
 
 
+@pytest.mark.slow
 def test_a_dictionary_beside_fourier_features():
     """Both draw by chance, each from numbers of its own."""
     dictionary = FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.1), SampledDictionary(8))

@@ -71,6 +71,7 @@ def test_classes_by_their_names(two, tmp_path):
         assert_array_equal(np.array(again.classes)[shares.argmax(axis=1)], predicted)
 
 
+@pytest.mark.slow
 def test_numbers_in_their_own_units(tmp_path):
     data = sklearn.datasets.load_diabetes(as_frame=True)
     frame = data.frame.assign(target=1e6 + data.target)
@@ -86,6 +87,7 @@ def test_numbers_in_their_own_units(tmp_path):
         again.predict_proba(frame)
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_what_was_saved(two, tmp_path):
     model, _ = two
     jaxmkl.save_model(tmp_path / "m", model)

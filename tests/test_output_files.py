@@ -80,6 +80,7 @@ def holding(path):
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_is_played")
 def test_a_second_process_is_refused(flowers, tmp_path, capsys):  # noqa: F811
     (tmp_path / "predictions").write_text("of the first\n")
@@ -129,6 +130,7 @@ def test_of_many_one_at_a_time_has_a_file(tmp_path):
 # --- each on its own -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--json", "--report", "--predictions"])
 def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):  # noqa: F811
     names = {"--save": "model", "--json": "run.json", "--predictions": "said.csv"}

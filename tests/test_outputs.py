@@ -70,6 +70,7 @@ def learners(name, task, several):
     return small(task=task, **rates, **outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "task"),
     [
@@ -193,6 +194,7 @@ def test_labels_mean_the_same_everywhere():
         list(jaxmkl.stream(learner, start, [chunks[0], (X[20:], ["fir"] * 30)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [3.0, -1.0, 0.5, np.nan])
 def test_what_is_no_class_is_refused_and_counted(label):
     learner = small(task="classification", num_classes=K, hedge_rate=0.1)
@@ -272,6 +274,7 @@ def test_what_makes_no_sense_is_refused():
 # --- metrics -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [None, K])
 def test_metrics_against_scikit_learn(num_classes):
     rng = np.random.default_rng(0)

@@ -75,6 +75,7 @@ def test_the_default_is_better_than_random_rows_by_two_standard_errors(name, req
 # --- what is chosen ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_default_is_greedy_on_a_gaussian_of_standardised_columns():
     X = pool()
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -107,6 +108,7 @@ def test_of_rows_alike_the_first_is_chosen_once():
         PoolSelector(3).fit(X)
 
 
+@pytest.mark.slow
 def test_texts_are_taken_as_they_stand():
     words = [
         "oak leaf",
@@ -128,6 +130,7 @@ def test_texts_are_taken_as_they_stand():
         PoolSelector(2, kernels=jaxmkl.Gaussian(1.0)).fit(X)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
     X, path = StandardScaler().fit_transform(pool()), tmp_path / "pool.csv"
     wanted = PoolSelector(method="gmkal").fit(X).indices_

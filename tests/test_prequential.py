@@ -125,6 +125,7 @@ def by_sklearn(estimator, X, y):
     return np.concatenate(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [MKLRegressor, pytest.param(MKLClassifier, marks=pytest.mark.slow)]
 )
@@ -138,6 +139,7 @@ def test_sklearn(kind):
     np.testing.assert_array_equal(said(changed)[: changed + 4], said(ROWS)[: changed + 4])
 
 
+@pytest.mark.slow
 def test_ask(tmp_path):
     def said(changed):
         X, y = stream(changed)
@@ -195,6 +197,7 @@ def said_by_command(folder, changed, options, parts):
     return lines, json.loads(out.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "parts", "judged_from"),
     [
@@ -223,6 +226,7 @@ def errors_of(found):
     return {row["name"]: row["metrics"]["mse"][0] for row in found["table"]}
 
 
+@pytest.mark.slow
 def test_baselines_know_what_the_model_knows(tmp_path, capsys):
     """After a model, labels late: against NumPy, which counts all labels that had come."""
     _, found = said_by_command(tmp_path, ROWS, DELAYED, "--from")
@@ -235,6 +239,7 @@ def test_baselines_know_what_the_model_knows(tmp_path, capsys):
     assert errors["mean so far"] == pytest.approx(np.square(mean - y[CUT:]).mean(), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -230,6 +230,7 @@ class Unsure(Query):
 AT_HALF = {"Random": Random(0.5), "from outside": Unsure()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AT_HALF)
 def test_points_of_a_pool_draw_for_themselves(name, pool):
     """Ten at one state do not all ask or all stay silent; alone each does the same."""
@@ -249,6 +250,7 @@ def test_points_of_a_pool_draw_for_themselves(name, pool):
     assert 100 < (np.asarray(later) != together).sum() < 300
 
 
+@pytest.mark.slow
 def test_points_of_a_pool_draw_by_their_margins(pool):
     """At a state that has learned something: each by its own chance."""
     learner = MKL(BANK, query=Margin(0.2))
@@ -304,6 +306,7 @@ def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
         assert (a != b).sum() <= allowed
 
 
+@pytest.mark.slow
 def test_block_sizes_change_no_draw(pool):
     learner, X = MKL(BANK, query=Random(0.5)), pool[:50]
     state = start(learner, jax.random.key(0), jnp.float32)

@@ -97,6 +97,7 @@ def test_derivatives(x64):
     close(slope.any_number, 1.0)
 
 
+@pytest.mark.slow
 def test_what_is_at_its_limit_stays_there():
     """Exactly, whatever the derivative of the loss there."""
     rule = Outside(penalty=0.0, part=1.0, rate=[1.0, 2.0])
@@ -137,6 +138,7 @@ def stream(learner, T=60):
 LATER = [pytest.param(n, marks=[] if n == "raker" else pytest.mark.slow) for n in SMALL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATER)
 def test_adam_on_all_numbers_of_a_learner(name):
     learner = SMALL[name]()

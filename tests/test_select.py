@@ -101,6 +101,7 @@ def test_literal_construction_has_the_exact_law(num_kernels, size):
     check_law(drawn, num_kernels, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_kernels", "size"), CASES)
 def test_short_cut_has_the_exact_law(num_kernels, size):
     drawn = subsets(num_kernels, size)
@@ -159,6 +160,7 @@ def test_three_kernels_at_once():
         assert_near(share, probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9])
 def test_threshold_sets_the_number(threshold):
     """(23): K counts the weights above the threshold times the largest, strictly."""

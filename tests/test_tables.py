@@ -152,6 +152,7 @@ LETTERS = st.text(string.ascii_letters + ' _-"é', min_size=1, max_size=6)
 NAMES = st.lists(LETTERS.map(str.strip).filter(bool), min_size=2, max_size=5, unique=True)
 
 
+@pytest.mark.slow
 @quick
 @given(
     names=NAMES, separator=st.sampled_from(",;\t"), quoting=st.sampled_from([0, 1]), X=st.data()
@@ -335,6 +336,7 @@ def test_tables_without_polars(write, monkeypatch):
     expect(read(write("t.svm", "1 1:2\n-1 1:3\n")), y=[1, -1])
 
 
+@pytest.mark.slow
 def test_what_reads_a_format_is_imported_late():
     program = "import jaxmkl, sys; print({'polars', 'sklearn', 'scipy.sparse'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -48,6 +48,7 @@ class Good(Mean):
     pass
 
 
+@pytest.mark.slow
 def test_a_driver_that_knows_the_label(monkeypatch):
     """Also by less than rounding makes of a run in blocks."""
 
@@ -247,6 +248,7 @@ class ByBlocks(Good):
         return state.replace(count=state.count + 0.01)
 
 
+@pytest.mark.slow
 def test_blocks_that_show():
     refused(ByBlocks(), "a run in blocks of 16 must be the scan of step")
 
@@ -374,6 +376,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_that_are_caught(name):
     refused(*KERNELS[name], check=check_kernel)
@@ -402,6 +405,7 @@ class NoForecast(Mean):
         return state.total
 
 
+@pytest.mark.slow
 def test_a_forecast_that_is_an_array_is_named():
     learner = NoForecast()
     state = learner.init(jax.random.key(0), num_inputs=2)

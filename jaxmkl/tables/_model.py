@@ -247,7 +247,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ValueError(f"load_model: {name}: {error}") from None
     model = Model(learner, state, columns, fills, *made, seen)
     if not _fits(model):
-        text = "its columns do not fit its learner, or its fills or sums are not finite"
+        text = "its columns do not fit its learner, or its fills or counts are not finite"
         raise ValueError(f"load_model: {name} is damaged: {text}")
     return model
 

@@ -218,7 +218,9 @@ class _LearnerCheck(Check):
             again = _scan(self.subject, start, X, np.where(y > 0, 1.0, 0.0))[1]
             self.equal(again, outputs, text)
             x = X[np.argmin(y)]
-            one, other = (_play(self.subject, start, x, v)[2]["update"] for v in (0.0, -1.0))
+            # of the dtype of y, as Python's numbers would be another program
+            pair = np.array([0.0, -1.0])
+            one, other = (_play(self.subject, start, x, v)[2]["update"] for v in pair)
             self.equal(one, other, f"{text} to update")
         return start, state, outputs
 

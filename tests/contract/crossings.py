@@ -73,7 +73,11 @@ QUERIES = {
     "rate": lambda: query.Rate(0.5),
 }
 TARGETS = ("regression", "classification")
-PARTS = (MODELS, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
+# one protocol behind all of them: they stand in turn where a budget is wanted
+ENDS = "of a budget", "self-tuned budget", "best replaced", "projected"
+BUDGETS = [name for name in MODELS if name.endswith(ENDS)]
+COVERED = {name: MODELS[name] for name in MODELS if name not in BUDGETS[1:]}
+PARTS = (COVERED, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
 
 
 def possible(chosen):
@@ -104,7 +108,8 @@ def covering():
         assert pairs_of(best) & wanted, sorted(wanted)
         rows.append(best)
         wanted -= pairs_of(best)
-    return rows
+    budgets = itertools.cycle(BUDGETS)
+    return [(next(budgets), *row[1:]) if row[0] in BUDGETS else row for row in rows]
 
 
 def made(chosen):

@@ -166,9 +166,25 @@ LEARNERS = KNOWN | VARIANTS | OTHERS
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-# One of each kind; the others take minutes and are played with the long tests.
+# The others take minutes: the registry is played with the long tests, and of variants some.
 QUICK = {"amkl_aks"}
-PLAYED = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS]
+LONG = {
+    "expert_mkl: three targets",
+    "label_budget of scaled omkl",
+    "late labels, lagged",
+    "linear features beside others",
+    "scaled by ranks",
+}
+assert LONG <= VARIANTS.keys()
+
+
+def _mark(name):
+    if name in VARIANTS and name not in LONG:
+        return pytest.mark.endless
+    return [] if name in QUICK else pytest.mark.slow
+
+
+PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 
 
 @pytest.fixture(scope="module", params=PLAYED)
@@ -325,6 +341,7 @@ def test_repr_says_all_there_is(name):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_another_key_is_another_run():
     learner = learner_of("raker")
     X, y = stream(learner)

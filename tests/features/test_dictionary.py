@@ -55,6 +55,7 @@ def looked_at(dictionary, state, X):
     return jax.vmap(one)(dictionary.encode(state, KERNEL, X, 1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [{}, {"ridge": 0.2, "density": 0.6, "accuracy": 0.1}])
 @pytest.mark.parametrize("size", [60, 12])
 def test_the_oracle_samples_the_same(arguments, size, x64):
@@ -183,6 +184,7 @@ def test_amid_a_block_examples_of_the_past_are_not_looked_at():
     np.testing.assert_array_equal(again.coordinates[9:], offers.coordinates[9:])
 
 
+@pytest.mark.slow
 def test_absent_examples_do_not_come_in():
     X, uniform = data(dtype=np.float32)
     present = np.arange(60) % 3 == 0
@@ -195,6 +197,7 @@ def test_absent_examples_do_not_come_in():
     np.testing.assert_allclose(some.factor, only.factor, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_comes_in_has_its_probability():
     """Over many draws: the second of two examples, within four standard errors."""
     X, draws = data(2, dtype=np.float32)[0], 4000

@@ -171,6 +171,7 @@ def test_features_are_differentiable_in_the_bandwidth(family, x64):
         np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_features_of_a_dictionary_are_those_of_its_kernels(x64):
     X, _, _ = points()
     parts = [
@@ -254,6 +255,7 @@ def test_sines_of_turns_are_those_of_numpy(dtype, error, size, x64):
     np.testing.assert_allclose(slope, 2 * np.pi * wanted[1], atol=10 * error)
 
 
+@pytest.mark.slow
 def test_threads_do_not_wait_for_each_other():
     """Batches of QR factorisations would, for ever, in the CPU's pool of threads."""
     features, kernels = FourierFeatures(20, orthogonal=True), jaxmkl.Gaussian([0.5, 1.0, 2.0])

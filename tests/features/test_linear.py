@@ -39,6 +39,7 @@ def test_features_are_inputs_and_a_constant(x64):
     assert abs(float(jnp.sum(z**2)) / 20_000 - 1.0) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [1, 8, 16])
 def test_rules_of_both_orders_are_loops_in_numpy(block_size, x64):
     X, y = data()

@@ -182,6 +182,7 @@ def values_of(learner, state, X, y):
     return jax.lax.scan(round, state, (X, y))[1]
 
 
+@pytest.mark.slow
 def test_stores_and_sampled_dictionaries_take_kernels_of_ones_own(x64):
     """Perceptrons with supports and on points, as many as there are, are those by Gram matrices.
 
@@ -240,8 +241,17 @@ def outcome(learner, X, y):
     return np.asarray(outputs.prediction)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*WITH_KERNELS, *WITH_ONE])
+# of each kind of store and rule one; the others take a minute
+LONG = "spa", "bpas", "projectron", "omkl", "proj_ka", "kernel_ogd", "multitask"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else pytest.mark.endless)
+        for name in (*WITH_KERNELS, *WITH_ONE)
+    ],
+)
 def test_learners_with_kernels_of_ones_own(name, x64):
     linear, points = linear_of_own()
     X, y = stream()
@@ -361,6 +371,7 @@ def test_features_of_a_kernel_on_columns(x64):
     np.testing.assert_allclose(ours, alone, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orthogonal", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_features_of_products_are_unbiased(orthogonal, x64):
     """Means over many draws, within 6 of their standard errors of the kernel."""
@@ -389,6 +400,7 @@ def test_features_of_products_are_unbiased(orthogonal, x64):
     assert np.abs(exact[:2] - laplacian).max() > 0.1
 
 
+@pytest.mark.slow
 def test_bandwidths_of_parts_have_derivatives(x64):
     """Of the loss of a run on features, and of Gram matrices, against differences."""
     X, y = stream()

@@ -154,6 +154,7 @@ def test_narrow_kernels_on_raw_data_in_single_precision(num_inputs):
     np.testing.assert_allclose(ours, exact, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gradients_are_finite_where_points_coincide(dtype):
     with jax.enable_x64(dtype is np.float64):
@@ -234,6 +235,7 @@ def test_bad_dictionaries_are_named(kernels):
         jaxmkl.KernelDictionary(kernels)
 
 
+@pytest.mark.slow
 def test_codes_by_column_are_picked_from_all_codes(x64):
     kernel = jaxmkl.KernelDictionary(
         (

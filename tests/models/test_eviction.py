@@ -108,6 +108,7 @@ def test_a_random_place_is_filled_again(x64):
     np.testing.assert_array_equal(a, y[np.array(expected) - 1])
 
 
+@pytest.mark.slow
 def test_the_replaced_one_is_the_one_that_is_missed_least(x64):
     """k(x, x) is not 1, and coefficients and places differ: the loss of |f|² by brute force."""
     rng = np.random.default_rng(2)
@@ -168,6 +169,7 @@ def test_the_largest_shrinking_where_it_is_linear():
     np.testing.assert_allclose(phi, 15 / 64, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_projections_keep_the_inverse_of_the_gram_matrix(x64):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(80, 3)), np.sign(rng.normal(size=80))

@@ -127,6 +127,7 @@ def test_a_query_spares_labels_and_only_seen_ones_count(name):
     assert mistakes(y, outputs).mean() < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sketch", "own kernels"])
 def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
     """0 and 1 are -1 and +1; a refused example leaves the rest as it was."""

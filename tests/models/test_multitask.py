@@ -119,6 +119,7 @@ def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
         np.testing.assert_allclose(ours, found.x[0] * along, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_the_mean_of_all_in_a_round(loss, x64):
     """Equation (5); for squared hinges the minimizer by the new covariance."""
@@ -136,6 +137,7 @@ def test_the_mean_of_all_in_a_round(loss, x64):
     np.testing.assert_allclose(inverse @ change, (left * y) @ F / 0.7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_definition(x64):
     learner = make(h=0.05)
     state, means, sigma = amid()
@@ -201,6 +203,7 @@ def scanned_values(learner, start, X, y):
     return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
 
 
+@pytest.mark.slow
 def test_the_column_of_the_task_is_not_scaled():
     """And the inputs are, as they are without that column."""
     task, X, _ = examples(20, 3)
@@ -258,6 +261,7 @@ def test_what_all_tasks_share_and_what_they_do_not():
     assert mistakes("both", contradict) < mistakes("global", contradict) - 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [-1.0, 3.0, 0.5, 1e9, np.nan, np.inf])
 def test_a_task_that_is_none_is_refused(bad, x64):
     """Counted, predicted as NaN, and the rest as if it had not been there."""

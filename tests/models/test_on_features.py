@@ -93,6 +93,7 @@ RULES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["sum", "mean"])
 def test_rules_of_first_order_are_loops_in_numpy(scale, x64):
     """All on the same features; models stand rule by rule, kernel by kernel."""
@@ -345,6 +346,7 @@ def test_all_rules_are_played_with_the_defaults():
     assert played == rules - {updates.SecondOrder}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [FOR_NUMBERS, FOR_CLASSES], ids=["numbers", "classes"])
 @pytest.mark.parametrize("D", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_rule_diverges_with_the_defaults_of_the_bank(D, rules):

@@ -24,6 +24,7 @@ def small_learner(optimizer=None, **arguments):
     return jaxmkl.oks_sil(widths(), budget=25, step_size=0.5, optimizer=optimizer, **arguments)
 
 
+@pytest.mark.slow
 def test_a_rate_of_zero_holds_the_kernel():
     X, y = stream()
     learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=jaxmkl.kernels.InverseTime(0.0))
@@ -51,6 +52,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
         assert np.mean(steps > 0.9e-5) > 0.1
 
 
+@pytest.mark.slow
 def test_the_round_is_not_an_optimizers_count():
     """Adam counts the rounds in which the kernel moved."""
     X, y = stream()

@@ -205,6 +205,7 @@ def test_the_kernel_moves_by_the_printed_step(name, x64):
     assert mistakes(y, outputs).mean() < 0.3
 
 
+@pytest.mark.slow
 def test_one_update_by_hand(x64):
     """Of two basis functions at 0 and 2, γ = ln 2 / 4: k = 2^(-r²/4)."""
     space = widths((2.0 / np.log(2.0)) ** 0.5)
@@ -267,6 +268,7 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
 
 
+@pytest.mark.slow
 def test_widths_of_inputs_move_apart(x64):
     """The sign of a wave along the first input; the second says nothing."""
     X = np.random.default_rng(0).random((600, 2))

@@ -88,6 +88,7 @@ def test_sums_over_rows_and_their_gradients(x64):
     compare_with_gradients(ours, plain, arguments)
 
 
+@pytest.mark.slow
 def test_sums_over_entries_and_their_gradients(x64):
     weight, (bandwidth, offset, X, rows, coefficients) = inputs_of_sums()
     row = np.array([0, 0, 1, 3, 3, 3, 7, 11, 0, 0, 0, 0])
@@ -208,6 +209,7 @@ STORES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "block"), [("dense", 1), ("dense", 8), ("sparse", 8), ("budget", 8)]
 )
@@ -280,6 +282,7 @@ def test_room(store):
     assert one.capacity_of(larger) == 40
 
 
+@pytest.mark.slow
 def test_what_finds_no_room_is_counted():
     X, present, proposals = rounds(2, decays=False)
     store = DenseSupport(capacity=8, tile=8, period=8)

@@ -54,6 +54,7 @@ def test_chance_asks_at_its_rate(rate):
     assert abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / 2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0, 1, 60])
 def test_a_budget_is_hard(budget):
     learner = label_budget(make(h=0.3), budget)
@@ -65,6 +66,7 @@ def test_a_budget_is_hard(budget):
     assert np.isfinite(outputs.prediction).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0, 1, 25])
 def test_a_budget_is_hard_in_rounds(budget):
     """The same until it is spent; where more is wanted than is left, the first tasks get it."""
@@ -84,6 +86,7 @@ def test_a_budget_is_hard_in_rounds(budget):
     assert np.isfinite(np.asarray(outputs.prediction)[present > 0]).all()
 
 
+@pytest.mark.slow
 def test_the_smallest_of_budgets_counts():
     within = label_budget(label_budget(make(), 4), 9)
     X, y, present = (np.asarray(v, np.float32) for v in rounds(10, 3, share=2.0))
@@ -101,6 +104,7 @@ def test_a_learner_without_rounds_says_so():
             learner.round(state, (np.zeros((3, NUM_INPUTS)), np.ones(3), np.ones(3, bool)))
 
 
+@pytest.mark.slow
 def test_only_seen_labels_count():
     """Other labels where none was asked for change nothing, bit for bit."""
     learner = make(h=0.1)

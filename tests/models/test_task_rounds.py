@@ -47,8 +47,8 @@ MODES = {
     "other sampling": {"h": 0.3, "ridge": 0.3, "density": 0.7, "accuracy": 0.1, "tolerance": 0.2},
 }  # fmt: skip
 
-# Each mode takes seconds to compile: all of them are for `pytest -m slow`.
-QUICK = {
+# Each mode takes seconds to compile: the others are for `pytest -m endless`.
+LONG = {
     "full",
     "full, global, squared",
     "active, local, queried",
@@ -57,14 +57,15 @@ QUICK = {
 }
 
 
-def modes(quick):
-    return [
-        mode if mode in quick else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES
-    ]
+def modes(quick=()):
+    def mark(mode):
+        known = [] if mode in quick else pytest.mark.slow
+        return known if mode in LONG else pytest.mark.endless
+
+    return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", modes(QUICK))
+@pytest.mark.parametrize("mode", modes({"active, local, queried"}))
 def test_a_thousand_rounds_of_the_oracle(mode, x64):
     """One example a round, in blocks; every value to 1e-8."""
     learner = make(**MODES[mode])
@@ -95,8 +96,7 @@ def assert_state_is_the_oracles(learner, state, oracle):
     assert np.abs(used(learner, oracle.means)).max() > 0.1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", modes(QUICK - {"full, global, squared", "full"}))
+@pytest.mark.parametrize("mode", modes())
 def test_the_oracle_in_rounds(mode, x64):
     """Some tasks a round, and rounds without any."""
     T, K = 350, 3
@@ -129,8 +129,7 @@ def test_the_oracle_in_rounds(mode, x64):
 # --- rounds and streams --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", modes({"active, restart, squared"}))
+@pytest.mark.parametrize("mode", modes())
 def test_a_stream_is_rounds_with_one_task(mode, x64):
     """What stands in the rows of absent tasks is not looked at."""
     learner, (task, X, y), T = make(**MODES[mode]), examples(1000, 3), 350

@@ -340,6 +340,7 @@ def test_forgetron_keeps_its_bound():
     assert 20 < shrunk < removals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "normalized"),
     # with k(x, x) put as 1 the objective is a norm only where it is 1

@@ -32,6 +32,7 @@ LEARNERS = {
 QUICK = ("raker",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LEARNERS],

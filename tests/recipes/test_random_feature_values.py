@@ -126,6 +126,7 @@ def test_other_values_are_not_another_trace(name):
     assert len(set(losses)) == len(losses), "every value made a difference"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["amkl_aks", slow("raker"), slow("expert_mkl")])
 def test_run_compiles_once_for_all_values(name, caplog):
     X, y = wave(20)
@@ -173,6 +174,7 @@ GRADED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
@@ -268,6 +270,7 @@ def test_defaults_never_diverge(name):
     assert (errors <= 4 * energy + 1e-9).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_examples", [1, 2, 5])
 def test_short_streams(num_examples):
     X, y = wave(50)
@@ -306,6 +309,7 @@ def skip(learner, state, x):
     return learner.skip(state, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["x", "y", "both"])
 @pytest.mark.parametrize("name", ["raker", "amkl_aks", "expert_mkl"])
 def test_invalid_examples_leave_the_state_alone(name, where):

@@ -97,6 +97,7 @@ def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
     check_agreement(name, bandwidths, 50, 0.01, 0.0005, X, y, BLOCK_SIZES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "block_sizes"),
     [
@@ -113,6 +114,7 @@ def test_agrees_with_the_oracle_on_a_wave(name, block_sizes, x64):
     check_agreement(name, np.array([0.5, 1.0, 2.0, 5.0]), 8, 0.05, 0.1, X, y, block_sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
@@ -147,6 +149,7 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", slow("huber")])
 def test_relative_tolerances_agree_with_the_oracle(loss, x64):
     """In units of the target far from 1; of Huber's loss, whose threshold is 1, in few."""
@@ -208,6 +211,7 @@ def test_clipped_experts_agree_with_the_oracle(x64):
     check_state(learner, state, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["amkl", slow("raker"), slow("expert_mkl")])
 def test_single_precision_stays_near_the_oracle(name):
     """Where nothing is chosen, rounding stays rounding; AMKL may at times choose otherwise."""

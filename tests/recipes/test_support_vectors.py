@@ -94,6 +94,7 @@ def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)
 
 
+@pytest.mark.slow
 def test_banks_are_numbered_through(x64):
     """Two banks, each with a store and a period of its own, are one bank of all kernels."""
     (bank,) = learner_of("spa").models
@@ -123,6 +124,7 @@ def test_a_question_has_a_number_of_its_own():
     assert not np.isin(codes.noise, codes.own.chance).any()
 
 
+@pytest.mark.slow
 def test_a_step_size_that_is_too_large_is_noticed():
     learner = support_vectors.kernel_ogd(Gaussian(3.0), step_size=3.0)
     X = stream().X[:100, :2]
@@ -152,6 +154,7 @@ def test_store_tile_period_and_block_size_change_nothing(name, store, block_size
     check_run(name, with_store(name, store), block_size=block_size)
 
 
+@pytest.mark.slow
 def test_sparse_inputs_change_nothing(x64):
     def run(learner, state, X, y, **arguments):
         return driver(learner, state, scipy.sparse.csr_array(X), y, **arguments)
@@ -240,6 +243,7 @@ def test_a_stream_makes_room(x64):
 
 
 # one kernel is the same sums
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("kernel_ogd", marks=pytest.mark.slow), "omkl"])
 def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
     X, y = stream().X[:48, :4], stream().target[:48]

@@ -27,6 +27,7 @@ def states(sizes=(50, 100, 40, 60, 50)):
     return [state for state, _ in jaxmkl.stream(LEARNER, begun, chunks)]
 
 
+@pytest.mark.slow
 def test_the_last_two_are_kept(tmp_path):
     kept = Checkpoints(tmp_path / "it.npz", examples=100)
     assert kept.latest() is None
@@ -107,6 +108,7 @@ for number in range(150):
 """
 
 
+@pytest.mark.slow
 def test_two_programs_with_one_path(tmp_path):
     """The last to write wins; each file is whole."""
     line = [sys.executable, "-c", MANY, str(tmp_path / "it.npz")]

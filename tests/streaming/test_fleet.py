@@ -68,6 +68,7 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
         assert_equal(row_of(ends, m).round, end.round)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "lengths"),
@@ -150,6 +151,7 @@ def test_labels_may_come_late():
     equals_runs_alone(RAKER, states, X, y, ends, outputs, RAGGED, delay=3)
 
 
+@pytest.mark.slow
 def test_fleets_are_saved_and_go_on(tmp_path):
     X, y = data()
     states, _ = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
@@ -172,6 +174,7 @@ def test_inside_a_trace_bad_examples_are_counted():
     np.testing.assert_allclose(apart, np.delete(whole[1].loss, 3, axis=0), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fleet_that_diverges_says_so():
     X, y = data()
     wild = jaxmkl.raker(KERNELS, num_features=4, step_size=50.0, regularization=0.0)

@@ -40,6 +40,7 @@ def test_what_is_masked_is_refused(name):
             PATHS[name](inputs, labels)
 
 
+@pytest.mark.slow
 def test_inputs_alone_are_refused():
     found = MKLRegressor("raker").fit(X, Y)
     for path in (lambda X: LEARNER.predict_many(STATE, X), found.predict, PoolSelector(2).fit):

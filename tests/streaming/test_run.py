@@ -31,6 +31,7 @@ from jaxmkl.recipes.random_features import amkl, raker
 # --- run: what it takes --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
 def test_floating_inputs_are_cast(dtype):
     X, y = (array.astype(jnp.dtype(dtype)) for array in data())
@@ -39,6 +40,7 @@ def test_floating_inputs_are_cast(dtype):
         assert_equal(run(X=jnp.asarray(X), y=jnp.asarray(y)), run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [np, jnp], ids=["numpy", "jax"])
 def test_single_precision_into_a_double_state(module):
     X, y = (module.asarray(array) for array in data())
@@ -66,6 +68,7 @@ def test_lists_columns_and_strides_are_taken():
     assert_equal(run(X=np.asfortranarray(wide)[::3], y=np.repeat(y, 3)[::3]), run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [REGRESSION, CLASSIFICATION], ids=["regression", "classes"])
 def test_double_precision_is_not_cut_short(learner):
     """Differences of 1e-9 in X, which single precision has not, change a double run."""
@@ -208,6 +211,7 @@ def test_keys_are_checked(keys, given):
 # --- run inside transformations ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_inside_jit():
     """Values are not seen there: a bad row is passed over and counted, as in a scan of step."""
     inside = jax.jit(functools.partial(streaming.run, block_size=BLOCK, record=everything))
@@ -220,6 +224,7 @@ def test_inside_jit():
         inside(REGRESSION, begin(), X[:, :1], y)
 
 
+@pytest.mark.slow
 def test_inside_vmap():
     """Over learners, and over streams."""
     X, y = (array.astype(np.float32) for array in data())
@@ -274,6 +279,7 @@ def test_inside_grad():
 # --- what is recorded ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_record_chooses():
     _, full = run(record=everything)
     _, kept = run(record=lambda o: {"w": o.info.weights, "n": o.info.num_speaking, "t": o.queried})
@@ -291,6 +297,7 @@ def test_record_chooses():
     assert states.round.tolist() == [NUM_EXAMPLES] * 3
 
 
+@pytest.mark.slow
 def test_numbers_do_not_compile_again():
     count = Counting()
     run(record=count)

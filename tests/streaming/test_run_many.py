@@ -42,6 +42,7 @@ def many(permute=True):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     """One by one, or as many at once as a cache holds: also what has no elements."""
@@ -140,6 +141,7 @@ def test_states_are_made_in_the_dtype_of_the_data(given, x64, made):
         assert frequencies(states).dtype == outputs.loss.dtype == made
 
 
+@pytest.mark.slow
 def test_run_many_takes_lists():
     X, y = data()
     keys = jax.random.split(jax.random.key(5), 3)
@@ -167,6 +169,7 @@ def whole():
     return run(record=everything)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.lists(st.sampled_from([0, 1, 5, 18, NUM_EXAMPLES]), max_size=5).map(sorted))
 def test_cutting_changes_no_bit(cuts):
@@ -180,6 +183,7 @@ def test_cutting_changes_no_bit(cuts):
     assert rounds == np.cumsum([n for n in lengths if n]).tolist()
 
 
+@pytest.mark.slow
 def test_states_stay_small():
     """A state after a thousand chunks is as large as the first."""
     X, y = (array[:2] for array in data())
@@ -210,6 +214,7 @@ def test_chunks_are_taken_one_by_one():
     stream.close()
 
 
+@pytest.mark.slow
 def test_few_lengths_are_compiled():
     X, y = np.tile(data()[0], (10, 1)), np.tile(data()[1], 10)
     count = Counting()

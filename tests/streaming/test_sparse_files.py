@@ -55,6 +55,7 @@ def constants():
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
 def test_npz_kept_sparse(tmp_path, dtype):
     X = csr(constants().astype(dtype))

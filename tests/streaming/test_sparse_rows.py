@@ -72,6 +72,7 @@ def test_rows_in_any_order_and_inside_jit():
     np.testing.assert_array_equal(blocks(some), X[order])
 
 
+@pytest.mark.slow
 def test_values_at_filled_up_places_are_not_looked_at():
     rows = streaming.SparseRows([[0, 2], [2, 2]], [[1.0, np.nan], [np.inf, np.nan]], 2)
     np.testing.assert_array_equal(blocks(rows), [[1, 0], [0, 0]])
@@ -103,6 +104,7 @@ def test_columns_far_out():
 # --- the drivers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["raker", "scaled", pytest.param("amkl_aks", marks=pytest.mark.slow)]
 )
@@ -115,6 +117,7 @@ def test_run(name):
     assert_equal(run(jax.device_put(rows), learner=learner), expected)
 
 
+@pytest.mark.slow
 def test_run_many():
     keys = jax.random.split(jax.random.key(3), 3)
     runs = [
@@ -197,12 +200,14 @@ def test_the_callers_matrix_stays_as_it_is():
     assert X.data.tolist() == [0.5, 1.0, 0.25, 2.0]
 
 
+@pytest.mark.slow
 def test_classifiers_take_sparse_inputs_and_labels_in_words():
     learner = raker(KERNELS, num_features=4, loss="hinge")
     names = np.where(data()[1] > 0, "spam", "ham")
     assert_equal(run(csr(), names, learner), run(data()[0], names, learner))
 
 
+@pytest.mark.slow
 def test_inside_jit():
     """Values are not seen there: a bad row is passed over and counted."""
     inside = jax.jit(functools.partial(streaming.run, block_size=BLOCK, record=everything))
@@ -273,6 +278,7 @@ def test_uneven_chunks(mixed):
     assert_equal(parts[-1][0], state)
 
 
+@pytest.mark.slow
 def test_few_numbers_of_entries_are_compiled():
     """Rows have K entries at most; a compilation for the first power of two that holds them."""
     calls, seen = [], []

@@ -103,6 +103,7 @@ def test_oracle(delay, most, x64):
     assert (0 < queried.sum() < NUM_EXAMPLES) == (most > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0, 3])
 def test_oracle_of_lagged_labels(delay, x64):
     """Each example is learned with the labels that it was predicted with."""
@@ -135,8 +136,10 @@ INSIDE = {
     "scaled": lambda: jaxmkl.scaled(small("raker"), wrappers.RunningMoments()),
     "lagged": lambda: lagged(small("raker"), 2, 1),
 }
-# one of them is played with the quick tests
-PLAYED = [pytest.param(n, marks=[] if n == "scaled" else pytest.mark.slow) for n in INSIDE]
+LONG = "scaled", "least squares", "a budget of supports", "asks at a rate"
+PLAYED = [
+    pytest.param(n, marks=pytest.mark.slow if n in LONG else pytest.mark.endless) for n in INSIDE
+]
 
 
 def numbers(state):
@@ -157,7 +160,6 @@ def test_no_delay_is_the_learner_itself(name, x64):
     np.testing.assert_allclose(*ahead, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAYED)
 def test_blocks_padding_and_cuts_change_no_bit(name):
     """Nor does it matter whether a driver or the wrapper plays."""
@@ -276,6 +278,7 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     np.testing.assert_allclose(inner.models[0].rules[0].weights[0, 0], theta, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_two_examples_at_one_state_draw_for_themselves():
     """Before the first label came, and of a round that is the learner's own."""
     X, _ = data()
@@ -351,6 +354,7 @@ def test_another_delay_is_refused(delay):
         delayed(jaxmkl.raker, 3)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_keeps_what_is_due(tmp_path):
     X, y = data()
     learner = delayed(lagged(linear(query.All()), 2), 5)

@@ -52,6 +52,7 @@ def test_oracle(x64):
     np.testing.assert_array_equal(alone.prediction, outputs.prediction)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coverage", [pytest.param(0.5, marks=pytest.mark.slow), 0.9])
 @pytest.mark.parametrize("growing", [False, True])
 def test_every_half_is_covered(coverage, growing):

@@ -96,6 +96,7 @@ def test_a_budget_for_all_changes_nothing(name):
     assert int(end.remaining) == NUM_EXAMPLES - int(expected.queried.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [1, 16])
 def test_no_budget_is_no_label(block_size):
     bare, state, (X, y), _ = bare_run("raker")
@@ -119,6 +120,7 @@ def test_unusable_inputs_cost_no_label():
     assert int(end.remaining) == 0
 
 
+@pytest.mark.slow
 def test_budgets_side_by_side():
     """A budget is a number like others: one compilation, a sweep is a vmap."""
     bare, _, (X, y), _ = bare_run("amkl")
@@ -174,6 +176,7 @@ def played(learner, method, delay):
     return asked, state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budgeted", ["outside", "inside"])
 def test_late_answers_do_not_overdraw(budgeted):
     """98 labels of 50 once; what is asked for is counted."""
@@ -295,6 +298,7 @@ def test_wrappers_hand_through(task, dtype):
     assert output.info.weights.shape == (bare.num_models,)
 
 
+@pytest.mark.slow
 def test_labels_of_classifiers_are_accepted_through_wrappers():
     X, y = data()
     bare = small("raker", loss="hinge")

@@ -74,6 +74,7 @@ def test_blocks_and_cuts_change_no_bit():
     assert_equal(streamed[-1][0], end)
 
 
+@pytest.mark.slow
 def test_nothing_appended_is_the_learner_itself():
     X, y = data()
     inner = small()
@@ -84,6 +85,7 @@ def test_nothing_appended_is_the_learner_itself():
     assert_equal(outputs.queried, expected.queried)
 
 
+@pytest.mark.slow
 def test_bad_examples_leave_the_last_labels_alone():
     """Huge labels and inputs too, which would make the next inputs unusable."""
     X, y = (array.copy() for array in data())
@@ -105,6 +107,7 @@ def test_bad_examples_leave_the_last_labels_alone():
         assert np.isfinite(jax.jit(learner.predict)(after, X[5]).value)
 
 
+@pytest.mark.slow
 def test_checks_see_the_inputs_given():
     X, y = data()
     learner = lagged(small(), 3, 1)

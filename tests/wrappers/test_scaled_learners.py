@@ -145,6 +145,7 @@ def test_unusable_rows_leave_the_scaler_untouched(name, block_size):
     np.testing.assert_allclose(outputs.loss[good], expected.loss, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
     X, good = data()
     y = good.copy()
@@ -161,6 +162,7 @@ def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
     np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), [5, 6]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [0, 9, 400])
 def test_one_wild_row_costs_few_mistakes(row):
     """At most a tenth more; believed it costs more than twice as many."""

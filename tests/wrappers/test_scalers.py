@@ -108,6 +108,7 @@ def test_constant_columns_give_zero(name):
     assert (np.asarray(Z[1:, 2]) > 0.5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALERS)
 def test_what_is_not_seen_leaves_no_trace(name):
     scaler = SCALERS[name]
@@ -337,6 +338,7 @@ def test_ranks_against_one_sampled_value(X):
     np.testing.assert_allclose(distance, 0, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(columns, st.sampled_from([1, 4, 15]))
 def test_ranks_are_bounded(X, capacity):
     Z = scaled_by(wrappers.RunningRanks(capacity=capacity), 1e6 * X**3)

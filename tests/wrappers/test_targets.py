@@ -44,6 +44,7 @@ def test_oracle(x64):
         state = update(state, X[t], z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [None, pytest.param(5.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("offset", "scale"), [(1e4, 1e3), (-5.0, -2.0)])
 def test_units_change_nothing_else(clip, offset, scale, x64):
@@ -58,6 +59,7 @@ def test_units_change_nothing_else(clip, offset, scale, x64):
     np.testing.assert_allclose(other[1:], one[1:], atol=size)
 
 
+@pytest.mark.slow
 def test_the_first_label_is_asked_for():
     """A learner that would skip it, as its models agree, would not know where the target lies."""
     inner = jaxmkl.amkl(KERNELS, num_features=4, tolerance=1e9, max_skips=5)
@@ -92,6 +94,7 @@ def test_outliers_cost_little_where_labels_are_clipped():
     assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
 
 
+@pytest.mark.slow
 def test_hubers_loss_and_a_clip():
     """Behind scaled targets its threshold is one deviation, whatever the labels' units."""
     X, y = stream(2000)
