@@ -175,7 +175,7 @@ LONG = {
     "linear features beside others",
     "scaled by ranks",
 }
-assert LONG <= VARIANTS.keys()
+assert VARIANTS.keys() >= LONG
 
 
 def _mark(name):
