@@ -12,6 +12,8 @@ import jax
 import numpy as np
 import pytest
 
+ROOT = Path(__file__).parent.parent
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 hypothesis.settings.register_profile(
@@ -39,9 +41,10 @@ def folder_of_data() -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are taken out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Examples of the guides compile whole learners, and the papers' data are large."""
+    """Examples of the reference compile whole learners, and the papers' data are large."""
     for item in items:
-        if item.path.parent.name == "guide" or item.get_closest_marker("data") is not None:
+        of_reference = (ROOT / "jaxmkl") in item.path.parents
+        if of_reference or item.get_closest_marker("data") is not None:
             item.add_marker(pytest.mark.slow)
 
 

@@ -145,6 +145,7 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
         labelling.answer(row + 1, random.Random(row).choice(["tree", "bush"]))
 
 
+@pytest.mark.slow
 def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     monkeypatch.setattr(core, "MOST", 10)
     rows = rows_of(plants(30, known=8))
@@ -262,6 +263,7 @@ def test_each_line_is_answered_or_refused(session):
     assert [json.loads(line).get("item") for line in out.getvalue().splitlines()] == [9, 10, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numeric", [False, True])
 def test_each_damaged_line_is_answered_or_refused(numeric, session):
     """Ten of each question's answers are damaged, by seeds; the eleventh is good."""

@@ -122,6 +122,7 @@ def test_cted_agrees_with_multi_task_lasso(name: str, request: pytest.FixtureReq
     np.testing.assert_allclose(found.scores, sums, atol=5e-3 * sums.max())
 
 
+@pytest.mark.slow
 @with_sets
 def test_the_optimality_conditions_hold(name: str, request: pytest.FixtureRequest) -> None:
     K = design.dictionary(points(name, request)).mean(axis=0)
@@ -258,6 +259,7 @@ def test_one_eigendecomposition_is_as_good_as_a_system_a_column(gram: np.ndarray
         np.testing.assert_allclose(found, oracle.rrss_step(gram, sizes, c), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
     n = len(gram)
     found = design.rrss(gram, tolerance=1e-9)
@@ -340,6 +342,7 @@ def test_gmkal_does_not_depend_on_where_it_starts(
     assert all(bool(found.converged) for found in solved)
 
 
+@pytest.mark.slow
 @with_sets
 def test_gmkal_agrees_with_the_literal_turns(name: str, request: pytest.FixtureRequest) -> None:
     grams = design.dictionary(points(name, request))[:, :60, :60]

@@ -15,6 +15,7 @@ from experiments.papers.printed import printed
 SMALL_PROGRAMS = True
 
 
+@pytest.mark.slow
 def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, capsys):
     out, plots = tmp_path / "deep" / "tour.json", tmp_path / "plots"
     arguments = ["--datasets", "diabetes", "--algorithms", "raker,amkl", "--seeds", "3"]

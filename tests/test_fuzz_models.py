@@ -170,6 +170,7 @@ def play(content, saved, seeds, path):
     assert 0 < accepted < len(seeds)
 
 
+@pytest.mark.slow
 def test_damaged_models(saved, tmp_path):
     play(saved[1], saved[0], range(90), tmp_path / "m")
 

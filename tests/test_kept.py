@@ -77,6 +77,7 @@ def stopped(monkeypatch, after):
     monkeypatch.setattr(play.Player, "play", interrupted)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys):
     assert main(command(flowers, tmp_path / "whole")) == 0
     kept = ["--checkpoint", str(tmp_path / "kept"), "--every", "100"]

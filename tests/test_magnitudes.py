@@ -112,6 +112,7 @@ def test_an_absurd_label_is_as_one_that_is_missing(name):
     assert error[41:].mean() < np.abs(y).mean()
 
 
+@pytest.mark.slow
 def test_what_is_known_goes_on_with_the_state():
     learner, (X, y) = small(), stream()
     y[40:44] = 3e7  # the last of them is believed

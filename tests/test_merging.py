@@ -84,6 +84,7 @@ def test_shards_are_one_pass_over_all():
     assert_close(values(LEARNER, ahead[0], points), values(LEARNER, ahead[1], points), 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_what_all_shards_knew_counts_once():
     """Learned apart, merged, and again: still one pass."""

@@ -102,6 +102,7 @@ def test_what_comes_back_is_what_was_saved(two, tmp_path):
     assert repr(learner) == repr(model.learner)
 
 
+@pytest.mark.slow
 def test_other_columns(two, tmp_path):
     model, _ = two
     frame = iris(2)

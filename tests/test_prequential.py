@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import polars as pl
 import pytest
+from marks import quick
 
 import jaxmkl
 from jaxmkl import wrappers
@@ -89,10 +90,7 @@ def rows_of(outputs):
     return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * ("some" in name)) for name in LEARNERS],
-)
+@pytest.mark.parametrize("name", quick(["numbers"], LEARNERS))
 def test_run_and_stream(name):
     late = LATE if "late" in name else 0
 

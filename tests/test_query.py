@@ -386,6 +386,7 @@ def scores(kind, num_rounds):
     }[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["steady", "sorted", "sorted the other way", "shifted", "constant", "shrinking"]
 )

@@ -287,6 +287,7 @@ def iris(tmp_path_factory):
     return json.loads(out[0].read_text()), out[1]
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_page(iris):
     content, path = iris
     text = path.read_text("utf-8")

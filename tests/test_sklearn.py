@@ -208,6 +208,7 @@ def test_rows_that_are_sorted_are_shuffled():
     np.testing.assert_array_equal(again.predict_proba(X), shuffled.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_sorted_folds_are_said():
     X, y = load_iris(return_X_y=True)
     with pytest.warns(UserWarning, match="y is sorted by class") as caught:
@@ -382,6 +383,7 @@ class AsRiver:
         self.estimator.partial_fit([[*x.values()]], [y], classes=self.classes)
 
 
+@pytest.mark.slow
 def test_one_by_one_as_in_a_stream(classes):
     X, y = classes
     X, y = X[:40], y[:40]

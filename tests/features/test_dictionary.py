@@ -74,6 +74,7 @@ def test_the_oracle_samples_the_same(arguments, size, x64):
     np.testing.assert_array_equal(state.rows[:n], oracle.rows())
 
 
+@pytest.mark.slow
 def test_a_leverage_is_that_of_the_dictionary_with_the_example_in_it(x64):
     """(1 + ε)/α times what the ridge leaves of k(x, x), x itself in the dictionary, weight 1."""
     dictionary = SampledDictionary(60, ridge=0.4, density=0.5)

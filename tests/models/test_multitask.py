@@ -88,6 +88,7 @@ def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x6
     np.testing.assert_allclose(covariances(learner, after)[0], woodbury, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [pytest.param("hinge", marks=pytest.mark.slow), "squared_hinge"])
 @pytest.mark.parametrize("inertia", [0.3, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import quick
 from oracles import oks as oracle
 from selection_streams import (
     CAUCHY,
@@ -143,12 +144,7 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-QUICK = "one width", "a width for each input"
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", quick(["one width"], CASES))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 

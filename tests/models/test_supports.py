@@ -222,6 +222,7 @@ def test_a_store_is_a_list_of_supports(name, block, x64):
     assert int(state.overflow) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORES)
 def test_padding_leaves_every_bit(name, x64):
     """Of the last block of 8, 3 rounds take place."""

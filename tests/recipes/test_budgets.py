@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import quick
 from support_cases import (
     ALL,
     BUDGET_CROSSINGS,
@@ -15,7 +16,7 @@ SMALL_PROGRAMS = True
 
 
 # every round of the Forgetrons is compared with the other learners'
-OTHERS = [name for name in BUDGETS if name != "forgetron"]
+OTHERS = quick(["bpas"], [name for name in BUDGETS if name != "forgetron"])
 OTHERS += [pytest.param(name, marks=pytest.mark.slow) for name in BUDGET_CROSSINGS]
 
 

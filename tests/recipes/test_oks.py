@@ -67,6 +67,7 @@ def check(learner, bandwidths, X, y, step_size, smoothing, regularization=0.0):
     assert plain.weights.max() / plain.weights.min() > 2
 
 
+@pytest.mark.slow
 def test_agrees_with_the_oracle(x64):
     X, y, _ = stream()
     arguments = {"step_size": 0.3, "smoothing": 0.3}

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
+from marks import quick
 from support_cases import (
     ALL,
     GROWING,
@@ -45,7 +46,7 @@ BY_STEPS = ("omkc_dd", "spa", "forgetron")
 
 
 # kernel_ogd: below, where its inputs are sparse
-OTHERS = [name for name in GROWING if name not in (*BY_STEPS, "kernel_ogd")]
+OTHERS = quick(["omkc_sd"], [n for n in GROWING if n not in (*BY_STEPS, "kernel_ogd")])
 OTHERS += [pytest.param(n, marks=pytest.mark.slow) for n in GROWING_CROSSINGS if n not in BY_STEPS]
 
 

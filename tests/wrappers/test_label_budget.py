@@ -109,6 +109,7 @@ def test_no_budget_is_no_label(block_size):
     assert_equal(end.inner.replace(round=state.round), state)
 
 
+@pytest.mark.slow
 def test_unusable_inputs_cost_no_label():
     bare, _, (X, y), _ = bare_run("raker")
     X = X.copy()
@@ -136,6 +137,7 @@ def test_budgets_side_by_side():
     np.testing.assert_array_equal(jax.vmap(spent)(budgets), [0, 3, 7])
 
 
+@pytest.mark.slow
 def test_the_smaller_budget_counts():
     bare, _, (X, y), (_, expected) = bare_run("amkl")
     for budgets in ((5, 9), (9, 5)):
