@@ -171,6 +171,7 @@ def test_questions_are_spread_over_a_table(session):
     assert labelling.said(5).radius > 0
 
 
+@pytest.mark.slow
 def test_without_a_budget_every_row_is_asked_for(session):
     labelling = session(rows_of(plants(12)), 6)
     assert [labelling.ask() for _ in range(7)] == [7, 8, 9, 10, 11, 12, None]

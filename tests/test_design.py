@@ -492,6 +492,7 @@ def test_another_penalty_does_not_compile_again(gram: np.ndarray) -> None:
 # --- ranking -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cted", "rrss", "gmkal"])
 def test_the_same_points_in_another_order_are_chosen(grams: np.ndarray, method: str) -> None:
     order = np.random.default_rng(0).permutation(40)

@@ -127,6 +127,7 @@ def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
     assert bool(low.converged) == bool(dense.converged) is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*SINGLE, *SEVERAL])
 def test_nothing_of_the_size_of_a_gram_matrix_is_formed(method: str) -> None:
     n = 3000

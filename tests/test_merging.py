@@ -101,6 +101,7 @@ def test_what_all_shards_knew_counts_once():
     assert int(state.round) == 2 * sum(LENGTHS)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_losses_of_the_shards_weigh_the_models():
     """Log-weights are -η_g times the losses so far of each model, up to a constant."""
@@ -148,6 +149,7 @@ def growing():
     return jaxmkl.MKL(bank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "message"),
     [

@@ -149,6 +149,7 @@ def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):  #
         assert json.loads((tmp_path / "run.json").read_text())["num_rows"] == 600
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_no_checkpoint(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
     """The run goes on, and what else it writes is written; later the disk may take one."""
     line = ["run", str(flowers), *SMALL, "--checkpoint", str(tmp_path / "kept"), "--every", "100"]

@@ -434,6 +434,7 @@ def test_scores_of_a_rate(x64):
     np.testing.assert_allclose(own, (1 + 0.5 / 0.25) / 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [True, False])
 @pytest.mark.parametrize("rate", [0.05, 0.4])
 def test_a_rate_is_its_formulas(classes, rate, x64):

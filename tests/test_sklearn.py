@@ -123,6 +123,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
     np.testing.assert_allclose(found.predict(X[300:301]), outputs.prediction, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes

@@ -79,6 +79,7 @@ def apart(num_examples):
 NARROW = jaxmkl.Gaussian((0.01,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows", "coefficients"),
     [

@@ -235,6 +235,7 @@ def test_padding_leaves_every_bit(name, x64):
         assert {row.tobytes() for row in leaf[35:]} == {leaf[34].tobytes()}
 
 
+@pytest.mark.slow
 def test_decays_that_leave_nothing(x64):
     """A decay of 0, and small ones whose product in a period is smaller than any number."""
     X, present, proposals = rounds(KERNELS.num_kernels)

@@ -183,6 +183,7 @@ def odd_matrices():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", odd_matrices())
 def test_odd_matrices(name):
     X = odd_matrices()[name]
