@@ -185,11 +185,32 @@ def _mark(name):
 
 
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
+# whose derivatives and single precision are looked at with the long tests: one of each kind
+KINDS = {
+    "amkl_aks",
+    "expert_mkl",
+    "spa",
+    "bpas",
+    "oks_sil",
+    "multitask",
+    "expert_mkl: three targets",
+}
+OF_KINDS = [
+    pytest.param(name, marks=_mark(name) if name in KINDS else pytest.mark.endless)
+    for name in LEARNERS
+]
 
 
 @pytest.fixture(scope="module", params=PLAYED)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
+    yield request.param
+    jax.clear_caches()
+
+
+@pytest.fixture(scope="module", params=OF_KINDS)
+def kind(request):
+    """As ``name``, for tests that are long for few of them."""
     yield request.param
     jax.clear_caches()
 
@@ -270,9 +291,9 @@ def test_keeps_the_contract(name):
     check_learner(learner, examples=(X.astype(np.float64), y.astype(np.float64)))
 
 
-def test_single_precision_is_kept_and_chunks_are_the_whole(name):
+def test_single_precision_is_kept_and_chunks_are_the_whole(kind):
     """Cut anywhere, a stream goes on bit for bit; the caller's arrays stay as they were."""
-    learner = learner_of(name)
+    learner = learner_of(kind)
     X, y = stream(learner)
     before = X.copy(), y.copy()
     state, whole = jaxmkl.run(learner, begin(learner), X, y, block_size=16, record=everything)
@@ -294,8 +315,8 @@ def test_single_precision_is_kept_and_chunks_are_the_whole(name):
     np.testing.assert_array_equal(y, before[1])
 
 
-def test_learner_is_differentiable(name):
-    learner = learner_of(name)
+def test_learner_is_differentiable(kind):
+    learner = learner_of(kind)
     X, y = stream(learner)
 
     @jax.jit
@@ -310,7 +331,7 @@ def test_learner_is_differentiable(name):
     for leaf in leaves:
         assert np.isfinite(np.asarray(leaf)).all()
     told = any(np.any(np.asarray(leaf) != 0) for leaf in leaves)
-    assert told == (name not in PIECEWISE_CONSTANT)
+    assert told == (kind not in PIECEWISE_CONSTANT)
 
 
 def parts_of(value):
@@ -356,8 +377,17 @@ def test_another_key_is_another_run():
 # --- every pair of parts -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chosen", crossings.CROSSINGS.values(), ids=crossings.CROSSINGS)
+# the first cover most of the pairs
+ENDLESS = [pytest.mark.slow] * 16 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 16)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(chosen, id=name, marks=mark)
+        for (name, chosen), mark in zip(crossings.CROSSINGS.items(), ENDLESS, strict=True)
+    ],
+)
 def test_every_pair_of_parts_keeps_the_contract(chosen):
     check_learner(crossings.made(chosen), checkpoint=False)
     jax.clear_caches()

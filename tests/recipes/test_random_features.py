@@ -87,9 +87,12 @@ def check_agreement(name, bandwidths, num_features, rate, tolerance, X, y, block
 KINDS = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
 
 
+LATER = [pytest.param(name, marks=pytest.mark.endless) for name in ("omkl_aks", "amkl")]
+
+
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["raker", "amkl_aks", "expert_mkl", *LATER])
 def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
     with np.load(data_dir / "tom.npz") as file:
         X, y = file["X"][:2016].astype(np.float64), file["y"][:2016].astype(np.float64)
