@@ -5,9 +5,16 @@ import pytest
 
 def quick(chosen, parameters):
     """The parameters, of which those that are not ``chosen`` are for ``pytest -m slow``."""
-    slow = pytest.mark.slow
-    return [p if p in chosen else pytest.param(*as_tuple(p), marks=slow) for p in parameters]
+    return _but(chosen, parameters, pytest.mark.slow)
 
 
-def as_tuple(parameter):
-    return parameter if isinstance(parameter, tuple) else (parameter,)
+def long(chosen, parameters):
+    """The parameters, of which those that are not ``chosen`` are for ``pytest -m endless``."""
+    return _but(chosen, parameters, pytest.mark.endless)
+
+
+def _but(chosen, parameters, marks):
+    return [
+        p if p in chosen else pytest.param(*(p if isinstance(p, tuple) else (p,)), marks=marks)
+        for p in parameters
+    ]

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from marks import long
 from oracles import oks as oracle
 from oracles.support_mkl import SupportMKL, gaussian
 from selection_streams import (
@@ -104,7 +105,7 @@ PAPER = {
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("data", PAPER_SETS)
+@pytest.mark.parametrize("data", long(["spambase"], PAPER_SETS))
 def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
     check(*paper_stream(data, data_dir), PAPER[data], 40, 300)
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from marks import quick
+from marks import long, quick
 from oracles import oks as oracle
 from selection_streams import (
     CAUCHY,
@@ -116,7 +116,7 @@ PAPER = {"german": (0.7, 1.0), "svmguide3": (0.25, 0.3), "spambase": (0.25, 0.3)
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("budget", [200, 2000])
+@pytest.mark.parametrize("budget", long([200], [200, 2000]))
 @pytest.mark.parametrize("data", PAPER_SETS)
 def test_agrees_with_the_oracle_on_the_papers_data(data, budget, data_dir, x64):
     width, rate = PAPER[data]

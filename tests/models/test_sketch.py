@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import quick
+from marks import long, quick
 from oracles import oks as oracle
 from selection_streams import (
     CAUCHY,
@@ -155,7 +155,10 @@ PAPER = {"german": (0.7, 3.0), "svmguide3": (0.25, 30.0), "spambase": (0.25, 100
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "budget"), [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
+    ("name", "budget"),
+    long(
+        [("one width", 150)], [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
+    ),
 )
 @pytest.mark.parametrize("data", PAPER_SETS)
 def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir, x64):

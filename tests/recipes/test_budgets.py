@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from marks import quick
+from marks import long, quick
 from support_cases import (
     ALL,
     BUDGET_CROSSINGS,
@@ -28,6 +28,6 @@ def test_agrees_with_the_oracle(name, x64):
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize("name", long(["bpas", "forgetron", "rbp"], BUDGETS))
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)

@@ -140,7 +140,7 @@ INSIDE = {
     "scaled": lambda: jaxmkl.scaled(small("raker"), wrappers.RunningMoments()),
     "lagged": lambda: lagged(small("raker"), 2, 1),
 }
-LONG = "scaled", "least squares", "a budget of supports", "asks at a rate"
+LONG = "least squares", "asks at a rate"
 PLAYED = [
     pytest.param(n, marks=pytest.mark.slow if n in LONG else pytest.mark.endless) for n in INSIDE
 ]

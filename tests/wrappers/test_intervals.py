@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 
 import jaxmkl
 from jaxmkl.wrappers import Intervals, intervals
@@ -71,12 +72,11 @@ def test_every_half_is_covered(coverage, growing):
     np.testing.assert_allclose(upper - lower, 2 * state.radius, rtol=1e-5)
 
 
-LATER = [pytest.param(name, marks=pytest.mark.endless) for name in ("twitter", "air", "naval")]
-
-
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["tom", "energy", *LATER])
+@pytest.mark.parametrize(
+    "dataset", long(["tom", "energy"], ["twitter", "tom", "air", "energy", "naval"])
+)
 @pytest.mark.parametrize("name", ["raker", "expert_mkl"])
 def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     """As the experiments load them: nothing scaled, naval by its one largest entry."""
