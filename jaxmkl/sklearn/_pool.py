@@ -90,7 +90,10 @@ class PoolSelector(Parametrised):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Rank the rows of X (n, D), which may be sparse; y is not looked at."""
         refuse_masked("X", X)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+        fewest = 2 if self.method in SEVERAL else 1  # kernels are scaled by distances
+        X = validate_data(
+            self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=fewest
+        )
         good = isinstance(self.method, str) and self.method in METHODS
         wanted = f"one of {', '.join(METHODS)}"
         require(good, "PoolSelector", "method", self.method, wanted)
