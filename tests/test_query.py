@@ -386,6 +386,19 @@ def scores(kind, num_rounds):
     }[kind]
 
 
+@jax.jit
+def asked_at(rate, values, noise, said):
+    """Which of the rounds with these scores, as logarithms, a rate asks for."""
+    query = Rate(rate)
+
+    def turn(state, example):
+        value, u = example
+        ask = query.ask(state, jnp.exp(value), u)
+        return query.update(state, said, ask), ask
+
+    return jax.lax.scan(turn, query.init(), (values, noise))[1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["steady", "sorted", "sorted the other way", "shifted", "constant", "shrinking"]
@@ -394,20 +407,8 @@ def scores(kind, num_rounds):
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
 def test_a_rate_is_kept_whatever_the_scores(kind, rate, classes):
     said = forecast(0.0)._replace(margin=jnp.zeros(()) if classes else None)
-
-    @jax.jit
-    def play(rate, values, noise):
-        query = Rate(rate)
-
-        def turn(state, example):
-            value, u = example
-            ask = query.ask(state, jnp.exp(value), u)
-            return query.update(state, said, ask), ask
-
-        return jax.lax.scan(turn, query.init(), (values, noise))[1]
-
     noise = jax.random.uniform(jax.random.key(0), (4000,))
-    ask = np.asarray(play(rate, jnp.asarray(scores(kind, 4000), jnp.float32), noise))
+    ask = np.asarray(asked_at(rate, jnp.asarray(scores(kind, 4000), jnp.float32), noise, said))
     share = np.cumsum(ask) / np.arange(1, 4001)
     assert np.abs(share[2000:] / rate - 1).max() < 0.1
     if kind == "steady" and rate <= 0.2 and not classes:

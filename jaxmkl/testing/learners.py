@@ -39,7 +39,8 @@ def check_learner(
       learner: small, for it is played some hundred rounds.
       examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, where not any numbers
         will do.
-      block_sizes: two or more: of many seeds together the last, of one the others.
+      block_sizes: of runs of one seed; of several sizes the last is that of many seeds together,
+        which are not played where there is one size alone.
       tolerance: absolute and relative, of what is equal to rounding.
       checkpoint: whether it can be saved: its classes are made by ``jaxmkl.pytree.dataclass``.
 
@@ -58,8 +59,10 @@ def check_learner(
             X, y = X.astype(np.float64), y.astype(np.float64)
             played = check.plays(X, y)
             check.is_not_poisoned(X, y, played[0])
-            check.runs_in_blocks((X, y), played, block_sizes[:-1], checkpoint)
-            check.runs_side_by_side(X, y, block_sizes[-1])
+            alone, together = block_sizes[:-1] or block_sizes, block_sizes[1:][-1:]
+            check.runs_in_blocks((X, y), played, alone, checkpoint)
+            for size in together:
+                check.runs_side_by_side(X, y, size)
         except NotImplementedError as error:
             raise AssertionError(str(error)) from error
 

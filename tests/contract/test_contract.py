@@ -389,7 +389,8 @@ ENDLESS = [pytest.mark.slow] * 16 + [pytest.mark.endless] * (len(crossings.CROSS
     ],
 )
 def test_every_pair_of_parts_keeps_the_contract(chosen):
-    check_learner(crossings.made(chosen), checkpoint=False)
+    """One seed at a time: the registry's learners play many together, of most parts."""
+    check_learner(crossings.made(chosen), block_sizes=(16,), checkpoint=False)
     jax.clear_caches()
 
 

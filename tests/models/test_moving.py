@@ -8,7 +8,6 @@ from selection_streams import (
     assert_close,
     assert_finite,
     begin,
-    in_blocks,
     keyless,
     mistakes,
     raw,
@@ -30,18 +29,6 @@ LEARNERS = {
     "sketch, a width for each input": oks_sil(widths(per_input=True), **SKETCH),
     "own kernels": okl_gd(widths(coordinate="bandwidth"), **OWN),
 }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["sketch", "own kernels"])
-def test_blocks_change_nothing(name, x64):
-    """Nor do the rounds that fill up the last block."""
-    X, y = stream()
-    learner = LEARNERS[name]
-    start = begin(learner, X.shape[1])
-    end, outputs, _ = trajectory(learner, start, X, y)
-    state, by_blocks = in_blocks(learner, start, X, y, 128)
-    assert_close((outputs, keyless(end)), (by_blocks, keyless(state)), rtol=1e-10, atol=1e-12)
 
 
 PRECISE = [

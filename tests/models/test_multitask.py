@@ -27,7 +27,6 @@ from task_streams import (
 
 import jaxmkl
 from jaxmkl import multitask, raker
-from jaxmkl.checkpoint import load, save
 from jaxmkl.query import Margin, Uncertainty
 from jaxmkl.streaming import SparseRows, run, run_many
 from jaxmkl.tables import with_tasks
@@ -393,22 +392,6 @@ def test_growth(growth, x64):
     means, stale = np.asarray(states.means[t]), np.asarray(states.stale[t])
     assert not np.any(means[:, number[t] :])
     assert stale.any() == (growth == "restart")
-
-
-@pytest.mark.slow
-def test_resumed_is_uninterrupted(tmp_path):
-    """Through a file, cut amid a block, after a restart that no task has met yet."""
-    learner = make(5, growth="restart", h=0.2, size=60)
-    task, X, y = examples(250, 5)
-    X, y = with_tasks(task, X).astype(np.float32), y.astype(np.float32)
-    end, whole = run(learner, begin(learner, np.float32), X, y)
-    state, first = run(learner, begin(learner, np.float32), X[:150], y[:150])
-    save(tmp_path / "state.npz", learner, state)
-    learner, state = load(tmp_path / "state.npz")
-    after, second = run(learner, state, X[150:], y[150:])
-    both = np.concatenate([first.prediction, second.prediction])
-    np.testing.assert_array_equal(both, whole.prediction)
-    assert_same(after, end)
 
 
 @pytest.mark.slow

@@ -223,19 +223,6 @@ def test_a_store_is_a_list_of_supports(name, block, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STORES)
-def test_padding_leaves_every_bit(name, x64):
-    """Of the last block of 8, 3 rounds take place."""
-    X, present, proposals = rounds(KERNELS.num_kernels, num_present=35)
-    arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present
-    _, f, states = play(*arguments, block=8, decays=True)
-    wanted = by_lists(KERNELS, X, proposals)
-    np.testing.assert_allclose(f[:35], wanted[:35], rtol=1e-9, atol=1e-12)
-    for leaf in map(np.asarray, jax.tree.leaves(states)):
-        assert {row.tobytes() for row in leaf[35:]} == {leaf[34].tobytes()}
-
-
-@pytest.mark.slow
 def test_decays_that_leave_nothing(x64):
     """A decay of 0, and small ones whose product in a period is smaller than any number."""
     X, present, proposals = rounds(KERNELS.num_kernels)

@@ -25,7 +25,6 @@ from support_cases import (
     learner_of,
     replaced_store,
     rounds,
-    run_oracle,
     stream,
     with_store,
 )
@@ -64,28 +63,6 @@ def test_steps_and_the_values_of_kernels_agree_with_the_oracle(name, x64):
     np.testing.assert_allclose(f, expected.f, rtol=1e-9, atol=1e-9)
     check_outputs(outputs, expected)
     check_end(learner, state, expected, X)
-
-
-@pytest.mark.slow
-def test_examples_that_are_not_finite_are_left_out_and_counted(x64):
-    X, y, _ = (array.copy() for array in stream())
-    X[50, 3], y[120] = np.nan, np.nan
-    learner = learner_of("omkc_dd")
-    start = learner.enlarged(begin(learner, X.shape[1]), NUM_EXAMPLES)
-    state, outputs, _ = rounds(learner, start, X, y)
-    assert int(state.invalid) == 2
-    assert int(state.round) == NUM_EXAMPLES
-    refused = np.array([50, 120])
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), refused)
-    np.testing.assert_array_equal(np.flatnonzero(~np.asarray(outputs.queried)), [50])
-    kept = np.delete(np.arange(NUM_EXAMPLES), refused)
-    plain = kernels_for(ALL["omkc_dd"])[1]
-    # its draws are not looked at: nothing here is random
-    expected = run_oracle(ALL["omkc_dd"], plain, state, X[kept], y[kept])
-    np.testing.assert_allclose(outputs.prediction[kept], expected.prediction, atol=1e-9)
-    assert [[t for t, _ in one] for one in held(state, X)] == [
-        [kept[t] for t, _ in one] for one in expected.held
-    ]
 
 
 LATER = "omkl", "omkc_u"  # the oracle takes long

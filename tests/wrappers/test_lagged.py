@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from marks import quick
-from trees import assert_equal, everything
+from trees import assert_equal
 
 import jaxmkl
 from jaxmkl import query, wrappers
@@ -60,19 +60,6 @@ def test_oracle(task, x64):
     np.testing.assert_allclose(end.labels, labels, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(end.errors, errors, rtol=1e-9, atol=1e-9)
     assert 5 < int(outputs.queried.sum()) < NUM_EXAMPLES - 5
-
-
-@pytest.mark.slow
-def test_blocks_and_cuts_change_no_bit():
-    X, y = data()
-    learner = lagged(small(), 2, 1)
-    end, whole = jaxmkl.run(learner, begin(learner), X, y, record=everything)
-    for size in (1, 7):
-        again = jaxmkl.run(learner, begin(learner), X, y, block_size=size, record=everything)
-        assert_equal(again, (end, whole))
-    chunks = [(X[:13], y[:13]), (X[13:], y[13:])]
-    streamed = list(jaxmkl.stream(learner, begin(learner), chunks, record=everything))
-    assert_equal(streamed[-1][0], end)
 
 
 @pytest.mark.slow
