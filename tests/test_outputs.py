@@ -1,9 +1,12 @@
 """Several targets and several classes: K outputs are K learners that share features."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recall_score
 
 import jaxmkl
@@ -73,18 +76,18 @@ def learners(name, task, several):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "task"),
-    [
-        ("raker", "classification"),
-        pytest.param("stack", "regression", marks=pytest.mark.slow),
-        pytest.param("raker", "regression", marks=pytest.mark.slow),
-        pytest.param("hedge", "regression", marks=pytest.mark.slow),
-        pytest.param("hedge", "classification", marks=pytest.mark.slow),
-        pytest.param("stack", "classification", marks=pytest.mark.slow),
-        pytest.param("rules of all kinds", "regression", marks=pytest.mark.slow),
-        pytest.param("rules of all kinds", "classification", marks=pytest.mark.slow),
-        pytest.param("sampled dictionary", "regression", marks=pytest.mark.slow),
-        pytest.param("sampled dictionary", "classification", marks=pytest.mark.slow),
-    ],
+    long(
+        [
+            ("hedge", "regression"),
+            ("stack", "classification"),
+            ("rules of all kinds", "regression"),
+            ("sampled dictionary", "classification"),
+        ],
+        itertools.product(
+            ("raker", "hedge", "stack", "rules of all kinds", "sampled dictionary"),
+            ("regression", "classification"),
+        ),
+    ),
 )
 def test_outputs_are_learners_of_their_own(name, task, x64):
     X, y = targets() if task == "regression" else classes()

@@ -187,7 +187,6 @@ def _mark(name):
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives and single precision are looked at with the long tests: one of each kind
 KINDS = {
-    "amkl_aks",
     "expert_mkl",
     "spa",
     "bpas",

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import jaxmkl
 from jaxmkl.query import Disagreement
@@ -13,10 +12,6 @@ from tests.oracles import feature_mkl as oracle
 
 PAPER_BANDWIDTHS = np.sqrt(10.0 ** ((np.arange(1, 18) - 9) / 2))  # (56)
 SMALL = np.array([0.5, 1.0, 3.0])
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def wave(num_examples, num_inputs=3, seed=0):

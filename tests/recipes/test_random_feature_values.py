@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from feature_cases import PAPER_BANDWIDTHS, SMALL, slow, small, two_classes, wave
+from feature_cases import PAPER_BANDWIDTHS, SMALL, small, two_classes, wave
+from marks import long
 from trees import assert_equal, scan
 
 import jaxmkl
@@ -127,7 +128,7 @@ def test_other_values_are_not_another_trace(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl_aks", slow("raker"), slow("expert_mkl")])
+@pytest.mark.parametrize("name", ["amkl_aks", "expert_mkl"])
 def test_run_compiles_once_for_all_values(name, caplog):
     X, y = wave(20)
 
@@ -146,7 +147,7 @@ def test_run_compiles_once_for_all_values(name, caplog):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl_aks", slow("expert_mkl"), slow("raker")])
+@pytest.mark.parametrize("name", ["amkl_aks", "expert_mkl"])
 def test_sweep_is_vmap_over_stacked_learners(name, x64):
     X, y = wave(20)
     learners = [small(name, **arguments) for arguments in VARIED[name]]
@@ -178,10 +179,8 @@ GRADED = {
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        ("amkl", "squared"),
-        slow("expert_mkl", "squared"),
-        slow("raker", "logistic"),
-        slow("raker", "squared"),
+        ("expert_mkl", "squared"),
+        ("raker", "logistic"),
     ],
 )
 def test_gradients_agree_with_central_differences(name, loss, x64):
@@ -244,8 +243,7 @@ def hard_streams(num_examples=50):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [slow(name) if name in ("raker large", "omkl_aks", "amkl") else name for name in LEARNERS],
+    "name", long(["raker", "raker large", "amkl_aks", "expert_mkl"], LEARNERS)
 )
 def test_defaults_never_diverge(name):
     """Sum of (f - y)^2 at most 4 times that of y^2 on every prefix.

@@ -13,7 +13,6 @@ from feature_cases import (
     ogd,
     rls,
     run_oracle,
-    slow,
     small,
     two_classes,
     wave,
@@ -102,12 +101,7 @@ def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
 @pytest.mark.parametrize(
     ("name", "block_sizes"),
     [
-        ("raker", ()),
-        ("omkl_aks", ()),
-        ("amkl", ()),
-        ("amkl_aks", (7,)),
-        ("expert_mkl", (7,)),
-        *(slow(name, (1, 7, None)) for name in KINDS),
+        *((name, (1, 7, None)) for name in KINDS),
     ],
 )
 def test_agrees_with_the_oracle_on_a_wave(name, block_sizes, x64):
@@ -121,8 +115,8 @@ def test_agrees_with_the_oracle_on_a_wave(name, block_sizes, x64):
     [
         ("raker", "logistic"),
         ("amkl_aks", "hinge"),
-        slow("raker", "hinge"),
-        slow("amkl_aks", "logistic"),
+        ("raker", "hinge"),
+        ("amkl_aks", "logistic"),
     ],
 )
 def test_agrees_with_the_oracle_on_classes(name, loss, x64):
@@ -151,7 +145,7 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["squared", slow("huber")])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_relative_tolerances_agree_with_the_oracle(loss, x64):
     """In units of the target far from 1; of Huber's loss, whose threshold is 1, in few."""
     X, y = wave(120)
@@ -213,7 +207,7 @@ def test_clipped_experts_agree_with_the_oracle(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl", slow("raker"), slow("expert_mkl")])
+@pytest.mark.parametrize("name", ["amkl", "expert_mkl"])
 def test_single_precision_stays_near_the_oracle(name):
     """Where nothing is chosen, rounding stays rounding; AMKL may at times choose otherwise."""
     X, y = wave(200)
@@ -271,7 +265,7 @@ def test_covariances_survive_forgetting_in_single_precision():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block_size", [16, slow(1), slow(None)])
+@pytest.mark.parametrize("block_size", [16, 1])
 def test_bounded_forgetting_agrees_with_the_oracle(block_size, x64):
     """The same in double precision against the per-example form, with the bound at work."""
     rng = np.random.default_rng(9)
