@@ -124,9 +124,7 @@ def by_sklearn(estimator, X, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [MKLRegressor, pytest.param(MKLClassifier, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("kind", [MKLRegressor, MKLClassifier])
 def test_sklearn(kind):
     def said(changed):
         X, y = stream(changed)
@@ -202,8 +200,8 @@ def said_by_command(folder, changed, options, parts):
         ((), None, 6),
         (DELAYED, "--checkpoint", 6 + LATE),
         ((), "--from", 1),
-        pytest.param(DELAYED, "--from", 1, marks=pytest.mark.slow),
-        pytest.param(("--labels", "0.3"), "--checkpoint", 6, marks=pytest.mark.slow),
+        (DELAYED, "--from", 1),
+        (("--labels", "0.3"), "--checkpoint", 6),
     ],
 )
 def test_command(options, parts, judged_from, tmp_path, monkeypatch, capsys):
@@ -242,8 +240,8 @@ def test_baselines_know_what_the_model_knows(tmp_path, capsys):
     "options",
     [
         SMALL,
-        pytest.param(("--labels", "0.1", "--delay", "20"), marks=pytest.mark.slow),
-        pytest.param(("--learner", ALL, "--seeds", "2"), marks=pytest.mark.slow),
+        ("--labels", "0.1", "--delay", "20"),
+        ("--learner", ALL, "--seeds", "2"),
     ],
 )
 def test_no_learner_has_skill_where_there_is_no_signal(options, tmp_path, monkeypatch, capsys):

@@ -285,7 +285,7 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", [Random(0.5), pytest.param(Margin(0.2), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("query", [Random(0.5), Margin(0.2)])
 def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
     """The same numbers are drawn; only a score's own rounding may tell them apart."""
     learner, y = MKL(BANK, query=query), np.sin(2 * pool[:, 0])

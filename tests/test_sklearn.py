@@ -123,7 +123,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_classes", [2, 3])
 def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes
     y = np.minimum(y, num_classes - 1)

@@ -372,7 +372,7 @@ def test_features_of_a_kernel_on_columns(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("orthogonal", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("orthogonal", [False, True])
 def test_features_of_products_are_unbiased(orthogonal, x64):
     """Means over many draws, within 6 of their standard errors of the kernel."""
     b = np.array([0.6, 1.7])

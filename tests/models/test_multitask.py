@@ -88,8 +88,8 @@ def test_the_covariance_of_all_takes_the_tasks_of_a_round_one_after_the_other(x6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", [pytest.param("hinge", marks=pytest.mark.slow), "squared_hinge"])
-@pytest.mark.parametrize("inertia", [0.3, pytest.param(3.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("inertia", [0.3, 3.0])
 def test_a_mean_of_a_task_is_the_minimizer(loss, inertia, x64):
     """Equation (3): |μ - old|² by the new covariance's inverse + loss/ε, as others were."""
     learner = make(loss=loss, inertia=inertia, update_on="margin")

@@ -348,7 +348,7 @@ def test_all_rules_are_played_with_the_defaults():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", [FOR_NUMBERS, FOR_CLASSES], ids=["numbers", "classes"])
-@pytest.mark.parametrize("D", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("D", [5, 50])
 def test_no_rule_diverges_with_the_defaults_of_the_bank(D, rules):
     """On inputs in [0, 1] and on standardised ones errors stay of the order of the labels.
 

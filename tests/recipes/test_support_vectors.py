@@ -232,7 +232,7 @@ def test_a_stream_makes_room(x64):
 
 # one kernel is the same sums
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("kernel_ogd", marks=pytest.mark.slow), "omkl"])
+@pytest.mark.parametrize("name", ["kernel_ogd", "omkl"])
 def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
     X, y = stream().X[:48, :4], stream().target[:48]
     bandwidths = np.array([0.7] if name == "kernel_ogd" else [0.4, 1.5])

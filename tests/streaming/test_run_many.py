@@ -43,7 +43,7 @@ def many(permute=True):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("at_once", [1, 3])
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
     """One by one, or as many at once as a cache holds: also what has no elements."""
     module = importlib.import_module("jaxmkl.streaming.run")

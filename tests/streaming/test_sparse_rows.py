@@ -105,9 +105,7 @@ def test_columns_far_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["raker", "scaled", pytest.param("amkl_aks", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["raker", "scaled", "amkl_aks"])
 def test_run(name):
     learner = LEARNERS[name]
     expected = run(data()[0], learner=learner)

@@ -54,7 +54,7 @@ def test_oracle(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("coverage", [pytest.param(0.5, marks=pytest.mark.slow), 0.9])
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
 @pytest.mark.parametrize("growing", [False, True])
 def test_every_half_is_covered(coverage, growing):
     """Where the noise grows tenfold along the stream too."""
