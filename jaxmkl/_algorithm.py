@@ -19,7 +19,7 @@ from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl.kernels.kernel import kernels_in
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
 
 COUNTERS = "round", "invalid", "outlying", "nonfinite"
@@ -80,7 +80,7 @@ class Round(NamedTuple):
     """Whether there is a round at all; else no bit may change."""
 
 
-class Algorithm(Learner):
+class Algorithm(HasLoss, Learner):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
     They define :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and where there
@@ -88,15 +88,16 @@ class Algorithm(Learner):
     """
 
     query: Query
-    loss: str
-    """Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged."""
+    loss: Any
+    """The loss by which predictions are judged, a :class:`jaxmkl.losses.Loss`. A subclass that
+    has always the same may say it by a name."""
     has_variance = False
     """Whether its forecasts have a variance."""
 
     @property
     def task(self) -> str:  # type: ignore[override]
         """That of the loss."""
-        return LOSSES[self.loss].task
+        return self.loss.task
 
     def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
@@ -136,7 +137,7 @@ class Algorithm(Learner):
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction, the sum over its outputs."""
-        loss = LOSSES[self.loss].value(prediction, y)
+        loss = self.loss.value(prediction, y)
         return loss if self.num_outputs is None else jnp.sum(loss, axis=-1)
 
     # The rest is final.

@@ -32,7 +32,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl._blocks import uniform
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import loss_field
 from jaxmkl.models import Bank, Lesson
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
@@ -93,8 +93,8 @@ class MKL(Algorithm):
       aggregate: how values become a prediction and how models are judged.
       select: which models speak, and which learn.
       query: when a label is asked for.
-      loss: by which predictions, and models, are judged; by default that of the first update
-        rule (static).
+      loss: by which predictions, and models, are judged, a value of :mod:`jaxmkl.losses` or one
+        of its names; by default that of the first update rule.
       task: "regression" or "classification"; by default that of the loss (static).
       num_outputs: K, for several targets, or the number of classes (static). Predictions then are
         vectors (K,), labels of classes whole numbers from 0 to K - 1.
@@ -122,7 +122,7 @@ class MKL(Algorithm):
     )
     select: Any = pytree.part(Select, "a selection, as jaxmkl.select.All()", All())
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
-    loss: Any = pytree.choice(*LOSSES, default=None, optional=True)
+    loss: Any = loss_field(None, optional=True)
     task: Any = pytree.choice("regression", "classification", default=None, optional=True)
     num_outputs: Any = pytree.count(None, minimum=2, optional=True)
 
@@ -131,13 +131,13 @@ class MKL(Algorithm):
         if self.loss is None:
             object.__setattr__(self, "loss", rules[0].loss)
         if self.task is None:
-            object.__setattr__(self, "task", LOSSES[self.loss].task)
+            object.__setattr__(self, "task", self.loss.task)
         if self.task == "regression":
             wanted = "of values and losses: votes and mistakes are for classes"
             good = (self.aggregate.output, self.aggregate.cost) == ("value", "loss")
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
             for name, loss in [("loss", self.loss), *(("models", r.loss) for r in rules)]:
-                good = LOSSES[loss].task == "regression"
+                good = loss.task == "regression"
                 pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
         if self.num_outputs is not None:
             wanted = "None with models on supports (take jaxmkl.wrappers.one_vs_rest)"

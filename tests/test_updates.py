@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import LOSSES, Huber
 from jaxmkl.updates import (
     OGD,
     RLS,
@@ -146,6 +146,10 @@ class Half(Update):
         return Step(0.5 * (y - f), jnp.asarray(0.5, f.dtype), jnp.full_like(f, 0.5))
 
 
+class SaidByName(Half):
+    loss = "pinball"
+
+
 @pytest.mark.parametrize(
     ("rule", "decays", "random"),
     [
@@ -165,11 +169,12 @@ def test_traits(rule, decays, random):
 
 
 def test_every_rule_says_its_loss():
-    assert [rule.loss for rule in (Perceptron(), PassiveAggressive(1.0))] == ["hinge"] * 2
-    assert SparsePassiveAggressive().loss == "hinge"
-    assert RLS().loss == OGD().loss == NormalizedOGD().loss == "squared"
-    assert OGD(loss="logistic").loss == "logistic"
-    assert {rule.loss for rule in (Half(), Perceptron())} <= set(LOSSES)
+    for rule in (Perceptron(), PassiveAggressive(1.0), SparsePassiveAggressive(), Half()):
+        assert repr(rule.loss) == "Hinge()"
+    assert RLS().loss is OGD().loss is NormalizedOGD().loss is LOSSES["squared"]
+    assert OGD(loss="logistic").loss is LOSSES["logistic"]
+    assert repr(OGD(loss=Huber(2.0)).loss) == "Huber(threshold=2.0)"
+    assert SaidByName().loss is LOSSES["pinball"]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +193,7 @@ def test_every_rule_says_its_loss():
         (OGD, {"step_sizes": 0.5, "regularization": 2.0}, "regularization"),
         (OGD, {"step_sizes": [0.1, 0.5], "regularization": 2.0}, "regularization"),
         (OGD, {"loss": "cubic"}, "loss"),
+        (OGD, {"loss": Huber}, "loss"),
         (NormalizedOGD, {"step_size": 0.0}, "step_size"),
         (NormalizedOGD, {"epsilon": -1e-3}, "epsilon"),
         (NormalizedOGD, {"loss": "cubic"}, "loss"),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl.losses import Loss
 
 # No log-weight falls below: the logarithm of a weight of 0, harmless.
 FLOOR = -1e30
@@ -63,7 +64,7 @@ class Aggregate:
         state: Any,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> Any:

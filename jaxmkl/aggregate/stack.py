@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate.base import Aggregate, Combination
 from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
+from jaxmkl.losses import Loss
 from jaxmkl.updates import RLS, Recursive
 
 
@@ -112,7 +113,7 @@ class Stack(Aggregate):
         state: StackState,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> StackState:

@@ -1,4 +1,4 @@
-"""Write a kernel, an update rule, a learner of your own.
+"""Write a kernel, a loss, an update rule, a learner of your own.
 
 A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose
 fields say what they take. It then works wherever one of the library's does: in sweeps, gradients,
@@ -40,6 +40,24 @@ Each is used in sums, products, multiples and dictionaries, and on some columns:
 
 A product has random features where its factors have: its frequencies are sums of theirs. So has a
 kernel on columns: its frequencies are 0 off the columns.
+
+## A loss
+
+Its task and its values, elementwise. The slope by the prediction comes from automatic
+differentiation, unless ``slope`` says it, as at a kink. Numbers are fields, which are swept and
+differentiated like those of a kernel.
+
+>>> @pytree.dataclass
+... class LogCosh(jaxmkl.losses.Loss):
+...     task = "regression"
+...     def value(self, prediction, y):
+...         return jnp.log(jnp.cosh(prediction - y))
+>>> bank = models.FeatureModels(jaxmkl.Gaussian(1.0), updates.OGD(0.1, loss=LogCosh()))
+>>> jaxmkl.MKL(bank).loss
+LogCosh()
+
+Every rule of gradient descent, every aggregate and every recipe with a ``loss`` takes it; labels
+of classes are -1 and +1.
 
 ## An update rule
 

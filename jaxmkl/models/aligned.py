@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl.kernels import KernelDictionary
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import Loss
 from jaxmkl.models.bank import Lesson
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import DenseSupport, Proposal
@@ -74,11 +74,11 @@ class Aligned(Algorithm):
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
 
     def __post_init__(self) -> None:
-        good = LOSSES[self.loss].task == "classification"
+        good = self.loss.task == "classification"
         pytree.require(good, self, "models", self.models, "for classification")
 
     @property
-    def loss(self) -> str:  # type: ignore[override]
+    def loss(self) -> Loss:  # type: ignore[override]
         """That of the update rule."""
         return self.models.update.loss
 

@@ -11,7 +11,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
 from jaxmkl.kernels.optimizers import moved
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import loss_field
 from jaxmkl.query import All, Forecast, Query
 
 
@@ -52,7 +52,7 @@ class MovingKernel(Algorithm):
       budget: B, how many basis functions there are at most (static).
       step_size: η of their weights.
       optimizer: how the kernel moves.
-      loss: "hinge", "logistic", "squared" or "huber" (static).
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
       query: when a label is asked for.
 
     Raises:
@@ -65,7 +65,7 @@ class MovingKernel(Algorithm):
     optimizer: Any = pytree.part(
         Optimizer, "an optimizer, as jaxmkl.kernels.Optax('adam', 0.01)", InverseTime()
     )
-    loss: str = pytree.choice(*LOSSES, default="hinge")
+    loss: Any = loss_field("hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
 
     def _start(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class MovingKernel(Algorithm):
 
     def _step(self, forecast: Forecast, round: Round) -> tuple[jax.Array, jax.Array, jax.Array]:
         """L', the weight -η L' of a new basis function, and whether there is to be a step."""
-        slope = LOSSES[self.loss].slope(forecast.value, round.y)
+        slope = self.loss.slope(forecast.value, round.y)
         fresh = -jnp.asarray(self.step_size, slope.dtype) * slope
         return slope, fresh, round.learns & (slope != 0) & jnp.isfinite(fresh)
 

@@ -50,7 +50,7 @@ from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one, times
+from jaxmkl.models.gaussians import MARGIN_LOSSES, narrowed, narrowed_and_moved, step_of_one, times
 from jaxmkl.query import All, Forecast, Query
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -123,7 +123,7 @@ class MultiTask(Algorithm):
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", All())
     noise: Any = pytree.positive(1.0)
     inertia: Any = pytree.positive(1.0)
-    loss: str = pytree.choice(*LOSSES, default="hinge")
+    loss: str = pytree.choice(*MARGIN_LOSSES, default="hinge")
     components: str = pytree.choice("both", "local", "global", default="both")
     update_on: str = pytree.choice("mistake", "unsure", "margin", default="mistake")
     covariance: str = pytree.choice("updated", "queried", "always", default="updated")

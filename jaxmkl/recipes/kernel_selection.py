@@ -35,7 +35,7 @@ def oks_sil(
       num_sampled: s, how many basis functions a new one is compared with.
       optimizer: how the kernel moves; by default :class:`jaxmkl.kernels.InverseTime`, the step
         1/t. Or an :class:`jaxmkl.kernels.Optax`, or any ``optax.GradientTransformation``.
-      loss: "hinge", "logistic", "squared" or "huber".
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
       ties: of several smallest |w|, the "first" in place goes, as in the paper, or the "oldest".
       query: when a label is asked for, by default always.
 

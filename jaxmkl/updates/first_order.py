@@ -25,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import Hinge, loss_field
 from jaxmkl.updates.rule import Rule
+
+_HINGE = Hinge()
 
 
 class Step(NamedTuple):
@@ -110,7 +112,7 @@ class PassiveAggressive(Update):
     normalized_step: bool = pytree.flag(True)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        loss = LOSSES["hinge"].value(f, y)
+        loss = _HINGE.value(f, y)
         most = jnp.asarray(self.aggressiveness, f.dtype)
         return Step(y * jnp.minimum(most, _passive(loss, norm, self.normalized_step)))
 
@@ -138,7 +140,7 @@ class SparsePassiveAggressive(Update):
         pytree.require(good, self, "beta", self.beta, "at least alpha")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        loss = LOSSES["hinge"].value(f, y)
+        loss = _HINGE.value(f, y)
         numbers = self.step_size, self.alpha, self.beta
         eta, alpha, beta = (jnp.asarray(number, f.dtype) for number in numbers)
         probability = jnp.minimum(alpha, loss) / beta
@@ -159,7 +161,7 @@ class OGD(Update):
       step_sizes: η, a number or, on features, several (R,): models for each.
       regularization: λ, with η λ < 1. (The papers on random features write λ |θ|²: their λ is
         half of this one.)
-      loss: "squared", "huber", "logistic" or "hinge" (static).
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
 
     >>> OGD([0.1, 0.5]).num_rates
     2
@@ -167,7 +169,7 @@ class OGD(Update):
 
     step_sizes: Any = pytree.nonnegative(0.1, ndim=1)
     regularization: Any = pytree.nonnegative(0.0)
-    loss: str = pytree.choice(*LOSSES, default="squared")
+    loss: Any = loss_field("squared")
 
     def __post_init__(self) -> None:
         known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(self))
@@ -181,7 +183,7 @@ class OGD(Update):
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
-        return Step(-eta * LOSSES[self.loss].slope(f, y), decay)
+        return Step(-eta * self.loss.slope(f, y), decay)
 
 
 @pytree.dataclass
@@ -202,9 +204,9 @@ class NormalizedOGD(Update):
 
     step_size: Any = pytree.positive(0.5)
     epsilon: Any = pytree.nonnegative(1e-3)
-    loss: str = pytree.choice(*LOSSES, default="squared")
+    loss: Any = loss_field("squared")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)
         scale = jnp.asarray(self.epsilon, f.dtype) + norm
-        return Step(-eta / scale * LOSSES[self.loss].slope(f, y))
+        return Step(-eta / scale * self.loss.slope(f, y))

@@ -3,17 +3,18 @@
 from typing import Any
 
 from jaxmkl import _pytree as pytree
+from jaxmkl.losses import HasLoss
 
 
-class Rule:
+class Rule(HasLoss):
     """Base of all update rules, frozen pytree dataclasses.
 
     A rule has models at R rates for each of P kernels, (R, P) in all. An argument outside its
     range raises a ``ValueError`` that names it.
     """
 
-    loss: str = "hinge"
-    """Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`."""
+    loss: Any = "hinge"
+    """The loss it descends, in a subclass perhaps by a name in :data:`jaxmkl.losses.LOSSES`."""
 
     @property
     def num_rates(self) -> int:
