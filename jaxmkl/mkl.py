@@ -31,9 +31,10 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl._blocks import uniform
+from jaxmkl._feedback import Feedback
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.losses import loss_field
-from jaxmkl.models import Bank, Lesson
+from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
 from jaxmkl.select import All, Select
@@ -75,13 +76,6 @@ class MKLCode(NamedTuple):
     """Noise of the aggregate."""
     select: Any
     """Noise of the selection."""
-
-
-class Worked(NamedTuple):
-    """What a prediction worked out: of the banks, and the combination."""
-
-    models: tuple
-    combined: Combination
 
 
 @pytree.dataclass
@@ -211,7 +205,7 @@ class MKL(Algorithm):
 
     def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
-        values, worked = zip(*predicted, strict=True)
+        values, aux = zip(*predicted, strict=True)
         speaking = self.select.speaking(state.select)
         joined = jnp.concatenate(values, axis=-1)
 
@@ -220,29 +214,37 @@ class MKL(Algorithm):
 
         combined = self._each(combine, state.aggregate, joined)
         value, joined, weights = combined[:3]
-        weights, worked = self._mean(weights), Worked(worked, combined)
-        return Forecast(value, joined, weights, speaking, worked=worked)
+        return Forecast(value, joined, self._mean(weights), speaking, worked=(aux, combined))
 
     def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
-        worked, combined = forecast.worked
+        aux, combined = forecast.worked
         log_weights = self._log_weights(state.aggregate)
         learns = jnp.broadcast_to(round.learns, log_weights.shape)
         if combined.drawn is not None:
             # of several outputs: a model that is drawn for one of them
             learns = learns & jnp.any(jnp.atleast_2d(combined.drawn), axis=0)
         probability = self.select.probabilities(state.select, log_weights)
-        lesson = Lesson(round.y, learns, probability, code.chance, round.seen, round.present)
-        judged = lesson.taken() if self.select.judge_sampled else learns
+        feedback = Feedback(
+            y=round.y,
+            updates=learns,
+            seen=round.seen,
+            present=round.present,
+            probability=probability,
+            chance=code.chance,
+            slope=jnp.where(round.learns, self.loss.slope(forecast.value, round.y), 0.0),
+            weights=forecast.weights,
+        )
+        judged = feedback.taken() if self.select.judge_sampled else learns
 
         def judge(own: Any, combined: Combination, y: jax.Array) -> Any:
             return self.aggregate.update(own, combined, y, self.loss, judged, state.round)
 
         aggregate = self._each(judge, state.aggregate, combined, round.y)
         models, start = [], 0
-        for bank, *own in self._banks(state, code.models, worked):
+        for bank, *own in self._banks(state, code.models, aux):
             end = start + bank.num_models
-            models.append(bank.learn(*own, lesson.cut(start, end)))
+            models.append(bank.update(*own, feedback.cut(start, end)))
             start = end
         log_weights = self._log_weights(aggregate)
         select = self.select.update(state.select, log_weights, code.select, round.learns)

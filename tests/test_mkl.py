@@ -89,11 +89,11 @@ NONSENSE = {
     ),
     "several rates on supports": (
         lambda: SupportModels(KERNELS, OGD([0.1, 0.2])),
-        "SupportModels: update must be a rule at one rate",
+        "SupportModels: rule must be a rule at one rate",
     ),
     "a rule of second order on supports": (
         lambda: SupportModels(KERNELS, RLS()),
-        "SupportModels: update must be an update rule of first order",
+        "SupportModels: rule must be an update rule of first order",
     ),
 }
 

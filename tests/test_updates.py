@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxmkl.losses import LOSSES, Huber
+from jaxmkl.models import Feedback
 from jaxmkl.updates import (
     OGD,
     RLS,
@@ -230,6 +231,13 @@ def test_numbers_are_traced():
 # --- second order --------------------------------------------------------------------------------
 
 
+def told(values, label, updates):
+    """The feedback of a round, for all models of a rule with these values."""
+    updates = jnp.broadcast_to(updates, (1, *values.shape[1:]))
+    present = jnp.asarray(True)
+    return Feedback(jnp.asarray(label), updates, present, present)
+
+
 @functools.partial(jax.jit, static_argnames="block_size")
 def least_squares(rule, Z, y, learns, block_size, start=0):
     """The state after Z (T, P, M), and values (T, R, P) of the one output, from ``start`` on."""
@@ -237,9 +245,8 @@ def least_squares(rule, Z, y, learns, block_size, start=0):
 
     def one(state, example):
         code, label, taken = example
-        values, worked = rule.predict(state, code)
-        taken = jnp.broadcast_to(taken, values.shape[1:])
-        return rule.learn(state, code, worked, label - values, taken), values[0]
+        values, aux = rule.predict(state, code, None)
+        return rule.update(state, code, aux, told(values, label, taken)), values[0]
 
     def block(state, examples):
         Z, y, learns, first = examples
@@ -323,10 +330,8 @@ def test_amid_a_block_rounds_that_are_over_are_not_looked_at(x64):
             codes = rule.encode(state, first, Z)
             for t in rounds:
                 code = jax.tree.map(lambda leaf, t=t: leaf[t], codes)
-                values, worked = rule.predict(state, code)
-                state = rule.learn(
-                    state, code, worked, y[t] - values, jnp.ones(values.shape[1:], bool)
-                )
+                values, aux = rule.predict(state, code, None)
+                state = rule.update(state, code, aux, told(values, y[t], True))
             return rule.close(state, codes, rounds[-1] + 1)
 
         start = rule.init(2, 5, jnp.float64)

@@ -152,7 +152,7 @@ class FourierFeatures(FeatureMap):
             sine, cosine = sine / root, cosine / root
         return jnp.concatenate((sine, cosine), axis=-1)
 
-    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:
+    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any, keys: Any) -> jax.Array:
         return self(kernels, state, X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:

@@ -13,6 +13,11 @@
   same rows; the table, ``--json`` (``judged_from``) and the report say from which on. Skill was
   too high before, most on targets far from 0. With ``--from`` the baselines know the labels that
   the model saw (``Model.seen``).
+- ``updates.Optax(optax.adam(1e-2))``: any optimiser of optax as an update rule on features.
+- Rules on features and feature maps of one's own may have any state: ``init``, ``predict`` and
+  ``update`` of :class:`jaxmkl.updates.Rule` and :class:`jaxmkl.features.FeatureMap`. They are told
+  of a round by a :class:`jaxmkl.models.Feedback`; a picture of a round is in
+  ``help("jaxmkl.guide.extend")``.
 - ``kernel.on(columns)``: a kernel of some inputs, in sums, products, dictionaries and all
   learners. Products of Gaussian, Laplacian and Cauchy kernels have random features.
 - Kernels of one's own that read ``products.X`` work in sums, products, multiples, dictionaries and
@@ -40,6 +45,12 @@
 
 - ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
   aggregate takes one.
+- ``jaxmkl.kernels.InverseTime`` and ``Optax`` are ``jaxmkl.optimizers.InverseTime`` and
+  ``FromOptax``; ``SupportModels.update`` is ``rule``; ``Bank.learn`` is ``update``, and is told a
+  ``Feedback`` (``Lesson``, whose ``learns`` is ``updates``); a feature map's ``encode`` gets
+  ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
+  ``updates.SecondOrder`` is gone.
+- Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
   methods are there by name. Rows that a penalised method does not make active are not given out as

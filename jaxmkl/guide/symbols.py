@@ -30,7 +30,7 @@
 | γ of exp(-γ r²) | 1 / (2 `bandwidth`²) | |
 | v_1, ..., v_F, frequencies for width 1 | `state.models[0].frequencies` | (P, F, D) |
 | z_p(x) | features | (P, M) |
-| θ_p | `state.models[0].rules[0].weights` | (K or 1, R, P, M) |
+| θ_p | `state.models[0].rules[0].weights` | (P, K, R, M), of RLS (K, R, P, M) |
 | S, the covariance of least squares | in the states of `RLS` | (R, P, M, M) |
 | x_j, a_pj of Σ_j a_pj k_p(x_j, x) | supports and their coefficients | (C, D), (P, C) |
 
@@ -72,6 +72,8 @@
 
 ## Where parts come from
 
+- Adam: Kingma and Ba (2015), https://arxiv.org/abs/1412.6980; AdaGrad: Duchi, Hazan and Singer
+  (2011), https://jmlr.org/papers/v12/duchi11a.html.
 - Perceptron: Rosenblatt (1958), https://doi.org/10.1037/h0042519.
 - Passive aggressive: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006),
   https://jmlr.org/papers/v7/crammer06a.html.

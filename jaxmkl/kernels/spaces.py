@@ -1,7 +1,7 @@
 """Spaces of kernels, in which a learner moves by gradient while it learns.
 
 Steps are taken in coordinates that suit a space, as a Gaussian's precision γ = 1 / (2 b²) or the
-logarithms of parameters; how, says :mod:`jaxmkl.kernels.optimizers`.
+logarithms of parameters; how, says :mod:`jaxmkl.optimizers`.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel

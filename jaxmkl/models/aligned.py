@@ -21,9 +21,9 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import KernelDictionary
 from jaxmkl.losses import Loss
-from jaxmkl.models.bank import Lesson
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.query import All, Forecast, Query
@@ -80,7 +80,7 @@ class Aligned(Algorithm):
     @property
     def loss(self) -> Loss:  # type: ignore[override]
         """That of the update rule."""
-        return self.models.update.loss
+        return self.models.rule.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
@@ -117,24 +117,24 @@ class Aligned(Algorithm):
         return alignment, best.astype(norm.dtype)
 
     def forecast(self, state: AlignedState, code: tuple) -> Forecast:
-        f, worked = self.models.predict(state.models, code[0])
+        f, aux = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
-        return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
+        return Forecast(f[jnp.argmax(best)], f, best, worked=aux)
 
     def learn(self, state: Any, code: tuple, forecast: Forecast, round: Round) -> Any:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
         counted = round.learns & (state.round < self.num_aligned)
-        sums, worked = self._store.values(state.pairs, self._kernels, of_pairs)
+        sums, of_store = self._store.values(state.pairs, self._kernels, of_pairs)
         along = 2 * round.y * sums[:P] + of_pairs.own[:P]
         squares = 2 * sums[P:] + of_pairs.own[P:]
         coefficient = jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P)
         proposal = Proposal(jnp.full((2 * P,), counted), coefficient)
         learns = jnp.full((P,), round.learns)
-        lesson = Lesson(round.y, learns, None, None, round.seen, round.present)
+        feedback = Feedback(round.y, learns, round.seen, round.present)
         return state.replace(
-            models=self.models.learn(state.models, of_models, forecast.worked, lesson),
-            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, worked, proposal),
+            models=self.models.update(state.models, of_models, forecast.worked, feedback),
+            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, of_store, proposal),
             along=state.along + jnp.where(counted, along, 0.0),
             squares=state.squares + jnp.where(counted, squares, 0.0),
         )

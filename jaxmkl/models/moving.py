@@ -9,9 +9,9 @@ import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
-from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
-from jaxmkl.kernels.optimizers import moved
+from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
+from jaxmkl.optimizers import InverseTime, Optimizer
 from jaxmkl.query import All, Forecast, Query
 
 
@@ -63,7 +63,7 @@ class MovingKernel(Algorithm):
     budget: int = pytree.count(200)
     step_size: Any = pytree.positive(0.1)
     optimizer: Any = pytree.part(
-        Optimizer, "an optimizer, as jaxmkl.kernels.Optax('adam', 0.01)", InverseTime()
+        Optimizer, "an optimizer, as jaxmkl.optimizers.FromOptax('adam', 0.01)", InverseTime()
     )
     loss: Any = loss_field("hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
@@ -91,9 +91,27 @@ class MovingKernel(Algorithm):
         """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
         before = state.coordinates, state.optimizer
-        after = moved(self.space, self.optimizer, gradient, *before[::-1], state.round)
+        after = self._moved(gradient, *before, state.round)
         coordinates, optimizer = optax.tree.where(wanted, after, before)
         return state.replace(coordinates=coordinates, optimizer=optimizer)
+
+    def _moved(self, gradient: Any, at: Any, optimizer: Any, round: jax.Array) -> tuple[Any, Any]:
+        """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
+
+        Derivatives of examples at the bound of inputs may overflow: what is not finite of a step
+        is no step, and what is not finite of the state stays as it was.
+        """
+
+        def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
+            return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
+
+        def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+            floating = jnp.issubdtype(new.dtype, jnp.floating)
+            return jnp.where(jnp.isfinite(new), new, old) if floating else new
+
+        step, after = self.optimizer.update(gradient, optimizer, at, round)
+        at = self.space.clip(jax.tree.map(taken, at, step))
+        return at, jax.tree.map(kept, after, optimizer)
 
     def info(self, state: Any) -> MovingInfo:
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)

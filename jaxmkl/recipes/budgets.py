@@ -95,7 +95,7 @@ def bogd(
     References:
       Zhao, Wang, Wu, Jin and Hoi (2012); Lu, Hoi, Sahoo and Zhao, Table 2.
 
-    >>> bogd().models[0].update
+    >>> bogd().models[0].rule
     OGD(step_sizes=0.1, regularization=0.1, loss=Hinge())
     """
     update = OGD(step_size, regularization, "hinge")
@@ -119,7 +119,7 @@ def bpas(kernels: Kernel | None = None, *, aggressiveness: Any = 0.1, **paramete
     References:
       Wang and Vucetic (2010), BPA-S; Lu, Hoi, Sahoo and Zhao, Table 2.
 
-    >>> bpas().models[0].update
+    >>> bpas().models[0].rule
     PassiveAggressive(aggressiveness=0.1, normalized_step=True)
     """
     return _voting(kernels, PassiveAggressive(aggressiveness), supports.Replace(), **parameters)

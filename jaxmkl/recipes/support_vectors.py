@@ -170,7 +170,7 @@ def spa(
     References:
       Lu, Hoi, Sahoo and Zhao, Algorithm 1 and Proposition 1.
 
-    >>> spa(beta=2.0).models[0].update
+    >>> spa(beta=2.0).models[0].rule
     SparsePassiveAggressive(step_size=0.1, alpha=1.0, beta=2.0, normalized_step=False)
     """
     update = SparsePassiveAggressive(step_size, alpha, beta, normalized_step)
@@ -200,7 +200,7 @@ def kernel_ogd(
     References:
       Kivinen, Smola and Williamson (2001); Hong and Chae, Table II, KL-RBF, POLY and LINEAR.
 
-    >>> kernel_ogd(loss="hinge").models[0].update
+    >>> kernel_ogd(loss="hinge").models[0].rule
     OGD(step_sizes=0.1, regularization=0.0, loss=Hinge())
     """
     update = OGD(step_size, regularization, loss)

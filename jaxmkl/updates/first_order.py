@@ -18,6 +18,7 @@ References:
   for system identification (normalised steps).
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -25,14 +26,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._feedback import Feedback
 from jaxmkl.losses import Hinge, loss_field
 from jaxmkl.updates.rule import Rule
+from jaxmkl.updates.weights import beside_weights, values_of
 
 _HINGE = Hinge()
 
 
 class Step(NamedTuple):
-    """What a rule of first order would do, for models (R, P)."""
+    """The step that a rule of first order would take, for models (R, P)."""
 
     coefficient: jax.Array
     """Of the example; 0 leaves it out."""
@@ -42,18 +45,53 @@ class Step(NamedTuple):
     """With which the step is taken; None for always."""
 
 
-class Update(Rule):
-    """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`."""
+class FirstOrderState(NamedTuple):
+    """State of the models of a rule of first order on features."""
 
+    weights: jax.Array
+    """θ (P, K, R, M): those that meet the same features lie together."""
+
+
+class Update(Rule):
+    """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`.
+
+    What they do with the step on features is written here once; each output is a model of its own.
+    """
+
+    @abc.abstractmethod
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """What to do on an example.
+        """The step on an example.
 
         Args:
           f: the models' values (R, P).
           y: the label, a number.
           norm: k(x, x) of the kernels (1, P).
         """
-        pytree.abstract(self, "step")
+
+    @property
+    def random(self) -> bool:
+        return traits(self).random
+
+    def init(
+        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+    ) -> FirstOrderState:
+        shape = num_kernels, num_outputs, self.num_rates, num_coordinates
+        return FirstOrderState(jnp.zeros(shape, dtype))
+
+    def predict(self, state: FirstOrderState, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+        values = values_of(state.weights, z)
+        return values, (z, values)
+
+    def update(
+        self, state: FirstOrderState, code: Any, aux: Any, feedback: Feedback
+    ) -> FirstOrderState:
+        (z, values), y = aux, jnp.atleast_1d(feedback.y)
+        step = jax.vmap(self.step, in_axes=(0, 0, None))(values, y, feedback.norm)
+        taken, weights = feedback.taken(step.probability), state.weights
+        if step.decay is not None:
+            weights = beside_weights(jnp.where(taken, step.decay, 1.0)) * weights
+        move = beside_weights(jnp.where(taken, step.coefficient, 0.0))
+        return FirstOrderState(weights + move * z[:, None, None])
 
 
 class Traits(NamedTuple):

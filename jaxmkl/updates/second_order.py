@@ -2,12 +2,7 @@
 
 All methods work on all models of a rule at once, (R, P); z has M coordinates. Models of K outputs
 share a covariance; values, errors and weights have a leading axis of the outputs, (K, R, P), which
-is 1 where there is one. A rule is used like so:
-
-    codes = rule.encode(state, round, Z)                     once a block
-    values, worked = rule.predict(state, code)
-    state = rule.learn(state, code, worked, errors, learns)
-    state = rule.close(state, codes, round)                  once a block
+is 1 where there is one.
 """
 
 from collections.abc import Callable
@@ -20,6 +15,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
+from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl.updates.rule import Rule
 
@@ -27,40 +23,6 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 # units of rounding that keep S definite, see RLS: where examples are forgotten, and always
 LIFT, FLOOR = 5000, 8
 SYMMETRIZED = 16  # periods after which S is made symmetric again
-
-
-class SecondOrder(Rule):
-    """Base of rules of second order: frozen pytree dataclasses that define all methods."""
-
-    period: int
-    """Rounds between two renewals of the covariance; blocks divide it."""
-
-    def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
-    ) -> Any:
-        """The rule's state."""
-        pytree.abstract(self, "init")
-
-    def encode(self, state: Any, round: jax.Array, Z: jax.Array) -> Any:
-        """Codes of a block of features (B, P, M)."""
-        pytree.abstract(self, "encode")
-
-    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
-        """Values (K, R, P) of the models, and what :meth:`learn` uses again."""
-        pytree.abstract(self, "predict")
-
-    def learn(
-        self, state: Any, code: Any, worked: Any, errors: jax.Array, learns: jax.Array
-    ) -> Any:
-        """The state after an example, by the errors y - f (K, R, P).
-
-        Where ``learns`` (R, P) is False every bit stays as it was.
-        """
-        pytree.abstract(self, "learn")
-
-    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
-        """The state after a block; rounds below ``round`` are over."""
-        pytree.abstract(self, "close")
 
 
 class RLSState(NamedTuple):
@@ -105,7 +67,7 @@ class RLSCode(NamedTuple):
 
 
 @pytree.dataclass
-class RLS(SecondOrder):
+class RLS(Rule):
     """Recursive least squares with forgetting, at one forgetting factor or several.
 
         g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
@@ -227,20 +189,20 @@ class RLS(SecondOrder):
             value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
-    def predict(self, state: RLSState, code: RLSCode) -> tuple[jax.Array, jax.Array]:
-        """Values (K, R, P), and h_s·z for the examples s learned since the last renewal."""
+    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, Any]:
+        """Values (K, R, P); and these with h_s·z, of the examples s since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        return code.value + dots(state.coefficients, h_z[None]), h_z
+        values = code.value + dots(state.coefficients, h_z[None])
+        return values, (values, h_z)
 
-    def learn(
-        self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
-    ) -> RLSState:
-        dtype, h_z = errors.dtype, worked
+    def update(self, state: RLSState, code: RLSCode, aux: Any, feedback: Feedback) -> RLSState:
+        values, h_z = aux
+        errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
         own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
         # z'S_t z: rounding must not turn a direction that is used up negative.
         power = own_kernel - jnp.sum(h_z**2, axis=-1)
-        learned = learns & (power > 0)
+        learned = feedback.taken()[0] & (power > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
         fade = jnp.maximum(forgetting, code.floor) * state.fade
         root = jax.lax.rsqrt(fade + jnp.where(learned, power, 1.0))

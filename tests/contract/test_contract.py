@@ -14,7 +14,7 @@ from trees import assert_equal
 
 import jaxmkl
 from contract import crossings
-from jaxmkl import features, kernels, models, query, updates, wrappers
+from jaxmkl import features, kernels, models, optimizers, query, updates, wrappers
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -55,7 +55,7 @@ def sketch_of_a_sum():
         return kernels.WeightedSum(gaussians, (0.3 * scale, 0.7 * scale))
 
     space = kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
-    optimizer = kernels.Optax("adabelief", 0.1)
+    optimizer = optimizers.FromOptax("adabelief", 0.1)
     return jaxmkl.oks_sil(space, budget=6, loss="squared", optimizer=optimizer)
 
 
