@@ -5,6 +5,7 @@ It writes the four inner methods of :class:`jaxmkl.Learner` once and keeps what 
 leaves its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
 """
 
+import abc
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -99,6 +100,7 @@ class Algorithm(HasLoss, Learner):
         """That of the loss."""
         return self.loss.task
 
+    @abc.abstractmethod
     def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
 
@@ -107,12 +109,12 @@ class Algorithm(HasLoss, Learner):
           key: typed PRNG key for what is drawn now.
           num_inputs, dtype: D, and the floating dtype of the state.
         """
-        pytree.abstract(self, "begin")
 
     def usable(self, X: Array) -> Array:
         """Which rows (B,) of ``X`` (B, D) can be learned from."""
         return usable_rows(X)
 
+    @abc.abstractmethod
     def encode(self, state: Any, X: Array, keys: Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
@@ -121,15 +123,14 @@ class Algorithm(HasLoss, Learner):
           X: finite; zeros in rows that are not usable.
           keys: a typed key for each row's round (B,); whatever is random comes from these.
         """
-        pytree.abstract(self, "encode")
 
+    @abc.abstractmethod
     def forecast(self, state: Any, code: Any) -> Forecast:
         """What is known of one example, from its code, before its label."""
-        pytree.abstract(self, "forecast")
 
+    @abc.abstractmethod
     def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
         """The next state; key, counters and the query's state are the frame's business."""
-        pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any) -> Any:
         """The state after a block with these codes; rounds below ``state.round`` are over."""

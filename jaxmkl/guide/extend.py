@@ -133,7 +133,7 @@ keeps its state in the bank's. This one divides each input by its root mean squa
 ...     def encode(self, state, kernels, X, round, keys):
 ...         return X
 ...     def predict(self, state, x):
-...         return (x * jnp.sqrt(state[1] / state[0]))[None], x
+...         return (x * jnp.sqrt((state[1] + 1) / (state[0] + x**2)))[None], x
 ...     def update(self, state, code, x, feedback):
 ...         seen = feedback.seen.astype(x.dtype)
 ...         return state[0] + seen * x**2, state[1] + seen
