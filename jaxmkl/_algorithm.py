@@ -97,7 +97,7 @@ class Algorithm(HasLoss, Learner):
 
     @property
     def task(self) -> str:  # type: ignore[override]
-        """That of the loss."""
+        """The task of the loss."""
         return self.loss.task
 
     @abc.abstractmethod

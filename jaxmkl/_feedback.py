@@ -1,4 +1,4 @@
-"""What learners tell their parts of a round once its label is there, or is not."""
+"""The feedback that parts of a learner get in every round, labelled or not."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import jax
 
 
 class Feedback(NamedTuple):
-    """What a part is told of a round: a bank of models, its rules, its feature map.
+    """The feedback of a round to a part: a bank of models, its rules, its feature map.
 
     A bank is told of all its E models, (E,), and a rule on features of its own, (1, R, P).
     """
@@ -20,7 +20,7 @@ class Feedback(NamedTuple):
     present: jax.Array
     """Whether there is a round at all. Without it no bit may change."""
     probability: jax.Array | None = None
-    """With which each model takes its step (E,), or None for always."""
+    """Probabilities with which models take their steps (E,), or None for always."""
     chance: Any = None
     """Uniform numbers (E,) that decide on steps taken by chance, or None."""
     slope: Any = None

@@ -56,7 +56,7 @@ class MKLInfo(NamedTuple):
     """Diagnostics."""
 
     weights: jax.Array
-    """Of the models, of sum 1 (E,)."""
+    """Weights of the models, of sum 1 (E,)."""
     num_speaking: jax.Array
     """How many models speak, int32."""
     support: Any

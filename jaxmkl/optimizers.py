@@ -22,7 +22,7 @@ class Optimizer(abc.ABC):
 
     @abc.abstractmethod
     def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
-        """What is added to the coordinates, and the next state; ``round`` is counted from 0."""
+        """The step to add to the coordinates, and the next state; rounds are counted from 0."""
 
 
 @pytree.dataclass

@@ -1,4 +1,4 @@
-"""What all aggregates have in common."""
+"""The protocol of aggregates."""
 
 import abc
 from typing import Any, NamedTuple
@@ -14,14 +14,14 @@ FLOOR = -1e30
 
 
 class Combination(NamedTuple):
-    """What became of the models' values."""
+    """A prediction, and the values and weights that it is made of."""
 
     value: jax.Array
     """The prediction, a number."""
     values: jax.Array
     """The models' values as they are combined and judged (E,)."""
     weights: jax.Array
-    """Of all models, of sum 1 (E,)."""
+    """Weights of all models, of sum 1 (E,)."""
     drawn: Any = None
     """Which models alone take part in the round (E,); None for all."""
     worked: Any = ()

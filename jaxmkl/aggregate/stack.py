@@ -16,9 +16,9 @@ class StackState(NamedTuple):
     """State of :class:`Stack`."""
 
     base: Any
-    """Of the aggregate below."""
+    """State of the aggregate below."""
     models: Recursive
-    """Of the R least squares on E + 1 inputs."""
+    """State of the R least squares on E + 1 inputs."""
     regrets: Regrets
     """Towards the aggregate and the stacks (1, 1 + R)."""
     seen: Seen
@@ -70,7 +70,7 @@ class Stack(Aggregate):
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the rule."""
+        """The period of the rule."""
         return self.rule.period
 
     def init(self, num_models: int, dtype: Any) -> StackState:

@@ -55,7 +55,7 @@ class DictionaryState(NamedTuple):
 
 
 class DictionaryCode(NamedTuple):
-    """What a block's examples are to the dictionary; leading axis B."""
+    """The examples of a block as the dictionary meets them; leading axis B."""
 
     x: jax.Array  # the examples (B, d)
     settled: jax.Array  # kernel values (B, D) with the points that were there before the block

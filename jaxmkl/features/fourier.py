@@ -29,7 +29,7 @@ def _cosine(u: np.ndarray) -> np.ndarray:
 
 @cache
 def _coefficients(function: Callable, degree: int) -> tuple[float, ...]:
-    """Of a polynomial in u = s² for |s| <= 1/4, the highest power first."""
+    """Coefficients of a polynomial in u = s², |s| <= 1/4, the highest power first."""
     near = Chebyshev.interpolate(function, degree, domain=[0.0, 1.0 / 16.0])
     return tuple(near.convert(kind=Polynomial).coef[::-1].tolist())
 

@@ -51,7 +51,7 @@ class AlignedInfo(NamedTuple):
     support: jax.Array
     """Support vectors of the kernels (P,), int32."""
     alignment: jax.Array
-    """Of the kernels (P,)."""
+    """Alignments of the kernels (P,)."""
 
 
 @pytree.dataclass
@@ -79,12 +79,12 @@ class Aligned(Algorithm):
 
     @property
     def loss(self) -> Loss:  # type: ignore[override]
-        """That of the update rule."""
+        """The loss of the update rule."""
         return self.models.rule.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the bank."""
+        """The period of the bank."""
         return self.models.period
 
     @property

@@ -1,4 +1,4 @@
-"""What learners have in common whose kernel moves in a space of kernels while they learn."""
+"""The base of learners whose kernel moves in a space of kernels while they learn."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,9 +22,9 @@ class MovingState(State):
     zeros: jax.Array
     """Predictions of exactly 0 so far, int32."""
     coordinates: Any
-    """Of the kernel in its space."""
+    """Coordinates of the kernel in its space."""
     optimizer: Any
-    """Its state."""
+    """State of the optimizer."""
     rows: jax.Array
     """Points of the basis functions (B, D)."""
     weights: jax.Array
@@ -35,7 +35,7 @@ class MovingInfo(NamedTuple):
     """Diagnostics."""
 
     parameters: Any
-    """Of the kernel, or the newest: a width () or widths (D,), or a kernel."""
+    """Parameters of the kernel, or the newest: a width () or widths (D,), or a kernel."""
     support: jax.Array
     """Number of basis functions, int32."""
     zero_rate: jax.Array

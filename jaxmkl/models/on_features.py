@@ -49,16 +49,16 @@ class FeatureCode(NamedTuple):
 
 
 class FeatureAux(NamedTuple):
-    """What a prediction hands to the update."""
+    """A prediction's results that the update uses again."""
 
     z: jax.Array
     """Features (P, M)."""
     features: Any
-    """Of the feature map."""
+    """The feature map's own."""
     codes: tuple
     """Codes of the rules; with a sequential map of a block of one."""
     rules: tuple
-    """Of the rules."""
+    """The rules' own."""
 
 
 @pytree.dataclass

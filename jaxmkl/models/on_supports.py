@@ -63,7 +63,7 @@ class SupportModels(Bank):
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the store."""
+        """The period of the store."""
         return self.store.period
 
     def init(

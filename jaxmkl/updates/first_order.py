@@ -38,11 +38,11 @@ class Step(NamedTuple):
     """The step that a rule of first order would take, for models (R, P)."""
 
     coefficient: jax.Array
-    """Of the example; 0 leaves it out."""
+    """The coefficient of the example; 0 leaves it out."""
     decay: jax.Array | None = None
-    """Of the model, to go with (R, P); None for 1."""
+    """The factor of the model as it was, to go with (R, P); None for 1."""
     probability: jax.Array | None = None
-    """With which the step is taken; None for always."""
+    """The probability with which the step is taken; None for always."""
 
 
 class FirstOrderState(NamedTuple):
@@ -102,7 +102,7 @@ class Traits(NamedTuple):
 
 
 def traits(update: Update) -> Traits:
-    """What a rule's steps are like, whatever the example; nothing is computed.
+    """Whether a rule's steps decay or are random, whatever the example; nothing is computed.
 
     Raises:
       ValueError: for a coefficient that is not one for each value, as of rates without an axis.

@@ -21,7 +21,7 @@ from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 # units of rounding that keep S definite, see RLS: where examples are forgotten, and always
-LIFT, FLOOR = 5000, 8
+JITTER, FLOOR = 5000, 8
 SYMMETRIZED = 16  # periods after which S is made symmetric again
 
 
@@ -33,7 +33,7 @@ class RLSState(NamedTuple):
     when ``period`` rounds were last taken in, and z_s the examples learned since, the present
     values are
 
-        S_t = (S - Σ_s h_s h_s') / fade,   θ_t = θ + Σ_s coefficients_s h_s,
+        S_t = (S - Σ_s h_s h_s') / discount,   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
     """
 
@@ -47,20 +47,20 @@ class RLSState(NamedTuple):
     """(R, P, period, period), lower triangular; zeros where nothing was learned."""
     coefficients: jax.Array
     """(K, R, P, period)."""
-    fade: jax.Array
+    discount: jax.Array
     """The product of φ_s (R, P)."""
 
 
 class RLSCode(NamedTuple):
     """Per example: its slot and floor in the period, products with the gains and the weights.
 
-    Products with gains that come later in the period are not looked at.
+    Products with gains that come later in the period are ignored.
     """
 
     slot: jax.Array  # int32
     fresh: jax.Array  # whether the round is not over yet
     floor: jax.Array  # what φ must not fall below in this period (R, P)
-    lift: jax.Array  # what is added to the diagonal of S when it ends (R, P)
+    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     value: jax.Array  # θ·z (K, R, P)
@@ -137,17 +137,17 @@ class RLS(Rule):
             gains=jnp.zeros((R, P, b, M), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((K, R, P, b), dtype),
-            fade=jnp.ones((R, P), dtype),
+            discount=jnp.ones((R, P), dtype),
         )
 
     def limits(self, covariance: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Of a period that begins with this S (..., R, [P,] M, M): its floor and its lift.
+        """The floor and the jitter of a period that begins with this S (..., R, [P,] M, M).
 
-        What φ must not fall below, and what is added to the diagonal of S when it ends: see
-        :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues below 0; some
-        thousand units of it are nothing beside the S of directions that examples do not excite.
-        And where S shrinks for ever a few units of its own rounding are enough to forget that of
-        earlier periods.
+        φ must not fall below the floor, and the jitter is added to the diagonal of S when the
+        period ends: see :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues
+        below 0; some thousand units of it are nothing beside the S of directions that examples do
+        not excite. And where S shrinks for ever a few units of its own rounding are enough to
+        forget that of earlier periods.
         """
         dtype = covariance.dtype
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
@@ -158,7 +158,7 @@ class RLS(Rule):
         growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        units = jnp.maximum(LIFT * forgotten, FLOOR / M**2 * (trace * (M - trace)))
+        units = jnp.maximum(JITTER * forgotten, FLOOR / M**2 * (trace * (M - trace)))
         return growth ** (1.0 / self.period), units * jnp.finfo(dtype).eps
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
@@ -178,12 +178,12 @@ class RLS(Rule):
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here, not where S is renewed: XLA would copy S there to have it before and after
-        floor, lift = self.limits(state.covariance)
+        floor, jitter = self.limits(state.covariance)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             floor=jnp.broadcast_to(floor, (B, *floor.shape)),
-            lift=jnp.broadcast_to(lift, (B, *lift.shape)),
+            jitter=jnp.broadcast_to(jitter, (B, *jitter.shape)),
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             value=jnp.transpose(value, (2, 3, 0, 1)),
@@ -201,13 +201,13 @@ class RLS(Rule):
         errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
         own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
         # z'S_t z: rounding must not turn a direction that is used up negative.
-        power = own_kernel - jnp.sum(h_z**2, axis=-1)
-        learned = feedback.taken()[0] & (power > 0)
+        variance = own_kernel - jnp.sum(h_z**2, axis=-1)
+        learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        fade = jnp.maximum(forgetting, code.floor) * state.fade
-        root = jax.lax.rsqrt(fade + jnp.where(learned, power, 1.0))
+        discount = jnp.maximum(forgetting, code.floor) * state.discount
+        root = jax.lax.rsqrt(discount + jnp.where(learned, variance, 1.0))
 
-        # S_t z = (gain - Σ_u past_u gains_u) / fade
+        # S_t z = (gain - Σ_u past_u gains_u) / discount
         past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
 
         def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
@@ -219,7 +219,7 @@ class RLS(Rule):
         return state._replace(
             factor=write(state.factor, root[..., None] * (own - past), learned[..., None], -2),
             coefficients=write(state.coefficients, errors * root[None], learned[None], -1),
-            fade=jnp.where(learned, fade, state.fade),
+            discount=jnp.where(learned, discount, state.discount),
         )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
@@ -230,7 +230,7 @@ class RLS(Rule):
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        renewed = partial(self._renewed, codes.lift[0])
+        renewed = partial(self._renewed, codes.jitter[0])
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
     def settled(
@@ -243,7 +243,7 @@ class RLS(Rule):
         """
         full = round % self.period == 0
         rarely = round // self.period % SYMMETRIZED == 0
-        due = full & (rarely | jnp.any(state.fade < 0.94))
+        due = full & (rarely | jnp.any(state.discount < 0.94))
 
         def renew(own: Any) -> Any:
             after = renewed(own, full)
@@ -257,25 +257,25 @@ class RLS(Rule):
         return jax.lax.cond(full, renew, lambda own: own, state)
 
     def taken_in(
-        self, state: Any, lift: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
+        self, state: Any, jitter: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
     ) -> dict[str, jax.Array]:
-        """S and its fade after rows h (..., period, M), if a period is full.
+        """S and its discount after rows h (..., period, M), if a period is full.
 
-        What the state then has of S <- (S - Σ_s h_s h_s') / fade + lift I, lifted where anything
-        was learned; the rows are zeros unless full.
+        S <- (S - Σ_s h_s h_s') / discount + jitter I, with the jitter where anything was learned;
+        the rows are zeros unless full.
         """
         M = rows.shape[-1]
-        scale = 1.0 / jnp.where(full, state.fade, 1.0)[..., None, None]
+        scale = 1.0 / jnp.where(full, state.discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        lift = jnp.where(learned, lift, 0.0)[..., None, None]
+        jitter = jnp.where(learned, jitter, 0.0)[..., None, None]
         eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
-            "covariance": scale * (state.covariance - downdate) + lift * eye,
-            "fade": jnp.where(full, 1.0, state.fade),
+            "covariance": scale * (state.covariance - downdate) + jitter * eye,
+            "discount": jnp.where(full, 1.0, state.discount),
         }
 
     def merged(self, states: RLSState, start: Any) -> RLSState:
-        """Of S and θ the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
+        """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
         good = bool(np.all(np.asarray(self.forgetting) == 1.0))
         wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
         pytree.require(good, "merge", "forgetting of RLS", self.forgetting, wanted)
@@ -283,12 +283,12 @@ class RLS(Rule):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, lift = self.limits(state.covariance)
-        state = self._renewed(lift, state, True)
+        _, jitter = self.limits(state.covariance)
+        state = self._renewed(jitter, state, True)
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
 
-    def _renewed(self, lift: jax.Array, state: RLSState, full: Any) -> RLSState:
+    def _renewed(self, jitter: jax.Array, state: RLSState, full: Any) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
@@ -298,7 +298,7 @@ class RLS(Rule):
             weights=state.weights + change,
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            **self.taken_in(state, lift, rows, learned, full),
+            **self.taken_in(state, jitter, rows, learned, full),
         )
 
 
@@ -311,8 +311,8 @@ def _joined(rule: RLS, states: RLSState, start: Any) -> RLSState:
     A_0, b_0 = (eye, empty.weights) if start is None else rule._information(start)
     covariance = _inverse(added(A, A_0))
     weights = jnp.einsum("rpmn,krpn->krpm", covariance, added(b, b_0), precision=_HIGHEST)
-    fade = jnp.ones_like(empty.fade)
-    return empty._replace(weights=weights, covariance=covariance, fade=fade)
+    discount = jnp.ones_like(empty.discount)
+    return empty._replace(weights=weights, covariance=covariance, discount=discount)
 
 
 def _inverse(matrices: jax.Array) -> jax.Array:

@@ -377,7 +377,7 @@ def test_another_key_is_another_run():
 # --- every pair of parts -------------------------------------------------------------------------
 
 
-# the first cover two thirds of the pairs of parts
+# the first cover three fifths of the pairs of parts
 ENDLESS = [pytest.mark.slow] * 16 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 16)
 
 
