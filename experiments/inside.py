@@ -69,8 +69,8 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
 def with_step_size(learner: Any, step_size: Any) -> Any:
     """Return a learner with support vectors that makes steps of another size."""
     (bank,) = learner.models
-    update = dataclasses.replace(bank.update, step_sizes=step_size)
-    return dataclasses.replace(learner, models=dataclasses.replace(bank, update=update))
+    rule = dataclasses.replace(bank.rule, step_sizes=step_size)
+    return dataclasses.replace(learner, models=dataclasses.replace(bank, rule=rule))
 
 
 def query(name: str, value: Any) -> Any:

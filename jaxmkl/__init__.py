@@ -5,14 +5,15 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 
 - :mod:`jaxmkl.aggregate`, :mod:`jaxmkl.select`, :mod:`jaxmkl.query`, :mod:`jaxmkl.updates`: the
   parts of a composed learner (:mod:`jaxmkl.mkl`);
-- :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`: what its models are made of;
+- :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`, :mod:`jaxmkl.losses`,
+  :mod:`jaxmkl.optimizers`: what its models are made of;
 - :mod:`jaxmkl.recipes`: the published algorithms, with their formulas;
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
 - :mod:`jaxmkl.streaming`: drivers, sparse inputs; :mod:`jaxmkl.merging`: shards of a stream;
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
   numbers;
-- :mod:`jaxmkl.metrics`, :mod:`jaxmkl.losses`: what a run achieved;
+- :mod:`jaxmkl.metrics`: what a run achieved;
 - :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
 """
@@ -30,6 +31,7 @@ from jaxmkl import (
     metrics,
     mkl,
     models,
+    optimizers,
     pytree,
     query,
     recipes,
@@ -127,6 +129,7 @@ __all__ = [
     "omkl",
     "omkl_aks",
     "omkl_b",
+    "optimizers",
     "perceptron",
     "permutations",
     "proj_ka",

@@ -5,6 +5,7 @@ It writes the four inner methods of :class:`jaxmkl.Learner` once and keeps what 
 leaves its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
 """
 
+import abc
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl.kernels.kernel import kernels_in
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
 
 COUNTERS = "round", "invalid", "outlying", "nonfinite"
@@ -80,7 +81,7 @@ class Round(NamedTuple):
     """Whether there is a round at all; else no bit may change."""
 
 
-class Algorithm(Learner):
+class Algorithm(HasLoss, Learner):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
     They define :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and where there
@@ -88,16 +89,18 @@ class Algorithm(Learner):
     """
 
     query: Query
-    loss: str
-    """Name of the loss in :data:`jaxmkl.losses.LOSSES` by which predictions are judged."""
+    loss: Any
+    """The loss by which predictions are judged, a :class:`jaxmkl.losses.Loss`. A subclass that
+    has always the same may say it by a name."""
     has_variance = False
     """Whether its forecasts have a variance."""
 
     @property
     def task(self) -> str:  # type: ignore[override]
-        """That of the loss."""
-        return LOSSES[self.loss].task
+        """The task of the loss."""
+        return self.loss.task
 
+    @abc.abstractmethod
     def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
 
@@ -106,12 +109,12 @@ class Algorithm(Learner):
           key: typed PRNG key for what is drawn now.
           num_inputs, dtype: D, and the floating dtype of the state.
         """
-        pytree.abstract(self, "begin")
 
     def usable(self, X: Array) -> Array:
         """Which rows (B,) of ``X`` (B, D) can be learned from."""
         return usable_rows(X)
 
+    @abc.abstractmethod
     def encode(self, state: Any, X: Array, keys: Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
@@ -120,15 +123,14 @@ class Algorithm(Learner):
           X: finite; zeros in rows that are not usable.
           keys: a typed key for each row's round (B,); whatever is random comes from these.
         """
-        pytree.abstract(self, "encode")
 
+    @abc.abstractmethod
     def forecast(self, state: Any, code: Any) -> Forecast:
         """What is known of one example, from its code, before its label."""
-        pytree.abstract(self, "forecast")
 
+    @abc.abstractmethod
     def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
         """The next state; key, counters and the query's state are the frame's business."""
-        pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any) -> Any:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
@@ -136,7 +138,7 @@ class Algorithm(Learner):
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction, the sum over its outputs."""
-        loss = LOSSES[self.loss].value(prediction, y)
+        loss = self.loss.value(prediction, y)
         return loss if self.num_outputs is None else jnp.sum(loss, axis=-1)
 
     # The rest is final.

@@ -20,6 +20,7 @@ the same arithmetic wherever a stream is cut, and a run that is resumed goes on 
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 """
 
+import abc
 import math
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ class Output(NamedTuple):
     """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
 
 
-class Learner:
+class Learner(abc.ABC):
     """Base of all learners: the public methods, written once on the four inner ones.
 
     Base of algorithms is :class:`Algorithm`, of learners around another one
@@ -75,6 +76,7 @@ class Learner:
     leading_columns: Any = 0
     """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
+    @abc.abstractmethod
     def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
         """The state before the first round.
 
@@ -87,7 +89,6 @@ class Learner:
           ValueError: for a number of inputs below 1, or other than its kernels' parameters are
             for, or float64 where JAX has it switched off.
         """
-        pytree.abstract(self, "init")
 
     def num_inputs(self, state: Any) -> int:
         """Number of inputs D the state was made for."""
@@ -120,27 +121,27 @@ class Learner:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
+    @abc.abstractmethod
     def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
         rounding may differ from block to block; by default that of ``X``.
         """
-        pytree.abstract(self, "encode_block")
 
+    @abc.abstractmethod
     def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
         """The prediction from one code, and what :meth:`teach` uses again of it."""
-        pytree.abstract(self, "decide")
 
+    @abc.abstractmethod
     def teach(
         self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
     ) -> Any:
         """The next state. Without ``asked`` the label is not looked at."""
-        pytree.abstract(self, "teach")
 
+    @abc.abstractmethod
     def close_block(self, state: Any, codes: Any) -> Any:
         """The state after a block whose codes these were."""
-        pytree.abstract(self, "close_block")
 
     def await_label(self, state: Any, query: Array) -> Any:
         """The state after a label was asked for (if ``query``) that comes later."""
@@ -162,9 +163,9 @@ class Learner:
         """The state with that of an earlier example."""
         return state
 
+    @abc.abstractmethod
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction."""
-        pytree.abstract(self, "loss_value")
 
     def info(self, state: Any) -> Any:
         """Diagnostics of a state, a NamedTuple."""
@@ -175,6 +176,7 @@ class Learner:
 
         Drivers ask where they see values, of arrays or :class:`jaxmkl.streaming.SparseRows`.
         """
+        return
 
     # The rest is final.
 

@@ -8,7 +8,8 @@ changing one means another compilation. What a field takes is said where it is d
     positive()  nonnegative()     the same, above 0, or at least 0
     share()                       the same, in [0, 1]
     count()  flag()  choice(...)  static: a whole number, a boolean, one of some names
-    part(Base)  parts(Base)       a value of a class, as a kernel or a rule; a tuple of such
+    part(Base)  parts(Base)       a value of a class, as a kernel or a rule; a tuple of such;
+                                  with ``read=`` a name may stand for one
     static()                      static, taken as it is
 
 Rebuilding a value from leaves (inside ``jit``, ``vmap``, ``grad`` or ``jax.tree.map``) does not
@@ -157,9 +158,40 @@ def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     return static(default, convert, optional)
 
 
-def part(base: type, wanted: str, default: Any = MISSING, *, optional: bool = False) -> Any:
-    """Declare a field that holds a value of the class ``base``; ``wanted`` says which and how."""
-    convert = _taken_if(lambda value: isinstance(value, base), wanted)
+def as_part(
+    owner: Any,
+    argument: str,
+    value: Any,
+    *,
+    base: type,
+    wanted: str,
+    read: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Check a value of the class ``base``, which ``read`` may make of something else."""
+    given = value if read is None else read(value)
+    require(isinstance(given, base), owner, argument, value, wanted)
+    return given
+
+
+def part(
+    base: type,
+    wanted: str,
+    default: Any = MISSING,
+    *,
+    optional: bool = False,
+    read: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Declare a field that holds a value of the class ``base``.
+
+    Args:
+      base: the class.
+      wanted: what a message asks for: which value, and how it is made.
+      default: what it is where nothing is passed.
+      optional: whether None is taken.
+      read: makes such a value of something else that is taken too, as its name; and returns what
+        it does not know as it is.
+    """
+    convert = partial(as_part, base=base, wanted=wanted, read=read)
     return _declared(default, convert=convert, optional=optional)
 
 
@@ -277,7 +309,9 @@ def check_fields(value: Any) -> None:
         if getattr(convert, "func", None) is as_leaf:
             passes = passes or isinstance(given, int | float | np.ndarray | jax.Array)
         if convert is not None and not passes:
-            convert(value, field.name, given)
+            same = convert(value, field.name, given) is given
+            good = same or not isinstance(given, str)
+            require(good, value, field.name, given, "a value, and not its name")
 
 
 def from_fields(cls: type, fields: dict[str, Any]) -> Any:

@@ -20,7 +20,7 @@ from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
 
-_FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 4, "header"
+_FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 5, "header"
 _KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``
 
 
@@ -106,7 +106,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/it.npz", learner, learner.init(jax.random.key(0), num_inputs=2))
     ...     load(f"{folder}/it.npz")[0].models[0].rules
-    (OGD(step_sizes=0.01, regularization=0.02, loss='squared'),)
+    (OGD(step_sizes=0.01, regularization=0.02, loss=Squared()),)
     """
     save_beside(path, learner, state, extra)
 

@@ -31,9 +31,10 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
 from jaxmkl._blocks import uniform
+from jaxmkl._feedback import Feedback
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
-from jaxmkl.losses import LOSSES
-from jaxmkl.models import Bank, Lesson
+from jaxmkl.losses import loss_field
+from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
 from jaxmkl.select import All, Select
@@ -55,7 +56,7 @@ class MKLInfo(NamedTuple):
     """Diagnostics."""
 
     weights: jax.Array
-    """Of the models, of sum 1 (E,)."""
+    """Weights of the models, of sum 1 (E,)."""
     num_speaking: jax.Array
     """How many models speak, int32."""
     support: Any
@@ -77,13 +78,6 @@ class MKLCode(NamedTuple):
     """Noise of the selection."""
 
 
-class Worked(NamedTuple):
-    """What a prediction worked out: of the banks, and the combination."""
-
-    models: tuple
-    combined: Combination
-
-
 @pytree.dataclass
 class MKL(Algorithm):
     """Multiple kernel learning, composed of its parts.
@@ -93,8 +87,8 @@ class MKL(Algorithm):
       aggregate: how values become a prediction and how models are judged.
       select: which models speak, and which learn.
       query: when a label is asked for.
-      loss: by which predictions, and models, are judged; by default that of the first update
-        rule (static).
+      loss: by which predictions, and models, are judged, a value of :mod:`jaxmkl.losses` or one
+        of its names; by default that of the first update rule.
       task: "regression" or "classification"; by default that of the loss (static).
       num_outputs: K, for several targets, or the number of classes (static). Predictions then are
         vectors (K,), labels of classes whole numbers from 0 to K - 1.
@@ -122,7 +116,7 @@ class MKL(Algorithm):
     )
     select: Any = pytree.part(Select, "a selection, as jaxmkl.select.All()", All())
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
-    loss: Any = pytree.choice(*LOSSES, default=None, optional=True)
+    loss: Any = loss_field(None, optional=True)
     task: Any = pytree.choice("regression", "classification", default=None, optional=True)
     num_outputs: Any = pytree.count(None, minimum=2, optional=True)
 
@@ -131,13 +125,13 @@ class MKL(Algorithm):
         if self.loss is None:
             object.__setattr__(self, "loss", rules[0].loss)
         if self.task is None:
-            object.__setattr__(self, "task", LOSSES[self.loss].task)
+            object.__setattr__(self, "task", self.loss.task)
         if self.task == "regression":
             wanted = "of values and losses: votes and mistakes are for classes"
             good = (self.aggregate.output, self.aggregate.cost) == ("value", "loss")
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
             for name, loss in [("loss", self.loss), *(("models", r.loss) for r in rules)]:
-                good = LOSSES[loss].task == "regression"
+                good = loss.task == "regression"
                 pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
         if self.num_outputs is not None:
             wanted = "None with models on supports (take jaxmkl.wrappers.one_vs_rest)"
@@ -211,7 +205,7 @@ class MKL(Algorithm):
 
     def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
-        values, worked = zip(*predicted, strict=True)
+        values, aux = zip(*predicted, strict=True)
         speaking = self.select.speaking(state.select)
         joined = jnp.concatenate(values, axis=-1)
 
@@ -220,29 +214,37 @@ class MKL(Algorithm):
 
         combined = self._each(combine, state.aggregate, joined)
         value, joined, weights = combined[:3]
-        weights, worked = self._mean(weights), Worked(worked, combined)
-        return Forecast(value, joined, weights, speaking, worked=worked)
+        return Forecast(value, joined, self._mean(weights), speaking, worked=(aux, combined))
 
     def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
-        worked, combined = forecast.worked
+        aux, combined = forecast.worked
         log_weights = self._log_weights(state.aggregate)
         learns = jnp.broadcast_to(round.learns, log_weights.shape)
         if combined.drawn is not None:
             # of several outputs: a model that is drawn for one of them
             learns = learns & jnp.any(jnp.atleast_2d(combined.drawn), axis=0)
         probability = self.select.probabilities(state.select, log_weights)
-        lesson = Lesson(round.y, learns, probability, code.chance, round.seen, round.present)
-        judged = lesson.taken() if self.select.judge_sampled else learns
+        feedback = Feedback(
+            y=round.y,
+            updates=learns,
+            seen=round.seen,
+            present=round.present,
+            probability=probability,
+            chance=code.chance,
+            slope=jnp.where(round.learns, self.loss.slope(forecast.value, round.y), 0.0),
+            weights=forecast.weights,
+        )
+        judged = feedback.taken() if self.select.judge_sampled else learns
 
         def judge(own: Any, combined: Combination, y: jax.Array) -> Any:
             return self.aggregate.update(own, combined, y, self.loss, judged, state.round)
 
         aggregate = self._each(judge, state.aggregate, combined, round.y)
         models, start = [], 0
-        for bank, *own in self._banks(state, code.models, worked):
+        for bank, *own in self._banks(state, code.models, aux):
             end = start + bank.num_models
-            models.append(bank.learn(*own, lesson.cut(start, end)))
+            models.append(bank.update(*own, feedback.cut(start, end)))
             start = end
         log_weights = self._log_weights(aggregate)
         select = self.select.update(state.select, log_weights, code.select, round.learns)

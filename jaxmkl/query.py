@@ -14,6 +14,7 @@ of examples can be ranked by it.
 Every learner takes every query; one that needs a variance is refused by learners without one.
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -55,7 +56,7 @@ class Forecast(NamedTuple):
         return cls(value, value[None], jnp.ones_like(value)[None], None, variance, worked)
 
 
-class Query:
+class Query(abc.ABC):
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
 
     needs_variance = False
@@ -69,13 +70,13 @@ class Query:
         """The random numbers for one example; by default a uniform one, the same in any dtype."""
         return uniform(key, (), jnp.float32)
 
+    @abc.abstractmethod
     def score(self, state: Any, forecast: Forecast) -> jax.Array:
         """How much the label is worth, a number."""
-        pytree.abstract(self, "score")
 
+    @abc.abstractmethod
     def ask(self, state: Any, score: jax.Array, noise: Any) -> jax.Array:
         """Whether to ask, a boolean, from the score and the random numbers."""
-        pytree.abstract(self, "ask")
 
     def update(self, state: Any, forecast: Forecast, asked: jax.Array, y: Any = 0.0) -> Any:
         """The query's state after a round in which a label was asked for or not.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from jaxmkl.aggregate import DrawOne, Hedge, HedgeState, Uniform
+from jaxmkl.losses import LOSSES, Hinge
 
 SMALL_PROGRAMS = True
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -33,7 +34,8 @@ def judged(rule, state, values, y, loss="hinge", judged=ALL, noise=(), speaking=
     """The state after a label, the weights (E,) then."""
     values = jnp.asarray(values)
     combined = rule.combine(state, values, speaking, noise)
-    after = rule.update(state, combined, jnp.asarray(y, values.dtype), loss, jnp.asarray(judged))
+    y, who = jnp.asarray(y, values.dtype), jnp.asarray(judged)
+    after = rule.update(state, combined, y, LOSSES[loss], who)
     return after, np.asarray(rule.weights(after))
 
 
@@ -192,7 +194,7 @@ def test_the_one_drawn_is_judged_in_proportion(cost, speaking, x64):
         combined = rule.combine(
             state_of(), values, None if speaking is None else jnp.array(speaking), noise
         )
-        return rule.weights(rule.update(state_of(), combined, y, "hinge", jnp.asarray(ALL)))
+        return rule.weights(rule.update(state_of(), combined, y, Hinge(), jnp.asarray(ALL)))
 
     for y, drawn, f in itertools.product((1.0, -1.0), np.flatnonzero(p), (-1.5, 0.0, 1.0)):
         w = WEIGHTS.copy()
@@ -248,7 +250,7 @@ def charged(rule, state, losses):
     """The state after these losses (E,): hinge losses of 1 - loss at the label 1."""
     combined = rule.combine(state, 1 - losses, None, ())
     who = jnp.ones(losses.shape, bool)
-    return rule.update(state, combined, jnp.ones((), losses.dtype), "hinge", who)
+    return rule.update(state, combined, jnp.ones((), losses.dtype), Hinge(), who)
 
 
 @jax.jit
@@ -291,7 +293,7 @@ def test_types_are_kept(dtype):
             np.testing.assert_allclose(rule.weights(state), np.full(3, 1 / 3, dtype), rtol=1e-6)
             noise = rule.noise(jax.random.key(0), 3, jnp.dtype(dtype))
             combined = rule.combine(state, jnp.arange(3.0, dtype=dtype), jnp.asarray(ALL), noise)
-            after = rule.update(state, combined, jnp.ones((), dtype), "hinge", jnp.asarray(ALL))
+            after = rule.update(state, combined, jnp.ones((), dtype), Hinge(), jnp.asarray(ALL))
             for array in (*jax.tree.leaves((state, after, noise)), rule.log_weights(after)):
                 assert array.dtype == dtype
                 assert not array.weak_type

@@ -70,7 +70,7 @@ def test_the_file_is_an_ordinary_one(path):
         frequencies = archive["state.models[0].features"]
         header = json.loads(bytes(archive["header"]))
     np.testing.assert_array_equal(frequencies, state.models[0].frequencies)
-    assert header["version"] == 4
+    assert header["version"] == 5
     ordinary = path.with_name("ordinary")
     ordinary.write_text("")
     assert oct(path.stat().st_mode) == oct(ordinary.stat().st_mode)
@@ -201,12 +201,12 @@ def set_item(key, value):
 
 CHANGES = {
     "newer version": (
-        set_item("version", 5),
-        "version up to 4; got 'jaxmkl checkpoint' of ver.* 5",
+        set_item("version", 6),
+        "version up to 5; got 'jaxmkl checkpoint' of ver.* 6",
     ),
     "older version": (
-        set_item("version", 3),
-        r"was written by an older version of jaxmkl.*\(format 3, read is 4\)",
+        set_item("version", 4),
+        r"was written by an older version of jaxmkl.*\(format 4, read is 5\)",
     ),
     "another format": (set_item("format", "tune"), "must be a jaxmkl checkpoint.*got 'tune'"),
     "array missing": (
@@ -291,7 +291,7 @@ UNLIKE = {
         [
             r"learner\.select is All\(\) in the checkpoint and AdaptiveKernelSelection",
             r"learner\.query is Disagreement",
-            r"learner\.loss is 'squared' in the checkpoint and 'hinge' in like",
+            r"learner\.loss is Squared\(\) in the checkpoint and Hinge\(\) in like",
             r"learner\.task is 'regression' in the checkpoint and 'classification' in like",
         ],
     ),

@@ -1,4 +1,4 @@
-"""Losses against NumPy, their slopes against automatic differentiation, and their kinks."""
+"""Losses against NumPy, their slopes against derivatives, their kinks, and losses of one's own."""
 
 import jax
 import jax.numpy as jnp
@@ -7,62 +7,93 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import jaxmkl
+from jaxmkl import aggregate, losses, models, updates
 from jaxmkl.losses import LOSSES
+from jaxmkl.testing import check_learner
 
-predictions = st.floats(-50, 50, allow_subnormal=False)
-targets = {
-    "squared": st.floats(-50, 50, allow_subnormal=False),
-    "huber": st.floats(-50, 50, allow_subnormal=False),
-    "logistic": st.sampled_from([-1.0, 1.0]),
-    "hinge": st.sampled_from([-1.0, 1.0]),
-}
+numbers = st.floats(-50, 50, allow_subnormal=False)
 IN_NUMPY = {
     "squared": lambda f, y: np.square(np.subtract(f, y)),
-    "huber": lambda f, y: np.where(
-        np.abs(np.subtract(f, y)) <= 1, np.subtract(f, y) ** 2, 2 * np.abs(np.subtract(f, y)) - 1
+    "huber": lambda f, y, threshold=1.0: np.where(
+        np.abs(np.subtract(f, y)) <= threshold,
+        np.subtract(f, y) ** 2,
+        threshold * (2 * np.abs(np.subtract(f, y)) - threshold),
+    ),
+    "epsilon_insensitive": lambda f, y, epsilon=0.1: np.clip(
+        np.abs(np.subtract(f, y)) - epsilon, 0, None
+    ),
+    "pinball": lambda f, y, quantile=0.9: np.where(
+        np.less(f, y), quantile * np.subtract(y, f), (1 - quantile) * np.subtract(f, y)
     ),
     "logistic": lambda f, y: np.logaddexp(0, -np.multiply(y, f)),
     "hinge": lambda f, y: np.clip(1 - np.multiply(y, f), 0, None),
 }
+# a parameter, and where the kinks are, as numbers that are 0 there
+PARAMETERS = {
+    "huber": ("threshold", st.floats(0.1, 10), lambda f, y, d: [abs(f - y) - d]),
+    "epsilon_insensitive": ("epsilon", st.floats(0, 10), lambda f, y, e: [abs(f - y) - e, f - y]),
+    "pinball": ("quantile", st.floats(0, 1), lambda f, y, q: [f - y]),
+    "hinge": (None, st.none(), lambda f, y, _: [1 - y * f]),
+}
 
 
-def test_tasks():
-    tasks = {name: loss.task for name, loss in LOSSES.items()}
-    assert tasks == {
-        "squared": "regression",
-        "huber": "regression",
-        "logistic": "classification",
-        "hinge": "classification",
+def test_names_and_tasks():
+    assert {name: (type(loss).__name__, loss.task) for name, loss in LOSSES.items()} == {
+        "squared": ("Squared", "regression"),
+        "huber": ("Huber", "regression"),
+        "epsilon_insensitive": ("EpsilonInsensitive", "regression"),
+        "pinball": ("Pinball", "regression"),
+        "logistic": ("Logistic", "classification"),
+        "hinge": ("Hinge", "classification"),
     }
 
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(data=st.data())
 def test_value_and_slope(name, data):
-    f, y = data.draw(predictions), data.draw(targets[name])
-    assume(name != "hinge" or abs(y * f - 1) > 1e-9)
-    loss = LOSSES[name]
+    """At any parameter, off the kinks."""
+    argument, drawn, kinks = PARAMETERS.get(name, (None, st.none(), lambda *_: []))
+    regression = LOSSES[name].task == "regression"
+    f, y = data.draw(numbers), data.draw(numbers if regression else st.sampled_from([-1.0, 1.0]))
+    given = {} if argument is None else {argument: data.draw(drawn)}
+    step = 1e-5
+    assume(all(abs(kink) > 2 * step for kink in kinks(f, y, *(given.values() or [None]))))
+    loss = type(LOSSES[name])(**given)
     with jax.enable_x64(True):
         value, derivative = jax.value_and_grad(loss.value)(f, y)
         slope = loss.slope(jnp.asarray(f), jnp.asarray(y))
-    np.testing.assert_allclose(value, IN_NUMPY[name](f, y), rtol=1e-12, atol=1e-14)
+        by_default = losses.Loss.slope(loss, jnp.asarray(f), jnp.asarray(y))
+    expected = IN_NUMPY[name]
+    np.testing.assert_allclose(value, expected(f, y, **given), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(slope, derivative, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(by_default, derivative)
+    above, below = expected(f + step, y, **given), expected(f - step, y, **given)
+    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_hinge_moves_a_model_only_below_the_kink(y):
-    slope = LOSSES["hinge"].slope
     one = np.float32(1)
     below, above = np.nextafter(one, np.float32(0)), np.nextafter(one, np.float32(2))
     f = jnp.asarray(np.array([-3, 0, below, one, above, 7], np.float32)) * y
-    np.testing.assert_array_equal(slope(f, jnp.full(6, y)), [-y, -y, -y, 0, 0, 0])
-    np.testing.assert_array_equal(LOSSES["hinge"].value(f[3:], jnp.full(3, y)), 0)
+    slope = losses.Hinge().slope(f, jnp.full(6, y))
+    np.testing.assert_array_equal(slope, [-y, -y, -y, 0, 0, 0])
+    np.testing.assert_array_equal(losses.Hinge().value(f[3:], jnp.full(3, y)), 0)
+
+
+def test_slopes_at_kinks_are_zero():
+    r = jnp.asarray([-0.75, -0.5, 0, 0.5, 0.75], jnp.float32)
+    slope = losses.EpsilonInsensitive(0.5).slope(2.0 + r, 2.0)
+    np.testing.assert_array_equal(slope, [-1, 0, 0, 0, 1])
+    slope = losses.Pinball(0.75).slope(2.0 + r, 2.0)
+    np.testing.assert_array_equal(slope, [-0.75, -0.75, 0, 0.25, 0.25])
 
 
 def test_huber_is_squared_near_and_linear_far():
     """Of labels as far as numbers go too."""
     r = jnp.asarray([-1e30, -3, -1, -0.5, 0, 0.5, 1, 3, 1e30], jnp.float32)
-    loss = LOSSES["huber"]
+    loss = losses.Huber()
     value, slope = loss.value(7.0 + r, 7.0), loss.slope(7.0 + r, 7.0)
     np.testing.assert_allclose(value, [2e30, 5, 1, 0.25, 0, 0.25, 1, 5, 2e30], rtol=1e-6)
     np.testing.assert_allclose(slope, [-2, -2, -2, -1, 0, 1, 2, 2, 2])
@@ -74,12 +105,12 @@ def test_huber_is_squared_near_and_linear_far():
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_logistic_of_large_margins(y):
     """Linear on the wrong side, zero on the right one, with neither overflow nor NaN."""
-    f = jnp.asarray([-1e30, -1e4, 0, 1e4, 1e30], jnp.float32) * y
-    value, slope = LOSSES["logistic"].value(f, y), LOSSES["logistic"].slope(f, y)
+    f, loss = jnp.asarray([-1e30, -1e4, 0, 1e4, 1e30], jnp.float32) * y, losses.Logistic()
+    value, slope = loss.value(f, y), loss.slope(f, y)
     expected = np.float32([1e30, 1e4, np.log(2), 0, 0])
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(slope, np.array([-1, -1, -0.5, 0, 0]) * y, rtol=1e-6)
-    derivative = jax.vmap(jax.grad(LOSSES["logistic"].value), in_axes=(0, None))(f, y)
+    derivative = jax.vmap(jax.grad(loss.value), in_axes=(0, None))(f, y)
     np.testing.assert_allclose(derivative, slope, rtol=1e-6)
 
 
@@ -101,3 +132,158 @@ def test_elementwise_in_the_types_given(name, dtype):
     assert value.shape == slope.shape == (3, 4)
     np.testing.assert_allclose(value, alone, rtol=1e-6)
     assert (np.asarray(value) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: losses.Huber(0.0), "Huber: threshold must be a positive finite number"),
+        (lambda: losses.EpsilonInsensitive(-0.1), "EpsilonInsensitive: epsilon must be a finite"),
+        (lambda: losses.Pinball(1.5), r"Pinball: quantile must be a number in \[0, 1\]"),
+        (lambda: updates.OGD(loss="cubic"), "OGD: loss must be a loss, as .* 'pinball'.*'cubic'"),
+        (lambda: jaxmkl.raker(loss="cubic"), "OGD: loss must be a loss"),
+        (lambda: type("Mine", (losses.Loss,), {}), "Mine: task must be 'regression' or"),
+        (lambda: type("Rule", (updates.Rule,), {"loss": "cubic"}), "Rule: loss must be a loss"),
+    ],
+)
+def test_what_is_no_loss_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_loss_without_a_value_cannot_be_made():
+    with pytest.raises(TypeError, match=r"abstract class Mine .*value"):
+        type("Mine", (losses.Loss,), {"task": "regression"})()
+
+
+# --- in learners ---------------------------------------------------------------------------------
+
+
+@jaxmkl.pytree.dataclass
+class Quartic(losses.Loss):
+    task = "regression"
+
+    def value(self, prediction, y):
+        return (prediction - y) ** 4
+
+
+@jaxmkl.pytree.dataclass
+class SquaredHinge(losses.Loss):
+    """For classes, with a parameter."""
+
+    margin: float = jaxmkl.pytree.positive(1.0)
+    task = "classification"
+
+    def value(self, prediction, y):
+        return jnp.maximum(self.margin - y * prediction, 0.0) ** 2
+
+
+KERNELS = jaxmkl.Gaussian((0.5, 2.0))
+ON_FEATURES = models.FeatureModels(
+    KERNELS,
+    (updates.OGD((0.05, 0.1), 0.1, Quartic()), updates.NormalizedOGD(0.1, loss=Quartic())),
+    jaxmkl.features.FourierFeatures(4),
+)
+ON_SUPPORTS = models.SupportModels(KERNELS, updates.OGD(0.05, loss=Quartic()))
+OWN = {
+    "on features": lambda: jaxmkl.MKL(ON_FEATURES, aggregate.Stack(rule=updates.RLS(period=8))),
+    "on supports": lambda: jaxmkl.MKL(ON_SUPPORTS, aggregate.Hedge(0.5)),
+    "classes": lambda: jaxmkl.raker(
+        KERNELS, num_features=4, loss=SquaredHinge(2.0), num_classes=3
+    ),
+    "one against the rest": lambda: jaxmkl.wrappers.one_vs_rest(
+        jaxmkl.kernel_ogd(loss=SquaredHinge()), 3
+    ),
+    "a moving kernel": lambda: jaxmkl.oks_sil(budget=6, loss=SquaredHinge()),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN)
+def test_a_loss_of_ones_own_in_learners(name):
+    check_learner(OWN[name]())
+
+
+def stream(num_examples=60):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_examples, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=num_examples)
+
+
+@pytest.mark.parametrize(
+    ("loss", "oracle"),
+    [
+        (losses.Huber(0.3), lambda f, y: 2 * np.clip(f - y, -0.3, 0.3)),
+        (losses.EpsilonInsensitive(0.2), lambda f, y: np.sign(f - y) * (abs(f - y) > 0.2)),
+        (losses.Pinball(0.8), lambda f, y: np.where(f > y, 0.2, -0.8)),
+        (Quartic(), lambda f, y: 4 * (f - y) ** 3),
+    ],
+)
+def test_gradient_descent_on_features_and_supports(loss, oracle, x64):
+    """A run is the recursion in NumPy, on the features' own kernel z·z' and on k."""
+    X, y = stream()
+    rule, rate = updates.OGD(0.1, 0.5, loss), 0.1
+    fourier = jaxmkl.features.FourierFeatures(6)
+    banks = (
+        models.FeatureModels(jaxmkl.Gaussian(1.0), rule, fourier),
+        models.SupportModels(jaxmkl.Gaussian(1.0), rule),
+    )
+    for bank in banks:
+        learner = jaxmkl.MKL(bank, aggregate.Uniform())
+        state = learner.init(jax.random.key(0), 2)
+        _, outputs = jaxmkl.run(learner, state, X, y, block_size=16)
+        if isinstance(bank, models.FeatureModels):
+            z = np.asarray(bank.features(bank.kernels, state.models[0].frequencies, X))[:, 0]
+            gram = z @ z.T
+        else:
+            gram = np.asarray(bank.kernels.gram(X, X)[0])
+        coefficients, predictions = np.zeros(len(y)), np.zeros(len(y))
+        for t in range(len(y)):
+            predictions[t] = coefficients @ gram[t]
+            coefficients *= 1 - rate * 0.5
+            coefficients[t] = -rate * oracle(predictions[t], y[t])
+        np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(outputs.loss, loss.value(predictions, y), rtol=1e-8, atol=1e-9)
+
+
+def test_parameters_are_swept_and_differentiated(x64):
+    X, y = stream()
+
+    def total(quantile):
+        learner = jaxmkl.raker(KERNELS, num_features=4, loss=losses.Pinball(quantile))
+        state = learner.init(jax.random.key(0), 2)
+        return jax.lax.scan(learner.step, state, (X, y))[1].loss.sum()
+
+    quantiles = jnp.array([0.1, 0.5, 0.9])
+    swept = jax.jit(jax.vmap(total))(quantiles)
+    np.testing.assert_allclose(swept[1], total(0.5), rtol=1e-9)
+    assert len({float(value) for value in swept}) == 3
+    step = 1e-6
+    around = jax.jit(jax.vmap(total))(0.3 + jnp.array([-step, step]))
+    slope = (around[1] - around[0]) / (2 * step)
+    np.testing.assert_allclose(jax.grad(total)(0.3), slope, rtol=1e-4)
+
+
+def test_quantiles_are_followed():
+    """Without features that matter, predictions settle where q of the labels are below."""
+    rng = np.random.default_rng(0)
+    y = rng.exponential(size=4000)
+    rule = updates.OGD(0.05, loss=losses.Pinball(0.75))
+    bank = models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
+    learner = jaxmkl.MKL(bank)
+    state = learner.init(jax.random.key(0), 1)
+    _, outputs = jaxmkl.run(learner, state, np.ones((4000, 1)), y)
+    assert abs(float((y[1000:] < outputs.prediction[1000:]).mean()) - 0.75) < 0.02
+
+
+def test_a_learner_with_losses_is_written_and_read(tmp_path):
+    learner = jaxmkl.raker(KERNELS, num_features=3, loss=losses.EpsilonInsensitive(0.25))
+    state = learner.init(jax.random.key(0), 2)
+    jaxmkl.save(tmp_path / "it.npz", learner, state)
+    loaded, _ = jaxmkl.load(tmp_path / "it.npz", like=learner)
+    assert repr(loaded) == repr(learner)
+    assert "loss=EpsilonInsensitive(epsilon=0.25)" in repr(learner)
+    assert repr(eval(repr(learner.models[0].rules), vars(updates) | vars(losses)))
+    other = jaxmkl.raker(KERNELS, num_features=3)
+    with pytest.raises(ValueError, match=r"loss is EpsilonInsensitive.* and Squared\(\) in like"):
+        jaxmkl.load(tmp_path / "it.npz", like=other)

@@ -9,6 +9,7 @@ import pytest
 from marks import quick
 
 import jaxmkl
+from jaxmkl import losses
 from jaxmkl.aggregate import Hedge, Mixture, Stack
 from jaxmkl.updates import RLS
 from tests.oracles import mixture as oracle
@@ -40,7 +41,7 @@ def play(rule, values, y, speaking, judged, loss, size=1, dtype=jnp.float64):
     def turn(state, example):
         t, v, label, who, of = example
         combined = rule.combine(state, v, who, ())
-        state = rule.update(state, combined, label, loss, of, t)
+        state = rule.update(state, combined, label, losses.LOSSES[loss], of, t)
         state = jax.lax.cond(
             (t + 1) % size == 0, lambda s: rule.close(s, size, t + 1), lambda s: s, state
         )
@@ -133,13 +134,13 @@ def test_a_model_that_explodes_spoils_nothing(x64):
 @pytest.mark.slow
 def test_a_stack_stands_on_any_aggregate():
     X = np.asarray(jax.random.normal(jax.random.key(0), (500, 2)))
-    losses = []
+    found = []
     for aggregate in (Hedge(1.0), Stack(Hedge(1.0))):
         learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.3, 1.0, 3.0]), aggregate=aggregate)
         state = learner.init(jax.random.key(1), num_inputs=2)
         y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 / 3
-        losses.append(float(jaxmkl.run(learner, state, X, y)[1].loss.mean()))
-    assert losses[1] < 0.9 * losses[0]
+        found.append(float(jaxmkl.run(learner, state, X, y)[1].loss.mean()))
+    assert found[1] < 0.9 * found[0]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 import jaxmkl
 from jaxmkl.aggregate import DrawOne, Hedge, Uniform
 from jaxmkl.features import FourierFeatures, SampledDictionary
+from jaxmkl.losses import LOSSES
 from jaxmkl.models import FeatureModels, SupportModels
 from jaxmkl.models.supports import DenseSupport
 from jaxmkl.query import Random
@@ -57,17 +58,20 @@ NONSENSE = {
     ),
     "a rule of classes for numbers": (
         lambda: jaxmkl.MKL(bank(Perceptron()), loss="squared", task="regression"),
-        "MKL: models must be of a loss for numbers.*got 'hinge'",
+        r"MKL: models must be of a loss for numbers.*got Hinge\(\)",
     ),
     "one of several rules of classes for numbers": (
         lambda: jaxmkl.MKL((bank(OGD()), bank(PassiveAggressive(0.1)))),
-        "MKL: models must be of a loss for numbers.*got 'hinge'",
+        r"MKL: models must be of a loss for numbers.*got Hinge\(\)",
     ),
     "a loss of classes for numbers": (
         lambda: jaxmkl.MKL(bank(OGD()), loss="hinge", task="regression"),
-        "MKL: loss must be of a loss for numbers.*got 'hinge'",
+        r"MKL: loss must be of a loss for numbers.*got Hinge\(\)",
     ),
-    "an unknown loss": (lambda: jaxmkl.MKL(bank(OGD()), loss="cubic"), "MKL: loss must be one of"),
+    "an unknown loss": (
+        lambda: jaxmkl.MKL(bank(OGD()), loss="cubic"),
+        "MKL: loss must be a loss, as",
+    ),
     "an unknown task": (lambda: jaxmkl.MKL(bank(OGD()), task="rank"), "MKL: task must be one of"),
     "no bank": (lambda: jaxmkl.MKL(()), "MKL: models must be a bank"),
     "kernels in place of a bank": (lambda: jaxmkl.MKL(KERNELS), "MKL: models must be a bank"),
@@ -85,11 +89,11 @@ NONSENSE = {
     ),
     "several rates on supports": (
         lambda: SupportModels(KERNELS, OGD([0.1, 0.2])),
-        "SupportModels: update must be a rule at one rate",
+        "SupportModels: rule must be a rule at one rate",
     ),
     "a rule of second order on supports": (
         lambda: SupportModels(KERNELS, RLS()),
-        "SupportModels: update must be an update rule of first order",
+        "SupportModels: rule must be an update rule of first order",
     ),
 }
 
@@ -109,10 +113,10 @@ def test_the_task_is_that_of_the_loss_and_the_loss_that_of_the_first_rule():
         (Perceptron(), "hinge", "classification"),
     ):
         learner = jaxmkl.MKL(bank(rule))
-        assert (learner.loss, learner.task) == (loss, task)
+        assert (learner.loss, learner.task) == (LOSSES[loss], task)
     assert jaxmkl.MKL(bank(OGD()), loss="hinge").task == "classification"
     fitted = jaxmkl.MKL((bank(OGD()), bank(Perceptron())), task="classification")
-    assert (fitted.loss, fitted.task) == ("squared", "classification")
+    assert (fitted.loss, fitted.task) == (LOSSES["squared"], "classification")
 
 
 @pytest.mark.parametrize("num_inputs", [0, -1, 2.5, True])

@@ -117,14 +117,27 @@ class NoDecide(jaxmkl.Learner):
 
 
 @pytest.mark.parametrize(
-    ("learner", "sentence"),
+    ("make", "method"),
     [
-        (NoForecast(), "NoForecast must define the method forecast, which Algorithm asks for"),
-        (NoDecide(), "NoDecide must define the method decide, which Learner asks for"),
+        (NoForecast, "forecast"),
+        (NoDecide, "close_block.*decide.*loss_value.*teach"),
+        (lambda: NoCodes(), "codes"),
+        (lambda: NoNumber(), "codes.*num_kernels"),
+        (type("NoAsk", (jaxmkl.query.Query,), {"score": jaxmkl.query.All.score}), "ask"),
+        (
+            type("NoUpdate", (jaxmkl.aggregate.Aggregate,), {}),
+            "combine.*init.*log_weights.*update",
+        ),
+        (type("NoModels", (jaxmkl.models.Bank,), {}), "all_rules.*encode.*init.*num_models"),
+        (type("NoChoice", (jaxmkl.models.supports.Eviction,), {}), "choose"),
+        (type("NoValues", (jaxmkl.kernels.KernelSpace,), {}), "clip.*init.*parameters.*values"),
+        (type("NoAccept", (jaxmkl.wrappers.Scaler,), {}), "accept.*init.*observe"),
     ],
 )
-def test_a_missing_method(learner, sentence):
-    refused(learner, sentence)
+def test_what_lacks_a_method_cannot_be_made(make, method):
+    """And the message names it."""
+    with pytest.raises(TypeError, match=f"abstract class No[A-Z][a-z]+ .*{method}"):
+        make()
 
 
 def test_text_that_would_be_traced():
@@ -325,6 +338,9 @@ class OtherSpectrum(jaxmkl.kernels.Stationary):
 class NoTreeKernel(jaxmkl.kernels.Kernel):
     num_kernels = 1
 
+    def codes(self, products):
+        return products.inner[None]
+
 
 @pytree.dataclass
 class NoCodes(jaxmkl.kernels.Kernel):
@@ -367,8 +383,6 @@ KERNELS = {
     "not symmetric": (Skewed(), "a Gram matrix must be symmetric|gram\\(X, Y\\) must be columns"),
     "spectrum": (OtherSpectrum(1.0), "Fourier features must approximate the kernel"),
     "no tree": (NoTreeKernel(), "a kernel must be a pytree"),
-    "no codes": (NoCodes(), "NoCodes must define the method codes, which Kernel asks for"),
-    "no number": (NoNumber(), "NoNumber must define the method num_kernels"),
     "flat": (Flat(), r"Flat: codes of 7 and 4 points must be float64 of shape \(1, 7, 4\); got"),
     "squares": (Squares(), "Squares: codes must be traced by JAX, .*; it raises "),
     "columns": (OtherColumns(1.0), "column_codes must be those columns of codes, alone too"),
@@ -400,15 +414,17 @@ def test_the_difference_of_large_arrays_is_shown():
 
 
 @pytree.dataclass
-class NoForecast(Mean):
+class ForecastOfNumbers(Mean):
     def forecast(self, state, code):
         return state.total
 
 
 @pytest.mark.slow
 def test_a_forecast_that_is_an_array_is_named():
-    learner = NoForecast()
+    learner = ForecastOfNumbers()
     state = learner.init(jax.random.key(0), num_inputs=2)
-    wanted = r"NoForecast: what forecast returns must be a jaxmkl\.query\.Forecast, as Forecast"
+    wanted = (
+        r"ForecastOfNumbers: what forecast returns must be a jaxmkl\.query\.Forecast, as Forecast"
+    )
     with pytest.raises(ValueError, match=wanted):
         learner.predict(state, jnp.ones(2))

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import LOSSES, Huber
+from jaxmkl.models import Feedback
 from jaxmkl.updates import (
     OGD,
     RLS,
@@ -146,6 +147,10 @@ class Half(Update):
         return Step(0.5 * (y - f), jnp.asarray(0.5, f.dtype), jnp.full_like(f, 0.5))
 
 
+class SaidByName(Half):
+    loss = "pinball"
+
+
 @pytest.mark.parametrize(
     ("rule", "decays", "random"),
     [
@@ -165,11 +170,12 @@ def test_traits(rule, decays, random):
 
 
 def test_every_rule_says_its_loss():
-    assert [rule.loss for rule in (Perceptron(), PassiveAggressive(1.0))] == ["hinge"] * 2
-    assert SparsePassiveAggressive().loss == "hinge"
-    assert RLS().loss == OGD().loss == NormalizedOGD().loss == "squared"
-    assert OGD(loss="logistic").loss == "logistic"
-    assert {rule.loss for rule in (Half(), Perceptron())} <= set(LOSSES)
+    for rule in (Perceptron(), PassiveAggressive(1.0), SparsePassiveAggressive(), Half()):
+        assert repr(rule.loss) == "Hinge()"
+    assert RLS().loss is OGD().loss is NormalizedOGD().loss is LOSSES["squared"]
+    assert OGD(loss="logistic").loss is LOSSES["logistic"]
+    assert repr(OGD(loss=Huber(2.0)).loss) == "Huber(threshold=2.0)"
+    assert SaidByName().loss is LOSSES["pinball"]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +194,7 @@ def test_every_rule_says_its_loss():
         (OGD, {"step_sizes": 0.5, "regularization": 2.0}, "regularization"),
         (OGD, {"step_sizes": [0.1, 0.5], "regularization": 2.0}, "regularization"),
         (OGD, {"loss": "cubic"}, "loss"),
+        (OGD, {"loss": Huber}, "loss"),
         (NormalizedOGD, {"step_size": 0.0}, "step_size"),
         (NormalizedOGD, {"epsilon": -1e-3}, "epsilon"),
         (NormalizedOGD, {"loss": "cubic"}, "loss"),
@@ -224,6 +231,13 @@ def test_numbers_are_traced():
 # --- second order --------------------------------------------------------------------------------
 
 
+def told(values, label, updates):
+    """The feedback of a round, for all models of a rule with these values."""
+    updates = jnp.broadcast_to(updates, (1, *values.shape[1:]))
+    present = jnp.asarray(True)
+    return Feedback(jnp.asarray(label), updates, present, present)
+
+
 @functools.partial(jax.jit, static_argnames="block_size")
 def least_squares(rule, Z, y, learns, block_size, start=0):
     """The state after Z (T, P, M), and values (T, R, P) of the one output, from ``start`` on."""
@@ -231,9 +245,8 @@ def least_squares(rule, Z, y, learns, block_size, start=0):
 
     def one(state, example):
         code, label, taken = example
-        values, worked = rule.predict(state, code)
-        taken = jnp.broadcast_to(taken, values.shape[1:])
-        return rule.learn(state, code, worked, label - values, taken), values[0]
+        values, aux = rule.predict(state, code, None)
+        return rule.update(state, code, aux, told(values, label, taken)), values[0]
 
     def block(state, examples):
         Z, y, learns, first = examples
@@ -317,10 +330,8 @@ def test_amid_a_block_rounds_that_are_over_are_not_looked_at(x64):
             codes = rule.encode(state, first, Z)
             for t in rounds:
                 code = jax.tree.map(lambda leaf, t=t: leaf[t], codes)
-                values, worked = rule.predict(state, code)
-                state = rule.learn(
-                    state, code, worked, y[t] - values, jnp.ones(values.shape[1:], bool)
-                )
+                values, aux = rule.predict(state, code, None)
+                state = rule.update(state, code, aux, told(values, y[t], True))
             return rule.close(state, codes, rounds[-1] + 1)
 
         start = rule.init(2, 5, jnp.float64)

@@ -41,7 +41,7 @@ def spa_on_a_budget() -> jaxmkl.MKL:
     """Return SPA whose oldest support vector goes where there are too many."""
     spa = jaxmkl.spa()
     store = supports.BudgetSupport(BUDGET, supports.RemoveOldest())
-    bank = jaxmkl.models.SupportModels(spa.models[0].kernels, spa.models[0].update, store)
+    bank = jaxmkl.models.SupportModels(spa.models[0].kernels, spa.models[0].rule, store)
     return jaxmkl.MKL(bank, spa.aggregate, spa.select, spa.query)
 
 

@@ -52,7 +52,7 @@ def width(job: Job) -> None:
                     len(stream.y),
                     step_size=size,
                     space=jaxmkl.kernels.GaussianWidths(start=start),
-                    optimizer=jaxmkl.kernels.InverseTime(rate),
+                    optimizer=jaxmkl.optimizers.InverseTime(rate),
                 )
                 for start, rate in grid
                 for size in steps
@@ -141,7 +141,7 @@ def anisotropic(job: Job) -> None:
     streams = [generate.two_that_matter(seed, 0, ROUNDS) for seed in range(seeds)]
     X, y = (np.stack(part) for part in zip(*streams, strict=True))
     keys = keys_of(seeds)
-    adam = jaxmkl.kernels.Optax("adam", LEARNING_RATE)
+    adam = jaxmkl.optimizers.FromOptax("adam", LEARNING_RATE)
     steps = steps_of(job)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}

@@ -1,32 +1,34 @@
-"""What all aggregates have in common."""
+"""The protocol of aggregates."""
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl.losses import Loss
 
 # No log-weight falls below: the logarithm of a weight of 0, harmless.
 FLOOR = -1e30
 
 
 class Combination(NamedTuple):
-    """What became of the models' values."""
+    """A prediction, and the values and weights that it is made of."""
 
     value: jax.Array
     """The prediction, a number."""
     values: jax.Array
     """The models' values as they are combined and judged (E,)."""
     weights: jax.Array
-    """Of all models, of sum 1 (E,)."""
+    """Weights of all models, of sum 1 (E,)."""
     drawn: Any = None
     """Which models alone take part in the round (E,); None for all."""
     worked: Any = ()
     """What the aggregate worked out and uses again when it judges."""
 
 
-class Aggregate:
+class Aggregate(abc.ABC):
     """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
     output: str = "value"
@@ -36,34 +38,35 @@ class Aggregate:
     period: Any = None
     """Rounds between two settlings; blocks divide it. None where there are none."""
 
+    @abc.abstractmethod
     def init(self, num_models: int, dtype: Any) -> Any:
         """The state before the first round, a pytree."""
-        pytree.abstract(self, "init")
 
     def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
         """The random numbers of one round."""
         return ()
 
+    @abc.abstractmethod
     def log_weights(self, state: Any) -> jax.Array:
         """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
-        pytree.abstract(self, "log_weights")
 
     def weights(self, state: Any) -> jax.Array:
         """Weights q (E,) of all models, of sum 1."""
         return jax.nn.softmax(self.log_weights(state))
 
+    @abc.abstractmethod
     def combine(
         self, state: Any, values: jax.Array, speaking: jax.Array | None, noise: Any
     ) -> Combination:
         """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
-        pytree.abstract(self, "combine")
 
+    @abc.abstractmethod
     def update(
         self,
         state: Any,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> Any:
@@ -71,7 +74,6 @@ class Aggregate:
 
         Where none is judged, no bit changes. ``round`` is the number of the example.
         """
-        pytree.abstract(self, "update")
 
     def merged(self, states: Any, start: Any) -> Any:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).

@@ -26,7 +26,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
 from jaxmkl._shards import added
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import Loss
 
 OUTPUTS = ("value", "vote")
 COSTS = ("loss", "mistake")
@@ -59,7 +59,7 @@ class Uniform(Aggregate):
         state: Any,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> jax.Array:
@@ -91,7 +91,7 @@ class _Weighing(Aggregate):
         state: HedgeState,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> HedgeState:
@@ -101,7 +101,7 @@ class _Weighing(Aggregate):
             # a value that is no number is a mistake too
             cost = (~(y * values > 0)).astype(values.dtype)
         else:
-            cost = LOSSES[loss].value(values, y)
+            cost = loss.value(values, y)
         if combined.drawn is not None:
             judged = judged & combined.drawn
             cost = cost / jnp.where(judged, combined.weights, 1.0)
@@ -129,10 +129,12 @@ class Hedge(_Weighing):
       bound: values are clipped to [-bound, bound] where they are combined and judged; None for no
         bound.
 
+    >>> import jaxmkl
     >>> rule, values = Hedge(0.7, cost="mistake"), jnp.array([0.5, -0.5])
     >>> state = rule.init(2, jnp.float32)
     >>> combined = rule.combine(state, values, None, ())
-    >>> rule.update(state, combined, jnp.array(1.0), "hinge", jnp.array([True, True])).log_weights
+    >>> loss, judged = jaxmkl.losses.Hinge(), jnp.array([True, True])
+    >>> rule.update(state, combined, jnp.array(1.0), loss, judged).log_weights
     Array([ 0. , -0.7], dtype=float32)
     """
 

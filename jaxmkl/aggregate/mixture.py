@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import Loss
 
 
 def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
@@ -68,7 +68,7 @@ class Regrets(NamedTuple):
         mixed: jax.Array,
         values: jax.Array,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         memories: Any = 1.0,
     ) -> "Regrets":
@@ -76,7 +76,7 @@ class Regrets(NamedTuple):
 
         With r = L'(p, y) (p - f), from the predictions p (M,) and the values f (n,).
         """
-        gains = LOSSES[loss].slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
+        gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
         # chosen before they are summed: a product beside a sum XLA would join with it in one
@@ -155,12 +155,12 @@ class Mixture(Aggregate):
     References:
       Gaillard, Stoltz and van Erven (2014), section 3; memories and the mixture of them are ours.
 
-    >>> import jax.numpy as jnp
+    >>> import jaxmkl
     >>> rule, values = Mixture(), jnp.array([0.0, 1.0])
     >>> state = rule.init(2, jnp.float32)
     >>> combined = rule.combine(state, values, None, ())  # .5, too much for a label of .2
-    >>> judged = jnp.array([True, True])
-    >>> rule.weights(rule.update(state, combined, jnp.array(0.2), "squared", judged))
+    >>> loss, judged = jaxmkl.losses.Squared(), jnp.array([True, True])
+    >>> rule.weights(rule.update(state, combined, jnp.array(0.2), loss, judged))
     Array([1., 0.], dtype=float32)
     """
 
@@ -201,7 +201,7 @@ class Mixture(Aggregate):
         state: MixtureState,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> MixtureState:

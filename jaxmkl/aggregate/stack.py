@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate.base import Aggregate, Combination
 from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
+from jaxmkl.losses import Loss
 from jaxmkl.updates import RLS, Recursive
 
 
@@ -15,9 +16,9 @@ class StackState(NamedTuple):
     """State of :class:`Stack`."""
 
     base: Any
-    """Of the aggregate below."""
+    """State of the aggregate below."""
     models: Recursive
-    """Of the R least squares on E + 1 inputs."""
+    """State of the R least squares on E + 1 inputs."""
     regrets: Regrets
     """Towards the aggregate and the stacks (1, 1 + R)."""
     seen: Seen
@@ -69,7 +70,7 @@ class Stack(Aggregate):
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the rule."""
+        """The period of the rule."""
         return self.rule.period
 
     def init(self, num_models: int, dtype: Any) -> StackState:
@@ -112,7 +113,7 @@ class Stack(Aggregate):
         state: StackState,
         combined: Combination,
         y: jax.Array,
-        loss: str,
+        loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> StackState:

@@ -32,7 +32,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of
+from jaxmkl._blocks import rounds_of, uniform
+from jaxmkl._feedback import Feedback
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
@@ -54,7 +55,7 @@ class DictionaryState(NamedTuple):
 
 
 class DictionaryCode(NamedTuple):
-    """What a block's examples are to the dictionary; leading axis B."""
+    """The examples of a block as the dictionary meets them; leading axis B."""
 
     x: jax.Array  # the examples (B, d)
     settled: jax.Array  # kernel values (B, D) with the points that were there before the block
@@ -62,10 +63,11 @@ class DictionaryCode(NamedTuple):
     own: jax.Array  # values k(x, x), (B,)
     first: jax.Array  # the stamp of the block's first example (B,), int32
     stamp: jax.Array  # those of the examples (B,), int32
+    uniform: jax.Array  # numbers in [0, 1) that decide which examples come in (B,)
 
 
 class Offer(NamedTuple):
-    """What the state would keep of an offered example, in its order, and what becomes of it."""
+    """The fields of the state for an example, in their order, and what becomes of the example."""
 
     x: jax.Array  # the example (d,)
     probability: jax.Array  # p
@@ -81,8 +83,9 @@ class Offer(NamedTuple):
 class SampledDictionary(FeatureMap):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example is offered once, in its turn. Its stamp, a number that grows by one from example to
-    example and from block to block, tells whether a point came in during the block at hand.
+    An example may come in once, in its turn, labelled or not. Its stamp, a number that grows by
+    one from example to example and from block to block, tells whether a point came in during the
+    block at hand.
 
     Args:
       size: D, the most points (static).
@@ -98,10 +101,11 @@ class SampledDictionary(FeatureMap):
     >>> import jaxmkl
     >>> dictionary, kernel, X = SampledDictionary(size=8), jaxmkl.Gaussian(1.0), jnp.eye(3)
     >>> state = dictionary.init(jax.random.key(0), kernel, 3, X.dtype)
-    >>> codes = dictionary.encode(state, kernel, X, round=jnp.array(0))
-    >>> offer = dictionary.offer(state, jax.tree.map(lambda leaf: leaf[0], codes), uniform=0.5)
-    >>> int(dictionary.accept(state, offer, True).number), offer.coordinates.shape
-    (1, (8,))
+    >>> keys = jax.random.split(jax.random.key(1), 3)
+    >>> codes = dictionary.encode(state, kernel, X, jnp.array(0), keys)
+    >>> z, offer = dictionary.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))
+    >>> z.shape, bool(offer.added)
+    ((1, 8), True)
     """
 
     size: int = pytree.count(100)
@@ -128,11 +132,13 @@ class SampledDictionary(FeatureMap):
         counts = [jnp.zeros((), jnp.int32) for _ in range(2)]
         return DictionaryState._make([*points, *factors, since, *counts])
 
-    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: Any) -> DictionaryCode:
+    def encode(
+        self, state: Any, kernels: Kernel, X: jax.Array, round: Any, keys: jax.Array
+    ) -> DictionaryCode:
         """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
 
         The block begins with the stamp ``round // B * B``; those of points that came in before it
-        are smaller. Amid a block, examples before ``round`` had their turn and are not looked at.
+        are smaller. Amid a block, examples before ``round`` had their turn and are ignored.
         """
         B = len(X)
         first = round // B * B
@@ -141,7 +147,8 @@ class SampledDictionary(FeatureMap):
         X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
         among, settled = (kernels.evaluate(pairwise_products(X, Z))[0] for Z in (X, state.rows))
         own, first = jnp.diagonal(among), jnp.full((B,), first)
-        return DictionaryCode(X, settled, among, own, first, rounds_of(round, B))
+        numbers = jax.vmap(lambda key: uniform(key, (), X.dtype))(keys)
+        return DictionaryCode(X, settled, among, own, first, rounds_of(round, B), numbers)
 
     def _used(self, state: DictionaryState) -> jax.Array:
         return jnp.arange(self.size, dtype=jnp.int32) < state.number
@@ -174,15 +181,15 @@ class SampledDictionary(FeatureMap):
         leverage = (1.0 + accuracy) * a / (a + ridge)
         return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
 
-    def offer(self, state: DictionaryState, code: DictionaryCode, uniform: jax.Array) -> Offer:
-        """What becomes of an example, decided by a uniform number in [0, 1)."""
+    def predict(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, Offer]:
+        """Coordinates (1, D), with the example in the dictionary if it comes in."""
         D, dtype = self.size, code.own.dtype
         phi = self.embed(state, code)
         # what is drawn has no derivative
         p, a, explained = jax.lax.stop_gradient(self._sampling(state, code))
         tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
         residual = code.own - jnp.sum(phi**2)
-        taken = (uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
+        taken = (code.uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
         full = state.number >= D
         added = taken & ~full
         here = jnp.arange(D) == jnp.where(added, state.number, D)
@@ -199,10 +206,14 @@ class SampledDictionary(FeatureMap):
         grown = jnp.where(here, length, phi)
         inverse = inverse_row(state.inverse, phi, length)
         ridge_inverse = inverse_row(state.ridge_inverse, ridge_row, ridge_length)
-        return Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, taken & full)
+        offer = Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, taken & full)
+        return grown[None], offer
 
-    def accept(self, state: DictionaryState, offer: Offer, seen: Any) -> DictionaryState:
-        """The dictionary after an offer; unless the example is ``seen``, as it was."""
+    def update(
+        self, state: DictionaryState, code: Any, aux: Offer, feedback: Feedback
+    ) -> DictionaryState:
+        """The dictionary after an example; where it was not ``seen``, as it was."""
+        offer, seen = aux, feedback.seen
         added = offer.added & seen
         slot = jnp.where(added, state.number, self.size)
         pairs = zip(state[:6], offer[:6], strict=True)  # the same fields of all points, and of one

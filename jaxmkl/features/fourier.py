@@ -29,7 +29,7 @@ def _cosine(u: np.ndarray) -> np.ndarray:
 
 @cache
 def _coefficients(function: Callable, degree: int) -> tuple[float, ...]:
-    """Of a polynomial in u = s² for |s| <= 1/4, the highest power first."""
+    """Coefficients of a polynomial in u = s², |s| <= 1/4, the highest power first."""
     near = Chebyshev.interpolate(function, degree, domain=[0.0, 1.0 / 16.0])
     return tuple(near.convert(kind=Polynomial).coef[::-1].tolist())
 
@@ -152,7 +152,7 @@ class FourierFeatures(FeatureMap):
             sine, cosine = sine / root, cosine / root
         return jnp.concatenate((sine, cosine), axis=-1)
 
-    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any) -> jax.Array:
+    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any, keys: Any) -> jax.Array:
         return self(kernels, state, X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:

@@ -45,7 +45,7 @@ class LinearFeatures(FeatureMap):
     def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> tuple:
         return ()
 
-    def encode(self, state: tuple, kernels: Any, X: jax.Array, round: Any) -> jax.Array:
+    def encode(self, state: tuple, kernels: Any, X: jax.Array, round: Any, keys: Any) -> jax.Array:
         """Features (B, 1, D + 1)."""
         z = jnp.concatenate([X, jnp.ones_like(X[:, :1])], axis=1)
         return (z / jnp.sqrt(jnp.asarray(z.shape[1], X.dtype)))[:, None, :]

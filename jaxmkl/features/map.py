@@ -1,38 +1,83 @@
-"""What feature maps have in common."""
+"""The protocol of feature maps."""
 
+import abc
 from typing import Any
 
 import jax
 
-from jaxmkl import _pytree as pytree
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import Kernel
 
 
-class FeatureMap:
+class FeatureMap(abc.ABC):
     """Base of all feature maps: frozen pytree dataclasses.
 
-    A map gives an example x coordinates z_p(x) (P, M) for each of P kernels: for a block at once,
-    by :meth:`encode`; but one that grows with the stream (``sequential``) by the methods ``offer``
-    and ``accept`` of :class:`jaxmkl.features.SampledDictionary`.
+    A map gives an example x coordinates z_p(x) (P, M) for each of P kernels. It may learn: its
+    state is the bank's (:class:`jaxmkl.models.FeatureModels`), which calls it like so:
+
+        state = map.init(key, kernels, D, dtype)
+        codes = map.encode(state, kernels, X, round, keys)       once a block
+        z, aux = map.predict(state, code)
+        state = map.update(state, code, aux, feedback)           in every round
+        state = map.close(state, codes, round)                   once a block
+
+    There are three kinds. A map that is drawn once has a state that nothing changes. A map that
+    learns now and then keeps what it needs in :meth:`update`, and changes in :meth:`close` alone,
+    in rounds that its ``period`` divides, what :meth:`encode` and :meth:`predict` read. A map that
+    is ``sequential`` may change in every round: features then are made one example at a time.
     """
 
     sequential = False
-    """Whether coordinates come one example after the other."""
+    """Whether features of an example depend on the examples before it in the block."""
+    period: Any = None
+    """Rounds between two changes of the map when a block is closed; blocks divide it. None where
+    closing a block changes nothing."""
 
+    @abc.abstractmethod
     def num_coordinates(self, num_inputs: int) -> int:
         """M, for D inputs."""
-        pytree.abstract(self, "num_coordinates")
 
     def check(self, kernels: Kernel) -> None:
-        """Raise unless these kernels have such features."""
+        """Raise a ``ValueError`` unless these kernels have such features."""
+        return
 
+    @abc.abstractmethod
     def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> Any:
-        """The map's state."""
-        pytree.abstract(self, "init")
+        """The map's state, a pytree."""
 
-    def encode(self, state: Any, kernels: Any, X: jax.Array, round: jax.Array) -> Any:
-        """Features (B, P, M) of the rows of ``X`` (B, D), or codes where ``sequential``."""
-        pytree.abstract(self, "encode")
+    @abc.abstractmethod
+    def encode(
+        self, state: Any, kernels: Any, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> Any:
+        """Codes of the rows of ``X`` (B, D), with leading axis B; by default features (B, P, M).
+
+        Args:
+          state: at the block's start, or amid it.
+          kernels: those that the features are for.
+          X: finite.
+          round: of the next example; row j belongs to round ``round // B * B + j``.
+          keys: a typed key for each row (B,).
+        """
+
+    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
+        """Features z (P, M) of one example, and what :meth:`update` uses again.
+
+        By default the code is z, and nothing is used again.
+        """
+        return code, ()
+
+    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+        """The state after an example.
+
+        The feedback has the label ``y``, the ``slope`` of the loss at the prediction, and which of
+        the bank's models take part in the ``updates``, with what ``weights``. What needs no label
+        goes by ``seen``, and without ``present`` no bit may change.
+        """
+        return state
+
+    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+        """The state after a block; rounds below ``round`` are over."""
+        return state
 
     def squared_norms(self, z: jax.Array) -> jax.Array:
         """|z_p|² (P,) of an example's features (P, M)."""

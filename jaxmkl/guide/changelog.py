@@ -4,11 +4,20 @@
 
 **New**
 
+- Losses are values: ``Squared()``, ``Huber(0.5)``, ``EpsilonInsensitive(0.1)``, ``Pinball(0.9)``,
+  ``Logistic()`` and ``Hinge()`` of :mod:`jaxmkl.losses`, whose numbers are swept and
+  differentiated, and classes of one's own (``help("jaxmkl.guide.extend")``). They stand wherever a
+  loss is an argument; names are taken as before.
 - ``jaxmkl run`` knows nothing of a label before its row is predicted: numbers begin at the first
   label that came, and rows before it are predicted as 0. Learners and baselines are judged on the
   same rows; the table, ``--json`` (``judged_from``) and the report say from which on. Skill was
   too high before, most on targets far from 0. With ``--from`` the baselines know the labels that
   the model saw (``Model.seen``).
+- ``updates.Optax(optax.adam(1e-2))``: any optimiser of optax as an update rule on features.
+- Rules on features and feature maps of one's own may have any state: ``init``, ``predict`` and
+  ``update`` of :class:`jaxmkl.updates.Rule` and :class:`jaxmkl.features.FeatureMap`. They are told
+  of a round by a :class:`jaxmkl.models.Feedback`; a picture of a round is in
+  ``help("jaxmkl.guide.extend")``.
 - ``kernel.on(columns)``: a kernel of some inputs, in sums, products, dictionaries and all
   learners. Products of Gaussian, Laplacian and Cauchy kernels have random features.
 - Kernels of one's own that read ``products.X`` work in sums, products, multiples, dictionaries and
@@ -34,6 +43,14 @@
 
 **Means something else**
 
+- ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
+  aggregate takes one.
+- ``jaxmkl.kernels.InverseTime`` and ``Optax`` are ``jaxmkl.optimizers.InverseTime`` and
+  ``FromOptax``; ``SupportModels.update`` is ``rule``; ``Bank.learn`` is ``update``, and is told a
+  ``Feedback`` (``Lesson``, whose ``learns`` is ``updates``); a feature map's ``encode`` gets
+  ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
+  ``updates.SecondOrder`` is gone.
+- Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
   methods are there by name. Rows that a penalised method does not make active are not given out as
@@ -59,7 +76,7 @@
   that are NaN or infinite are refused, by file and field.
 - ``jaxmkl ask --jsonl`` gives numbers as numbers and missing cells as null. Nested columns of
   NDJSON are left out with a note, or by ``--drop``.
-- Checkpoints have format 4, models 2 and ``--checkpoint`` files 2: those of 0.2.0 are refused by
+- Checkpoints have format 5, models 2 and ``--checkpoint`` files 2: those of 0.2.0 are refused by
   name. ``Checkpoints`` of two programs on one path: the last to write wins.
 - SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
   that go with the others.

@@ -1,4 +1,4 @@
-"""Write a kernel, an update rule, a learner of your own.
+"""Write a kernel, a loss, an update rule, a feature map, a learner of your own.
 
 A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose
 fields say what they take. It then works wherever one of the library's does: in sweeps, gradients,
@@ -41,6 +41,24 @@ Each is used in sums, products, multiples and dictionaries, and on some columns:
 A product has random features where its factors have: its frequencies are sums of theirs. So has a
 kernel on columns: its frequencies are 0 off the columns.
 
+## A loss
+
+Its task and its values, elementwise. The slope by the prediction comes from automatic
+differentiation, unless ``slope`` says it, as at a kink. Numbers are fields, which are swept and
+differentiated like those of a kernel.
+
+>>> @pytree.dataclass
+... class LogCosh(jaxmkl.losses.Loss):
+...     task = "regression"
+...     def value(self, prediction, y):
+...         return jnp.log(jnp.cosh(prediction - y))
+>>> bank = models.FeatureModels(jaxmkl.Gaussian(1.0), updates.OGD(0.1, loss=LogCosh()))
+>>> jaxmkl.MKL(bank).loss
+LogCosh()
+
+Every rule of gradient descent, every aggregate and every recipe with a ``loss`` takes it; labels
+of classes are -1 and +1.
+
 ## An update rule
 
 One method: from the models' values f, the label y and the squared norm k(x, x) of the example
@@ -73,6 +91,60 @@ True
 
 Numbers of a rule are cast to the dtype of ``f`` where they are used, so that a run in single
 precision stays in it.
+
+Momentum, AdaGrad, Adam and whatever else optax has are rules already, on features:
+``updates.Optax(optax.adam(1e-2))``. A rule with a state of another kind is an
+:class:`jaxmkl.updates.Rule`, which writes ``init``, ``predict`` and ``update`` itself.
+
+## One protocol
+
+Rules on features, feature maps, banks of models: every part that keeps a state has the same few
+methods, as far as it needs them. A part predicts, hands what it worked out (``aux``) to its
+update, and is told of the round (``feedback``, a :class:`jaxmkl.models.Feedback`).
+
+    init(...)                          -> state
+    encode(state, block)               -> codes         once a block: large products, no labels
+    predict(state, code)               -> (out, aux)    in every round
+    update(state, code, aux, feedback) -> state         in every round, labelled or not
+    close(state, codes, round)         -> state         once a block
+
+    block X ──> bank.encode ──> map.encode ──> Z ──> rule.encode ──> codes
+                                                                       │ one code a round
+          feedback: y, updates,              map.predict ──> z ──> rule.predict ──> values
+          slope, weights, ...                    │ aux                │ aux           │
+               │                                 v                    v               v
+               ├──────────> rule.update, map.update             aggregate: prediction, query
+               └── the label, where it was asked for <────────────────┘
+
+## A feature map
+
+What gives an example its coordinates z is a :class:`jaxmkl.features.FeatureMap`. It may learn, and
+keeps its state in the bank's. This one divides each input by its root mean square so far: it is
+``sequential``, as features change from one example to the next.
+
+>>> from jaxmkl.features import FeatureMap
+>>> @pytree.dataclass
+... class RunningScale(FeatureMap):
+...     sequential = True
+...     def num_coordinates(self, num_inputs):
+...         return num_inputs
+...     def init(self, key, kernels, num_inputs, dtype=None):
+...         return jnp.ones(num_inputs, dtype), jnp.ones((), dtype)     # Σ x², how many
+...     def encode(self, state, kernels, X, round, keys):
+...         return X
+...     def predict(self, state, x):
+...         return (x * jnp.sqrt((state[1] + 1) / (state[0] + x**2)))[None], x
+...     def update(self, state, code, x, feedback):
+...         seen = feedback.seen.astype(x.dtype)
+...         return state[0] + seen * x**2, state[1] + seen
+>>> bank = models.FeatureModels(jaxmkl.Linear(), updates.RLS(0.1), RunningScale())
+>>> learner = jaxmkl.MKL(bank)
+>>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(1), 2), 100 * X, X[:, 1])
+>>> bool(outputs.loss[-100:].mean() < 0.01)
+True
+
+A map that learns now and then, as from a reservoir of examples, changes in ``close``, in rounds
+that its ``period`` divides; its features are then made a block at a time.
 
 ## A learner
 

@@ -17,7 +17,7 @@
 |---|---|---|
 | x_t, y_t | a row of `X`, an entry of `y` | (D,), () or (K,) |
 | f(x), the prediction | `prediction.value`, `outputs.prediction` | () or (K,), (T,) or (T, K) |
-| L(f, y) | `outputs.loss`, `jaxmkl.losses` | (T,) |
+| L(f, y), L'(f, y) | `outputs.loss`, `value` and `slope` of `jaxmkl.losses` | (T,) |
 | whether y_t was asked for | `outputs.queried` | (T,), boolean |
 | how much y_t is worth | `prediction.score` | () |
 
@@ -30,7 +30,7 @@
 | γ of exp(-γ r²) | 1 / (2 `bandwidth`²) | |
 | v_1, ..., v_F, frequencies for width 1 | `state.models[0].frequencies` | (P, F, D) |
 | z_p(x) | features | (P, M) |
-| θ_p | `state.models[0].rules[0].weights` | (K or 1, R, P, M) |
+| θ_p | `state.models[0].rules[0].weights` | (P, K, R, M), of RLS (K, R, P, M) |
 | S, the covariance of least squares | in the states of `RLS` | (R, P, M, M) |
 | x_j, a_pj of Σ_j a_pj k_p(x_j, x) | supports and their coefficients | (C, D), (P, C) |
 
@@ -40,6 +40,8 @@
 |---|---|---|
 | η, η_l | `step_size`, `step_sizes` | gradient steps |
 | λ of the penalty | `regularization` | gradient steps, RLS; a share of λ_max in `design` |
+| δ of Huber's loss, ε of a tube | `threshold`, `epsilon` | `Huber`, `EpsilonInsensitive` |
+| q, a quantile | `quantile` | `Pinball` |
 | η_g, the rate of Hedge | `hedge_rate`, `aggregate.rate` | `Hedge` |
 | γ = exp(-η_g) | `discount` | votes, as of `spa` |
 | w_p, q_p, weights of models | `learner.info(state).weights` | (E,) |
@@ -70,6 +72,8 @@
 
 ## Where parts come from
 
+- Adam: Kingma and Ba (2015), https://arxiv.org/abs/1412.6980; AdaGrad: Duchi, Hazan and Singer
+  (2011), https://jmlr.org/papers/v12/duchi11a.html.
 - Perceptron: Rosenblatt (1958), https://doi.org/10.1037/h0042519.
 - Passive aggressive: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006),
   https://jmlr.org/papers/v7/crammer06a.html.
@@ -108,5 +112,7 @@
   Tibshirani (2023), https://arxiv.org/abs/2307.16895.
 - Probabilities: Platt (1999), Probabilistic outputs for support vector machines.
 - Running moments: Welford (1962), https://doi.org/10.1080/00401706.1962.10490022; the robust loss:
-  Huber (1964), https://doi.org/10.1214/aoms/1177703732.
+  Huber (1964), https://doi.org/10.1214/aoms/1177703732; quantiles: Koenker and Bassett (1978),
+  https://doi.org/10.2307/1913643; the tube: Vapnik (1995), The nature of statistical learning
+  theory, https://doi.org/10.1007/978-1-4757-3264-1.
 """

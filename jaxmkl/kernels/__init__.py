@@ -18,7 +18,7 @@ kernel on some columns compute distances of their own. A kernel of one's own is 
 says all that is asked of kernels.
 """
 
-from jaxmkl.kernels import optimizers, scaled, spaces
+from jaxmkl.kernels import scaled, spaces
 from jaxmkl.kernels.combined import (
     KernelDictionary,
     WeightedSum,
@@ -30,7 +30,6 @@ from jaxmkl.kernels.combined import (
 from jaxmkl.kernels.dot_product import DotProduct, Linear, Polynomial
 from jaxmkl.kernels.heuristics import kernel_alignment, median_distance
 from jaxmkl.kernels.kernel import Kernel, Multiple, OnColumns, Product, Sum
-from jaxmkl.kernels.optimizers import InverseTime, Optax, Optimizer
 from jaxmkl.kernels.products import Products, pairwise_products
 from jaxmkl.kernels.scaled import Scaled
 from jaxmkl.kernels.spaces import GaussianWidths, KernelBox, KernelSpace
@@ -41,7 +40,6 @@ __all__ = [
     "DotProduct",
     "Gaussian",
     "GaussianWidths",
-    "InverseTime",
     "Kernel",
     "KernelBox",
     "KernelDictionary",
@@ -50,8 +48,6 @@ __all__ = [
     "Linear",
     "Multiple",
     "OnColumns",
-    "Optax",
-    "Optimizer",
     "Polynomial",
     "Product",
     "Products",
@@ -63,7 +59,6 @@ __all__ = [
     "kernel_alignment",
     "lu_hoi",
     "median_distance",
-    "optimizers",
     "pairwise_products",
     "scaled",
     "spaces",

@@ -1,5 +1,6 @@
 """What all kernels have in common, and kernels made of kernels by ``+`` and ``*``."""
 
+import abc
 from functools import reduce
 from itertools import accumulate
 from typing import Any
@@ -16,7 +17,7 @@ from jaxmkl.kernels.products import Products, pairwise_products
 SEVERAL = "a kernel, as jaxmkl.Gaussian([0.5, 2.0]), or several in one jaxmkl.KernelDictionary"
 
 
-class Kernel:
+class Kernel(abc.ABC):
     """One kernel, or P kernels stacked; base of all of them.
 
     Kernels add and multiply, each with each, and read some of the inputs alone; one goes with a
@@ -65,9 +66,9 @@ class Kernel:
     __array_ufunc__ = None  # a number of NumPy leaves the product to the kernel
 
     @property
+    @abc.abstractmethod
     def num_kernels(self) -> int:
         """Number of kernels P."""
-        pytree.abstract(self, "num_kernels")
 
     @property
     def exponential(self) -> tuple[bool, ...]:
@@ -90,9 +91,9 @@ class Kernel:
         """Number Q of spectra that frequencies are drawn from: P, but more of a product."""
         return self.num_kernels
 
+    @abc.abstractmethod
     def codes(self, products: Products) -> jax.Array:
         """Codes (P, n, m): u of kernels that are exp(-u), values of the others."""
-        pytree.abstract(self, "codes")
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
         """Codes (n, m) of one kernel a column: column j is of the kernel ``index[j]``."""

@@ -1,13 +1,14 @@
 """Spaces of kernels, in which a learner moves by gradient while it learns.
 
 Steps are taken in coordinates that suit a space, as a Gaussian's precision γ = 1 / (2 b²) or the
-logarithms of parameters; how, says :mod:`jaxmkl.kernels.optimizers`.
+logarithms of parameters; how, says :mod:`jaxmkl.optimizers`.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
   space, equation (4) and section 6.
 """
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -23,29 +24,29 @@ from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.scaled import Scaled
 
 
-class KernelSpace:
+class KernelSpace(abc.ABC):
     """A space of kernels; base of all, frozen pytree dataclasses. Coordinates are a pytree."""
 
     @property
+    @abc.abstractmethod
     def num_starts(self) -> int:
         """How many starts there are."""
-        pytree.abstract(self, "num_starts")
 
+    @abc.abstractmethod
     def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
         """Coordinates of the start of number ``index``."""
-        pytree.abstract(self, "init")
 
+    @abc.abstractmethod
     def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
         """Values (n,) of the kernel between x (D,) and the rows (n, D), all of them finite."""
-        pytree.abstract(self, "values")
 
+    @abc.abstractmethod
     def clip(self, coordinates: Any) -> Any:
         """The nearest coordinates inside the space."""
-        pytree.abstract(self, "clip")
 
+    @abc.abstractmethod
     def parameters(self, coordinates: Any) -> Any:
         """What a person calls the kernel's parameters."""
-        pytree.abstract(self, "parameters")
 
     def draw_start(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         """Coordinates of a start, each as likely as the others."""

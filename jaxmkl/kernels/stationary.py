@@ -6,6 +6,7 @@ u ~ N(0, 1) (Laplacian: frequencies are multivariate Cauchy) or sqrt(2 e) with e
 multivariate Laplace).
 """
 
+import abc
 import dataclasses
 from functools import partial
 from typing import Any
@@ -58,9 +59,9 @@ class Stacked(Kernel):
         shape = (self.num_kernels, *u.shape[1:]) if index is None else u.shape
         return jnp.broadcast_to(self._profile_of(u, index), shape)
 
+    @abc.abstractmethod
     def _argument(self, products: Products, index: Any) -> jax.Array:
         """What the profile is taken of."""
-        pytree.abstract(self, "_argument")
 
     def _profile_of(self, u: jax.Array, index: Any) -> jax.Array:
         """The profile by parameters (P,) that are spread to go with u."""

@@ -1,8 +1,9 @@
 """Banks of models, on features or with support vectors, and learners of their own kind."""
 
+from jaxmkl._feedback import Feedback
 from jaxmkl.models import aligned, gaussians, moving, multitask, own_kernels, sketch, supports
 from jaxmkl.models.aligned import Aligned
-from jaxmkl.models.bank import Bank, Lesson
+from jaxmkl.models.bank import Bank
 from jaxmkl.models.multitask import MultiTask
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
@@ -16,8 +17,8 @@ __all__ = [
     "BudgetSupport",
     "DenseSupport",
     "FeatureModels",
+    "Feedback",
     "HypothesisSketch",
-    "Lesson",
     "MultiTask",
     "OwnKernels",
     "SparseSupport",

@@ -21,9 +21,9 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import KernelDictionary
-from jaxmkl.losses import LOSSES
-from jaxmkl.models.bank import Lesson
+from jaxmkl.losses import Loss
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.query import All, Forecast, Query
@@ -51,7 +51,7 @@ class AlignedInfo(NamedTuple):
     support: jax.Array
     """Support vectors of the kernels (P,), int32."""
     alignment: jax.Array
-    """Of the kernels (P,)."""
+    """Alignments of the kernels (P,)."""
 
 
 @pytree.dataclass
@@ -74,17 +74,17 @@ class Aligned(Algorithm):
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
 
     def __post_init__(self) -> None:
-        good = LOSSES[self.loss].task == "classification"
+        good = self.loss.task == "classification"
         pytree.require(good, self, "models", self.models, "for classification")
 
     @property
-    def loss(self) -> str:  # type: ignore[override]
-        """That of the update rule."""
-        return self.models.update.loss
+    def loss(self) -> Loss:  # type: ignore[override]
+        """The loss of the update rule."""
+        return self.models.rule.loss
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the bank."""
+        """The period of the bank."""
         return self.models.period
 
     @property
@@ -117,24 +117,24 @@ class Aligned(Algorithm):
         return alignment, best.astype(norm.dtype)
 
     def forecast(self, state: AlignedState, code: tuple) -> Forecast:
-        f, worked = self.models.predict(state.models, code[0])
+        f, aux = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
-        return Forecast(f[jnp.argmax(best)], f, best, worked=worked)
+        return Forecast(f[jnp.argmax(best)], f, best, worked=aux)
 
     def learn(self, state: Any, code: tuple, forecast: Forecast, round: Round) -> Any:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
         counted = round.learns & (state.round < self.num_aligned)
-        sums, worked = self._store.values(state.pairs, self._kernels, of_pairs)
+        sums, of_store = self._store.values(state.pairs, self._kernels, of_pairs)
         along = 2 * round.y * sums[:P] + of_pairs.own[:P]
         squares = 2 * sums[P:] + of_pairs.own[P:]
         coefficient = jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P)
         proposal = Proposal(jnp.full((2 * P,), counted), coefficient)
         learns = jnp.full((P,), round.learns)
-        lesson = Lesson(round.y, learns, None, None, round.seen, round.present)
+        feedback = Feedback(round.y, learns, round.seen, round.present)
         return state.replace(
-            models=self.models.learn(state.models, of_models, forecast.worked, lesson),
-            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, worked, proposal),
+            models=self.models.update(state.models, of_models, forecast.worked, feedback),
+            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, of_store, proposal),
             along=state.along + jnp.where(counted, along, 0.0),
             squares=state.squares + jnp.where(counted, squares, 0.0),
         )

@@ -1,50 +1,22 @@
 """Banks of models: what a learner combines.
 
 A bank has E models (kernels times rates times rules), each a function f_e that a labelled example
-changes. It encodes a block of examples at once, predicts from one code, learns, and settles what a
-finished block leaves behind.
+changes. It encodes a block of examples at once, predicts from one code, updates its models, and
+settles what a finished block leaves behind.
 """
 
-from typing import Any, NamedTuple
+import abc
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._feedback import Feedback
 from jaxmkl.updates import Rule
 
 
-class Lesson(NamedTuple):
-    """What a bank is told of a round."""
-
-    y: jax.Array
-    """The label, a number or (K,); 0 where there is none to learn from."""
-    learns: jax.Array
-    """Which models take part in learning (E,); none where there is no label."""
-    probability: jax.Array | None
-    """With which each takes its step (E,), or None for always."""
-    chance: Any
-    """Uniform numbers (E,) that decide on steps taken by chance, or None."""
-    seen: jax.Array
-    """Whether there is an example at all, label or not."""
-    present: jax.Array
-    """Whether there is a round at all. Without it no bit may change."""
-
-    def taken(self, probability: jax.Array | None = None) -> jax.Array:
-        """Which models (E,) take their step, whose own probability is that of the argument."""
-        if self.probability is not None:
-            own = self.probability
-            probability = own if probability is None else own * probability
-        return self.learns if probability is None else self.learns & (self.chance < probability)
-
-    def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Lesson":
-        """The lesson of the models from ``start`` to ``end``, in a shape of their own."""
-        parts = self.learns, self.probability, self.chance
-        learns, probability, chance = jax.tree.map(lambda a: a[start:end].reshape(shape), parts)
-        return self._replace(learns=learns, probability=probability, chance=chance)
-
-
-class Bank:
+class Bank(abc.ABC):
     """Base of all banks: frozen pytree dataclasses."""
 
     period: Any = None
@@ -53,26 +25,27 @@ class Bank:
     """Whether its models can have several outputs."""
 
     @property
+    @abc.abstractmethod
     def num_models(self) -> int:
         """E."""
-        pytree.abstract(self, "num_models")
 
     @property
+    @abc.abstractmethod
     def all_rules(self) -> tuple[Rule, ...]:
         """The update rules of its models."""
-        pytree.abstract(self, "all_rules")
 
     @property
     def random(self) -> bool:
         """Whether steps are taken by chance: learning needs uniform numbers."""
         return False
 
+    @abc.abstractmethod
     def init(
         self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
     ) -> Any:
         """The state before the first round, a pytree; of K outputs only if ``many_outputs``."""
-        pytree.abstract(self, "init")
 
+    @abc.abstractmethod
     def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
@@ -82,15 +55,14 @@ class Bank:
           round: of the next example; row j belongs to round ``round // B * B + j``.
           keys: a typed key for each row (B,).
         """
-        pytree.abstract(self, "encode")
 
+    @abc.abstractmethod
     def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
-        """Values (E,) or (K, E) of one example, and what :meth:`learn` uses again."""
-        pytree.abstract(self, "predict")
+        """Values (E,) or (K, E) of one example, and what :meth:`update` uses again."""
 
-    def learn(self, state: Any, code: Any, worked: Any, lesson: Lesson) -> Any:
+    @abc.abstractmethod
+    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
         """The state after an example."""
-        pytree.abstract(self, "learn")
 
     def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
         """The state after a block; rounds below ``round`` are over."""

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-LOSSES = ("hinge", "squared_hinge")
+MARGIN_LOSSES = ("hinge", "squared_hinge")
 # The product of two matrices, or of a matrix and a vector.
 times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 

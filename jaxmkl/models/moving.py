@@ -1,4 +1,4 @@
-"""What learners have in common whose kernel moves in a space of kernels while they learn."""
+"""The base of learners whose kernel moves in a space of kernels while they learn."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
-from jaxmkl.kernels import InverseTime, KernelSpace, Optimizer
-from jaxmkl.kernels.optimizers import moved
-from jaxmkl.losses import LOSSES
+from jaxmkl.kernels import KernelSpace
+from jaxmkl.losses import loss_field
+from jaxmkl.optimizers import InverseTime, Optimizer
 from jaxmkl.query import All, Forecast, Query
 
 
@@ -22,9 +22,9 @@ class MovingState(State):
     zeros: jax.Array
     """Predictions of exactly 0 so far, int32."""
     coordinates: Any
-    """Of the kernel in its space."""
+    """Coordinates of the kernel in its space."""
     optimizer: Any
-    """Its state."""
+    """State of the optimizer."""
     rows: jax.Array
     """Points of the basis functions (B, D)."""
     weights: jax.Array
@@ -35,7 +35,7 @@ class MovingInfo(NamedTuple):
     """Diagnostics."""
 
     parameters: Any
-    """Of the kernel, or the newest: a width () or widths (D,), or a kernel."""
+    """Parameters of the kernel, or the newest: a width () or widths (D,), or a kernel."""
     support: jax.Array
     """Number of basis functions, int32."""
     zero_rate: jax.Array
@@ -52,7 +52,7 @@ class MovingKernel(Algorithm):
       budget: B, how many basis functions there are at most (static).
       step_size: η of their weights.
       optimizer: how the kernel moves.
-      loss: "hinge", "logistic", "squared" or "huber" (static).
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
       query: when a label is asked for.
 
     Raises:
@@ -63,9 +63,9 @@ class MovingKernel(Algorithm):
     budget: int = pytree.count(200)
     step_size: Any = pytree.positive(0.1)
     optimizer: Any = pytree.part(
-        Optimizer, "an optimizer, as jaxmkl.kernels.Optax('adam', 0.01)", InverseTime()
+        Optimizer, "an optimizer, as jaxmkl.optimizers.FromOptax('adam', 0.01)", InverseTime()
     )
-    loss: str = pytree.choice(*LOSSES, default="hinge")
+    loss: Any = loss_field("hinge")
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
 
     def _start(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class MovingKernel(Algorithm):
 
     def _step(self, forecast: Forecast, round: Round) -> tuple[jax.Array, jax.Array, jax.Array]:
         """L', the weight -η L' of a new basis function, and whether there is to be a step."""
-        slope = LOSSES[self.loss].slope(forecast.value, round.y)
+        slope = self.loss.slope(forecast.value, round.y)
         fresh = -jnp.asarray(self.step_size, slope.dtype) * slope
         return slope, fresh, round.learns & (slope != 0) & jnp.isfinite(fresh)
 
@@ -91,9 +91,27 @@ class MovingKernel(Algorithm):
         """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
         before = state.coordinates, state.optimizer
-        after = moved(self.space, self.optimizer, gradient, *before[::-1], state.round)
+        after = self._moved(gradient, *before, state.round)
         coordinates, optimizer = optax.tree.where(wanted, after, before)
         return state.replace(coordinates=coordinates, optimizer=optimizer)
+
+    def _moved(self, gradient: Any, at: Any, optimizer: Any, round: jax.Array) -> tuple[Any, Any]:
+        """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
+
+        Derivatives of examples at the bound of inputs may overflow: what is not finite of a step
+        is no step, and what is not finite of the state stays as it was.
+        """
+
+        def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
+            return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
+
+        def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+            floating = jnp.issubdtype(new.dtype, jnp.floating)
+            return jnp.where(jnp.isfinite(new), new, old) if floating else new
+
+        step, after = self.optimizer.update(gradient, optimizer, at, round)
+        at = self.space.clip(jax.tree.map(taken, at, step))
+        return at, jax.tree.map(kept, after, optimizer)
 
     def info(self, state: Any) -> MovingInfo:
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)

@@ -44,13 +44,14 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, Round, State
-from jaxmkl._blocks import count_on, uniform
+from jaxmkl._blocks import count_on
 from jaxmkl._checks import usable_rows
+from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models.gaussians import LOSSES, narrowed, narrowed_and_moved, step_of_one, times
+from jaxmkl.models.gaussians import MARGIN_LOSSES, narrowed, narrowed_and_moved, step_of_one, times
 from jaxmkl.query import All, Forecast, Query
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -83,8 +84,6 @@ class MultiTaskCode(NamedTuple):
 
     dictionary: DictionaryCode
     task: jax.Array
-    uniform: jax.Array
-    """A number for the dictionary."""
 
 
 class Worked(NamedTuple):
@@ -123,7 +122,7 @@ class MultiTask(Algorithm):
     query: Any = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", All())
     noise: Any = pytree.positive(1.0)
     inertia: Any = pytree.positive(1.0)
-    loss: str = pytree.choice(*LOSSES, default="hinge")
+    loss: str = pytree.choice(*MARGIN_LOSSES, default="hinge")
     components: str = pytree.choice("both", "local", "global", default="both")
     update_on: str = pytree.choice("mistake", "unsure", "margin", default="mistake")
     covariance: str = pytree.choice("updated", "queried", "always", default="updated")
@@ -201,20 +200,20 @@ class MultiTask(Algorithm):
         tasks = jnp.zeros(len(X), jnp.int32)
         if self.leading_columns:
             tasks, X = X[:, 0].astype(jnp.int32), X[:, 1:]
-        code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round)
-        drawn = jax.vmap(lambda k, task: uniform(jax.random.fold_in(k, task), (), X.dtype))
-        return MultiTaskCode(code, tasks, drawn(keys, tasks))
+        keys = jax.vmap(jax.random.fold_in)(keys, tasks)
+        code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round, keys)
+        return MultiTaskCode(code, tasks)
 
     def forecast(self, state: MultiTaskState, code: MultiTaskCode) -> Forecast:
         """The value by the Gaussian of all tasks and that of the example's, and its variance."""
-        offer = self.dictionary.offer(state.dictionary, code.dictionary, code.uniform)
+        (phi,), offer = self.dictionary.predict(state.dictionary, code.dictionary)
         own = self._overall + code.task
         which = jnp.stack([jnp.zeros_like(own)] * self._overall + [own] * self._local)
         restarted = offer.added & (self.growth == "restart")
         means, roots = self._gaussians(state, which, restarted)
-        along = jnp.einsum("eij,i->ej", roots, offer.coordinates, precision=HIGHEST)
+        along = jnp.einsum("eij,i->ej", roots, phi, precision=HIGHEST)
         return Forecast.of_one(
-            jnp.sum(jnp.sum(means, axis=0) * offer.coordinates),
+            jnp.sum(jnp.sum(means, axis=0) * phi),
             worked=Worked(offer, restarted, which, roots, along),
             variance=jnp.sum(along**2),
         )
@@ -236,6 +235,7 @@ class MultiTask(Algorithm):
     ) -> MultiTaskState:
         """The dictionary takes part in every round; the Gaussians learn if there is a label."""
         worked: Worked = forecast.worked
+        feedback = Feedback(round.y, round.learns, round.seen, round.present)
         hinge, shrunk, moved = self._wanted(forecast, round.y, round.learns, round.seen)
         noise, inertia = (jnp.asarray(v, hinge.dtype) for v in (self.noise, self.inertia))
         of_each = jax.vmap(narrowed, in_axes=(0, 0, None, None))
@@ -252,7 +252,9 @@ class MultiTask(Algorithm):
             means = jnp.where(restarted, 0.0, means)
             stale = (stale | restarted).at[narrowing].set(False, mode="drop")
         return state.replace(
-            dictionary=self.dictionary.accept(state.dictionary, worked.offer, round.seen),
+            dictionary=self.dictionary.update(
+                state.dictionary, code.dictionary, worked.offer, feedback
+            ),
             means=means.at[jnp.where(moved, worked.which, G)].add(moves, mode="drop"),
             roots=state.roots.at[narrowing].set(roots, mode="drop"),
             stale=stale,
@@ -296,9 +298,11 @@ class MultiTask(Algorithm):
         codes = self.encode(first, X, keys)
 
         def offered(dictionary: DictionaryState, example: tuple) -> tuple[Any, jax.Array]:
-            code, here = example
-            offer = self.dictionary.offer(dictionary, code.dictionary, code.uniform)
-            return self.dictionary.accept(dictionary, offer, here), offer.added & here
+            (code, _), here = example
+            _, offer = self.dictionary.predict(dictionary, code)
+            # no label is known yet
+            feedback = Feedback(jnp.zeros_like(y[0]), jnp.zeros_like(here), here, here)
+            return self.dictionary.update(dictionary, code, offer, feedback), offer.added & here
 
         dictionary, added = jax.lax.scan(offered, settled, (codes, usable))
         phi = jax.vmap(self.dictionary.embed, in_axes=(None, 0))(dictionary, codes.dictionary)

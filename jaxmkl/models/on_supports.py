@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
-from jaxmkl.models.bank import Bank, Lesson
+from jaxmkl.models.bank import Bank
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
 from jaxmkl.updates import Perceptron, Rule, Update
 from jaxmkl.updates.first_order import traits
@@ -20,7 +21,7 @@ class SupportModels(Bank):
 
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
-      update: an update rule of first order, at one rate.
+      rule: an update rule of first order, at one rate.
       store: where support vectors are kept, and how many.
 
     Raises:
@@ -33,8 +34,11 @@ class SupportModels(Bank):
     """
 
     kernels: Any = pytree.part(Kernel, SEVERAL)
-    update: Any = pytree.part(
-        Update, "an update rule of first order, as jaxmkl.updates.Perceptron()", Perceptron()
+    rule: Any = pytree.part(
+        Update,
+        "an update rule of first order, as jaxmkl.updates.Perceptron(): models with supports have "
+        "no weights that another rule could move",
+        Perceptron(),
     )
     store: Any = pytree.part(
         Store, "a store of supports, as jaxmkl.models.DenseSupport()", DenseSupport()
@@ -42,8 +46,8 @@ class SupportModels(Bank):
 
     def __post_init__(self) -> None:
         text = "a rule at one rate (give each rate its own SupportModels)"
-        pytree.require(self.update.num_rates == 1, self, "update", self.update, text)
-        traits(self.update)
+        pytree.require(self.rule.num_rates == 1, self, "rule", self.rule, text)
+        traits(self.rule)
 
     @property
     def num_models(self) -> int:
@@ -51,15 +55,15 @@ class SupportModels(Bank):
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        return (self.update,)
+        return (self.rule,)
 
     @property
     def random(self) -> bool:
-        return traits(self.update).random
+        return self.rule.random
 
     @property
     def period(self) -> int:  # type: ignore[override]
-        """That of the store."""
+        """The period of the store."""
         return self.store.period
 
     def init(
@@ -75,15 +79,15 @@ class SupportModels(Bank):
         return code, draw
 
     def predict(self, state: Any, code: tuple) -> tuple[jax.Array, Any]:
-        f, worked = self.store.values(state, self.kernels, code[0])
+        f, of_store = self.store.values(state, self.kernels, code[0])
         f = jnp.where(jnp.isfinite(f), f, 0.0)
-        return f, (f, worked)
+        return f, (f, of_store)
 
-    def learn(self, state: Any, code: tuple, worked: Any, lesson: Lesson) -> Any:
+    def update(self, state: Any, code: tuple, aux: Any, feedback: Feedback) -> Any:
         """The example becomes a support vector where the rule has a coefficient for it."""
-        (f, of_store), (in_store, draw) = worked, code
-        step = self.update.step(f[None], lesson.y, in_store.own[None])
-        taken = lesson.taken(None if step.probability is None else step.probability[0])
+        (f, of_store), (in_store, draw) = aux, code
+        step = self.rule.step(f[None], feedback.y, in_store.own[None])
+        taken = feedback.taken(None if step.probability is None else step.probability[0])
         coefficient, decay = step.coefficient[0], step.decay
         if decay is not None:
             decay = jnp.where(taken, jnp.broadcast_to(decay, f[None].shape)[0], 1.0)
@@ -92,7 +96,7 @@ class SupportModels(Bank):
         return self.store.learn(state, self.kernels, in_store, of_store, proposal)
 
     def close(self, state: Any, codes: tuple, round: jax.Array) -> Any:
-        decays = traits(self.update).decays
+        decays = traits(self.rule).decays
         return self.store.close(state, self.kernels, codes[0], round, decays)
 
     def capacity(self, state: Any) -> int | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from jaxmkl.aggregate import Hedge
 from jaxmkl.kernels import Kernel, hong_chae
+from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, supports
 from jaxmkl.query import Query
@@ -94,8 +95,8 @@ def bogd(
     References:
       Zhao, Wang, Wu, Jin and Hoi (2012); Lu, Hoi, Sahoo and Zhao, Table 2.
 
-    >>> bogd().models[0].update
-    OGD(step_sizes=0.1, regularization=0.1, loss='hinge')
+    >>> bogd().models[0].rule
+    OGD(step_sizes=0.1, regularization=0.1, loss=Hinge())
     """
     update = OGD(step_size, regularization, "hinge")
     return _voting(kernels, update, supports.RemoveOldest(), **parameters)
@@ -118,7 +119,7 @@ def bpas(kernels: Kernel | None = None, *, aggressiveness: Any = 0.1, **paramete
     References:
       Wang and Vucetic (2010), BPA-S; Lu, Hoi, Sahoo and Zhao, Table 2.
 
-    >>> bpas().models[0].update
+    >>> bpas().models[0].rule
     PassiveAggressive(aggressiveness=0.1, normalized_step=True)
     """
     return _voting(kernels, PassiveAggressive(aggressiveness), supports.Replace(), **parameters)
@@ -150,7 +151,7 @@ def omkl_b(
     step_size: Any = 0.1,
     regularization: Any = 0.0,
     hedge_rate: Any = 1.0,
-    loss: str = "squared",
+    loss: Loss | str = "squared",
     query: Query = ASK_ALL,
 ) -> MKL:
     """OMKL-B: as :func:`jaxmkl.omkl`, on a budget of support vectors; the oldest goes.

@@ -12,10 +12,10 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl.aggregate import DrawOne
 from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
-from jaxmkl.kernels.optimizers import as_optimizer
 from jaxmkl.mkl import MKL
 from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
 from jaxmkl.models.supports import Project
+from jaxmkl.optimizers import as_optimizer
 from jaxmkl.query import Query
 from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, with_parameters_of
 from jaxmkl.updates import OGD, Perceptron
@@ -33,9 +33,9 @@ def oks_sil(
       step_size: η.
       threshold: ν in [0, 1]: smaller, more basis functions are replaced.
       num_sampled: s, how many basis functions a new one is compared with.
-      optimizer: how the kernel moves; by default :class:`jaxmkl.kernels.InverseTime`, the step
-        1/t. Or an :class:`jaxmkl.kernels.Optax`, or any ``optax.GradientTransformation``.
-      loss: "hinge", "logistic", "squared" or "huber".
+      optimizer: how the kernel moves; by default :class:`jaxmkl.optimizers.InverseTime`, the step
+        1/t. Or a :class:`jaxmkl.optimizers.FromOptax`, or any ``optax.GradientTransformation``.
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
       ties: of several smallest |w|, the "first" in place goes, as in the paper, or the "oldest".
       query: when a label is asked for, by default always.
 

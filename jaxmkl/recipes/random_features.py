@@ -29,7 +29,7 @@ from typing import Any
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Kernel, hong_chae, two_decades
-from jaxmkl.losses import LOSSES
+from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import Disagreement, Query
@@ -46,7 +46,7 @@ def raker(
     step_size: Any = None,
     regularization: Any = 0.02,
     hedge_rate: Any = 1.0,
-    loss: str = "squared",
+    loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
     num_outputs: int | None = None,
@@ -69,7 +69,7 @@ def raker(
       regularization: λ of the penalty λ/2 |θ|².
       hedge_rate: η_g, for losses of the order of 1 and below.
       loss: "squared" for regression, or "huber" where labels have outliers; "logistic" or "hinge"
-        for classification.
+        for classification; or another value of :mod:`jaxmkl.losses`.
       orthogonal: draw frequencies in orthogonal blocks.
       feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
       num_outputs: K, for several targets; predictions then are vectors (K,).
@@ -91,8 +91,9 @@ def raker(
     features = FourierFeatures(num_features, orthogonal, feature_scale)
     step_size = 0.3 / features.squared_norm if step_size is None else step_size
     kernels = hong_chae() if kernels is None else kernels
-    bank = FeatureModels(kernels, OGD(step_size, regularization, loss), features)
-    K = outputs_of("raker", LOSSES[loss].task, num_outputs, num_classes)
+    rule = OGD(step_size, regularization, loss)
+    K = outputs_of("raker", rule.loss.task, num_outputs, num_classes)
+    bank = FeatureModels(kernels, rule, features)
     return MKL(bank, Hedge(hedge_rate), select, query, num_outputs=K)
 
 

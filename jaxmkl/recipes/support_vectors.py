@@ -31,6 +31,7 @@ from typing import Any
 
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.kernels import Kernel, hong_chae
+from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import DenseSupport, SparseSupport
 from jaxmkl.query import Query
@@ -169,7 +170,7 @@ def spa(
     References:
       Lu, Hoi, Sahoo and Zhao, Algorithm 1 and Proposition 1.
 
-    >>> spa(beta=2.0).models[0].update
+    >>> spa(beta=2.0).models[0].rule
     SparsePassiveAggressive(step_size=0.1, alpha=1.0, beta=2.0, normalized_step=False)
     """
     update = SparsePassiveAggressive(step_size, alpha, beta, normalized_step)
@@ -183,7 +184,7 @@ def kernel_ogd(
     *,
     step_size: Any = 0.1,
     regularization: Any = 0.0,
-    loss: str = "squared",
+    loss: Loss | str = "squared",
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
@@ -193,14 +194,14 @@ def kernel_ogd(
 
     Args:
       step_size, regularization: η and λ.
-      loss: L, "squared", "huber", "logistic" or "hinge".
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
       kernel, capacity, query: as for :func:`perceptron`.
 
     References:
       Kivinen, Smola and Williamson (2001); Hong and Chae, Table II, KL-RBF, POLY and LINEAR.
 
-    >>> kernel_ogd(loss="hinge").models[0].update
-    OGD(step_sizes=0.1, regularization=0.0, loss='hinge')
+    >>> kernel_ogd(loss="hinge").models[0].rule
+    OGD(step_sizes=0.1, regularization=0.0, loss=Hinge())
     """
     update = OGD(step_size, regularization, loss)
     bank = bank_of(one_kernel("kernel_ogd", kernel), update, DenseSupport(capacity))
@@ -214,7 +215,7 @@ def omkl(
     step_size: Any = 0.1,
     regularization: Any = 0.0,
     hedge_rate: Any = 1.0,
-    loss: str = "squared",
+    loss: Loss | str = "squared",
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:

@@ -1,6 +1,7 @@
-"""Update rules: what one model does with a labelled example, of first order and of second."""
+"""Update rules, which say how a model changes with a labelled example."""
 
 from jaxmkl.updates import first_order, second_order
+from jaxmkl.updates.adaptive import Optax
 from jaxmkl.updates.first_order import (
     OGD,
     NormalizedOGD,
@@ -12,17 +13,17 @@ from jaxmkl.updates.first_order import (
 )
 from jaxmkl.updates.recursive import Recursive
 from jaxmkl.updates.rule import Rule
-from jaxmkl.updates.second_order import RLS, SecondOrder
+from jaxmkl.updates.second_order import RLS
 
 __all__ = [
     "OGD",
     "RLS",
     "NormalizedOGD",
+    "Optax",
     "PassiveAggressive",
     "Perceptron",
     "Recursive",
     "Rule",
-    "SecondOrder",
     "SparsePassiveAggressive",
     "Step",
     "Update",

@@ -18,6 +18,7 @@ References:
   for system identification (normalised steps).
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -25,33 +26,72 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.losses import LOSSES
+from jaxmkl._feedback import Feedback
+from jaxmkl.losses import Hinge, loss_field
 from jaxmkl.updates.rule import Rule
+from jaxmkl.updates.weights import beside_weights, values_of
+
+_HINGE = Hinge()
 
 
 class Step(NamedTuple):
-    """What a rule of first order would do, for models (R, P)."""
+    """The step that a rule of first order would take, for models (R, P)."""
 
     coefficient: jax.Array
-    """Of the example; 0 leaves it out."""
+    """The coefficient of the example; 0 leaves it out."""
     decay: jax.Array | None = None
-    """Of the model, to go with (R, P); None for 1."""
+    """The factor of the model as it was, to go with (R, P); None for 1."""
     probability: jax.Array | None = None
-    """With which the step is taken; None for always."""
+    """The probability with which the step is taken; None for always."""
+
+
+class FirstOrderState(NamedTuple):
+    """State of the models of a rule of first order on features."""
+
+    weights: jax.Array
+    """θ (P, K, R, M): those that meet the same features lie together."""
 
 
 class Update(Rule):
-    """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`."""
+    """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`.
 
+    What they do with the step on features is written here once; each output is a model of its own.
+    """
+
+    @abc.abstractmethod
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        """What to do on an example.
+        """The step on an example.
 
         Args:
           f: the models' values (R, P).
           y: the label, a number.
           norm: k(x, x) of the kernels (1, P).
         """
-        pytree.abstract(self, "step")
+
+    @property
+    def random(self) -> bool:
+        return traits(self).random
+
+    def init(
+        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+    ) -> FirstOrderState:
+        shape = num_kernels, num_outputs, self.num_rates, num_coordinates
+        return FirstOrderState(jnp.zeros(shape, dtype))
+
+    def predict(self, state: FirstOrderState, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+        values = values_of(state.weights, z)
+        return values, (z, values)
+
+    def update(
+        self, state: FirstOrderState, code: Any, aux: Any, feedback: Feedback
+    ) -> FirstOrderState:
+        (z, values), y = aux, jnp.atleast_1d(feedback.y)
+        step = jax.vmap(self.step, in_axes=(0, 0, None))(values, y, feedback.norm)
+        taken, weights = feedback.taken(step.probability), state.weights
+        if step.decay is not None:
+            weights = beside_weights(jnp.where(taken, step.decay, 1.0)) * weights
+        move = beside_weights(jnp.where(taken, step.coefficient, 0.0))
+        return FirstOrderState(weights + move * z[:, None, None])
 
 
 class Traits(NamedTuple):
@@ -62,7 +102,7 @@ class Traits(NamedTuple):
 
 
 def traits(update: Update) -> Traits:
-    """What a rule's steps are like, whatever the example; nothing is computed.
+    """Whether a rule's steps decay or are random, whatever the example; nothing is computed.
 
     Raises:
       ValueError: for a coefficient that is not one for each value, as of rates without an axis.
@@ -110,7 +150,7 @@ class PassiveAggressive(Update):
     normalized_step: bool = pytree.flag(True)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        loss = LOSSES["hinge"].value(f, y)
+        loss = _HINGE.value(f, y)
         most = jnp.asarray(self.aggressiveness, f.dtype)
         return Step(y * jnp.minimum(most, _passive(loss, norm, self.normalized_step)))
 
@@ -138,7 +178,7 @@ class SparsePassiveAggressive(Update):
         pytree.require(good, self, "beta", self.beta, "at least alpha")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
-        loss = LOSSES["hinge"].value(f, y)
+        loss = _HINGE.value(f, y)
         numbers = self.step_size, self.alpha, self.beta
         eta, alpha, beta = (jnp.asarray(number, f.dtype) for number in numbers)
         probability = jnp.minimum(alpha, loss) / beta
@@ -159,7 +199,7 @@ class OGD(Update):
       step_sizes: η, a number or, on features, several (R,): models for each.
       regularization: λ, with η λ < 1. (The papers on random features write λ |θ|²: their λ is
         half of this one.)
-      loss: "squared", "huber", "logistic" or "hinge" (static).
+      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
 
     >>> OGD([0.1, 0.5]).num_rates
     2
@@ -167,7 +207,7 @@ class OGD(Update):
 
     step_sizes: Any = pytree.nonnegative(0.1, ndim=1)
     regularization: Any = pytree.nonnegative(0.0)
-    loss: str = pytree.choice(*LOSSES, default="squared")
+    loss: Any = loss_field("squared")
 
     def __post_init__(self) -> None:
         known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(self))
@@ -181,7 +221,7 @@ class OGD(Update):
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
-        return Step(-eta * LOSSES[self.loss].slope(f, y), decay)
+        return Step(-eta * self.loss.slope(f, y), decay)
 
 
 @pytree.dataclass
@@ -202,9 +242,9 @@ class NormalizedOGD(Update):
 
     step_size: Any = pytree.positive(0.5)
     epsilon: Any = pytree.nonnegative(1e-3)
-    loss: str = pytree.choice(*LOSSES, default="squared")
+    loss: Any = loss_field("squared")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)
         scale = jnp.asarray(self.epsilon, f.dtype) + norm
-        return Step(-eta / scale * LOSSES[self.loss].slope(f, y))
+        return Step(-eta / scale * self.loss.slope(f, y))

@@ -14,8 +14,9 @@ class Recursive(NamedTuple):
     """State of R models of an :class:`RLS` that share their inputs x (M,).
 
     With S as it stood when ``period`` rounds were last taken in, and a row h_s for each example
-    learned since, the present covariances are (S - Σ_s h_s h_s') / fade. So S is read once a round
-    and written once a period. S is kept for a ridge penalty of 1, and divided by λ where used.
+    learned since, the present covariances are (S - Σ_s h_s h_s') / discount. So S is read once a
+    round and written once a period. S is kept for a ridge penalty of 1, and divided by λ where
+    used.
     """
 
     weights: jax.Array
@@ -24,10 +25,10 @@ class Recursive(NamedTuple):
     """S (R, M, M), symmetric to rounding."""
     rows: jax.Array
     """h (R, period, M), zeros where nothing was learned."""
-    fade: jax.Array
+    discount: jax.Array
     """The product of φ_s (R,)."""
     floor: jax.Array
-    """What φ must not fall below in this period (R,)."""
+    """The smallest φ of this period (R,)."""
 
     @classmethod
     def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
@@ -39,7 +40,7 @@ class Recursive(NamedTuple):
             weights=jnp.zeros((R, M), dtype),
             covariance=covariance,
             rows=jnp.zeros((R, rule.period, M), dtype),
-            fade=jnp.ones((R,), dtype),
+            discount=jnp.ones((R,), dtype),
             floor=floor,
         )
 
@@ -58,15 +59,15 @@ class Recursive(NamedTuple):
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
         gain = gain - jnp.einsum("rs,rsm->rm", past, self.rows, precision=_HIGHEST)
         # x'S x. Rounding must not turn a direction that is used up negative.
-        power = jnp.dot(gain, x, precision=_HIGHEST)
-        learned, fade = learns & (power > 0), forgetting * self.fade
-        length = jax.lax.rsqrt(ridge * fade + jnp.where(learned, power, 1.0))
+        variance = jnp.dot(gain, x, precision=_HIGHEST)
+        learned, discount = learns & (variance > 0), forgetting * self.discount
+        length = jax.lax.rsqrt(ridge * discount + jnp.where(learned, variance, 1.0))
         row = jnp.where(learned, length, 0.0)[:, None] * gain
         place = round % rule.period
         return self._replace(
             weights=self.weights + jnp.where(learned, errors * length, 0.0)[:, None] * row,
             rows=jax.lax.dynamic_update_index_in_dim(self.rows, row, place, 1),
-            fade=jnp.where(learned, fade, self.fade),
+            discount=jnp.where(learned, discount, self.discount),
         )
 
     def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
@@ -76,8 +77,8 @@ class Recursive(NamedTuple):
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
         learned = jnp.any(rows != 0, axis=(-2, -1))
-        _, lift = rule.limits(self.covariance)
-        own = rule.taken_in(self, lift, rows, learned, full)
+        _, jitter = rule.limits(self.covariance)
+        own = rule.taken_in(self, jitter, rows, learned, full)
         floor, _ = rule.limits(own["covariance"])
         floor = jnp.where(full, floor, self.floor)
         return self._replace(rows=self.rows - rows, floor=floor, **own)

@@ -1,24 +1,77 @@
-"""What rules of first and of second order have in common."""
+"""The protocol of update rules on features, and what all rules have in common.
 
+A rule has models at R rates for each of P kernels, f = θ·z(x), with K outputs K of each. The bank
+(:class:`jaxmkl.models.FeatureModels`) calls it like so:
+
+    state = rule.init(P, M, dtype, K)
+    codes = rule.encode(state, round, Z)                     once a block
+    values, aux = rule.predict(state, code, z)
+    state = rule.update(state, code, aux, feedback)
+    state = rule.close(state, codes, round)                  once a block
+"""
+
+import abc
 from typing import Any
 
+import jax
+
 from jaxmkl import _pytree as pytree
+from jaxmkl._feedback import Feedback
+from jaxmkl.losses import HasLoss
 
 
-class Rule:
-    """Base of all update rules, frozen pytree dataclasses.
+class Rule(HasLoss, abc.ABC):
+    """Base of all update rules: frozen pytree dataclasses.
 
-    A rule has models at R rates for each of P kernels, (R, P) in all. An argument outside its
-    range raises a ``ValueError`` that names it.
+    An argument outside its range raises a ``ValueError`` that names it.
     """
 
-    loss: str = "hinge"
-    """Name of the loss it descends, in :data:`jaxmkl.losses.LOSSES`."""
+    loss: Any = "hinge"
+    """The loss it descends, in a subclass perhaps by a name in :data:`jaxmkl.losses.LOSSES`."""
+    period: Any = None
+    """Rounds between two times when :meth:`close` does something; blocks divide it. None where it
+    does nothing."""
 
     @property
     def num_rates(self) -> int:
         """Number of rates R."""
         return 1
+
+    @property
+    def random(self) -> bool:
+        """Whether steps are taken by chance: the update needs uniform numbers."""
+        return False
+
+    @abc.abstractmethod
+    def init(
+        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+    ) -> Any:
+        """The rule's state, a pytree, for features z (P, M)."""
+
+    def encode(self, state: Any, round: jax.Array, Z: jax.Array) -> Any:
+        """Codes of a block of features ``Z`` (B, P, M), with leading axis B.
+
+        Args:
+          state: at the block's start, or amid it.
+          round: of the next example; row j belongs to round ``round // B * B + j``.
+          Z: the features. Rows of rounds that are over are ignored.
+        """
+        return ()
+
+    @abc.abstractmethod
+    def predict(self, state: Any, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+        """Values (K, R, P) of the models on z (P, M), and what :meth:`update` uses again."""
+
+    @abc.abstractmethod
+    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+        """The state after an example.
+
+        Every bit of a model stays as it was unless ``feedback.taken()`` (1, R, P) has it.
+        """
+
+    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+        """The state after a block; rounds below ``round`` are over."""
+        return state
 
     def merged(self, states: Any, start: Any) -> Any:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).

@@ -2,12 +2,7 @@
 
 All methods work on all models of a rule at once, (R, P); z has M coordinates. Models of K outputs
 share a covariance; values, errors and weights have a leading axis of the outputs, (K, R, P), which
-is 1 where there is one. A rule is used like so:
-
-    codes = rule.encode(state, round, Z)                     once a block
-    values, worked = rule.predict(state, code)
-    state = rule.learn(state, code, worked, errors, learns)
-    state = rule.close(state, codes, round)                  once a block
+is 1 where there is one.
 """
 
 from collections.abc import Callable
@@ -20,47 +15,14 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
+from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 # units of rounding that keep S definite, see RLS: where examples are forgotten, and always
-LIFT, FLOOR = 5000, 8
+JITTER, FLOOR = 5000, 8
 SYMMETRIZED = 16  # periods after which S is made symmetric again
-
-
-class SecondOrder(Rule):
-    """Base of rules of second order: frozen pytree dataclasses that define all methods."""
-
-    period: int
-    """Rounds between two renewals of the covariance; blocks divide it."""
-
-    def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
-    ) -> Any:
-        """The rule's state."""
-        pytree.abstract(self, "init")
-
-    def encode(self, state: Any, round: jax.Array, Z: jax.Array) -> Any:
-        """Codes of a block of features (B, P, M)."""
-        pytree.abstract(self, "encode")
-
-    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
-        """Values (K, R, P) of the models, and what :meth:`learn` uses again."""
-        pytree.abstract(self, "predict")
-
-    def learn(
-        self, state: Any, code: Any, worked: Any, errors: jax.Array, learns: jax.Array
-    ) -> Any:
-        """The state after an example, by the errors y - f (K, R, P).
-
-        Where ``learns`` (R, P) is False every bit stays as it was.
-        """
-        pytree.abstract(self, "learn")
-
-    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
-        """The state after a block; rounds below ``round`` are over."""
-        pytree.abstract(self, "close")
 
 
 class RLSState(NamedTuple):
@@ -71,7 +33,7 @@ class RLSState(NamedTuple):
     when ``period`` rounds were last taken in, and z_s the examples learned since, the present
     values are
 
-        S_t = (S - Σ_s h_s h_s') / fade,   θ_t = θ + Σ_s coefficients_s h_s,
+        S_t = (S - Σ_s h_s h_s') / discount,   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
     """
 
@@ -85,27 +47,27 @@ class RLSState(NamedTuple):
     """(R, P, period, period), lower triangular; zeros where nothing was learned."""
     coefficients: jax.Array
     """(K, R, P, period)."""
-    fade: jax.Array
+    discount: jax.Array
     """The product of φ_s (R, P)."""
 
 
 class RLSCode(NamedTuple):
     """Per example: its slot and floor in the period, products with the gains and the weights.
 
-    Products with gains that come later in the period are not looked at.
+    Products with gains that come later in the period are ignored.
     """
 
     slot: jax.Array  # int32
     fresh: jax.Array  # whether the round is not over yet
     floor: jax.Array  # what φ must not fall below in this period (R, P)
-    lift: jax.Array  # what is added to the diagonal of S when it ends (R, P)
+    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     value: jax.Array  # θ·z (K, R, P)
 
 
 @pytree.dataclass
-class RLS(SecondOrder):
+class RLS(Rule):
     """Recursive least squares with forgetting, at one forgetting factor or several.
 
         g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
@@ -175,17 +137,17 @@ class RLS(SecondOrder):
             gains=jnp.zeros((R, P, b, M), dtype),
             factor=jnp.zeros((R, P, b, b), dtype),
             coefficients=jnp.zeros((K, R, P, b), dtype),
-            fade=jnp.ones((R, P), dtype),
+            discount=jnp.ones((R, P), dtype),
         )
 
     def limits(self, covariance: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Of a period that begins with this S (..., R, [P,] M, M): its floor and its lift.
+        """The floor and the jitter of a period that begins with this S (..., R, [P,] M, M).
 
-        What φ must not fall below, and what is added to the diagonal of S when it ends: see
-        :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues below 0; some
-        thousand units of it are nothing beside the S of directions that examples do not excite.
-        And where S shrinks for ever a few units of its own rounding are enough to forget that of
-        earlier periods.
+        φ must not fall below the floor, and the jitter is added to the diagonal of S when the
+        period ends: see :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues
+        below 0; some thousand units of it are nothing beside the S of directions that examples do
+        not excite. And where S shrinks for ever a few units of its own rounding are enough to
+        forget that of earlier periods.
         """
         dtype = covariance.dtype
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
@@ -196,7 +158,7 @@ class RLS(SecondOrder):
         growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        units = jnp.maximum(LIFT * forgotten, FLOOR / M**2 * (trace * (M - trace)))
+        units = jnp.maximum(JITTER * forgotten, FLOOR / M**2 * (trace * (M - trace)))
         return growth ** (1.0 / self.period), units * jnp.finfo(dtype).eps
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
@@ -216,36 +178,36 @@ class RLS(SecondOrder):
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here, not where S is renewed: XLA would copy S there to have it before and after
-        floor, lift = self.limits(state.covariance)
+        floor, jitter = self.limits(state.covariance)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             floor=jnp.broadcast_to(floor, (B, *floor.shape)),
-            lift=jnp.broadcast_to(lift, (B, *lift.shape)),
+            jitter=jnp.broadcast_to(jitter, (B, *jitter.shape)),
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
-    def predict(self, state: RLSState, code: RLSCode) -> tuple[jax.Array, jax.Array]:
-        """Values (K, R, P), and h_s·z for the examples s learned since the last renewal."""
+    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, Any]:
+        """Values (K, R, P); and these with h_s·z, of the examples s since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        return code.value + dots(state.coefficients, h_z[None]), h_z
+        values = code.value + dots(state.coefficients, h_z[None])
+        return values, (values, h_z)
 
-    def learn(
-        self, state: RLSState, code: RLSCode, worked: Any, errors: jax.Array, learns: jax.Array
-    ) -> RLSState:
-        dtype, h_z = errors.dtype, worked
+    def update(self, state: RLSState, code: RLSCode, aux: Any, feedback: Feedback) -> RLSState:
+        values, h_z = aux
+        errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
         own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
         # z'S_t z: rounding must not turn a direction that is used up negative.
-        power = own_kernel - jnp.sum(h_z**2, axis=-1)
-        learned = learns & (power > 0)
+        variance = own_kernel - jnp.sum(h_z**2, axis=-1)
+        learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        fade = jnp.maximum(forgetting, code.floor) * state.fade
-        root = jax.lax.rsqrt(fade + jnp.where(learned, power, 1.0))
+        discount = jnp.maximum(forgetting, code.floor) * state.discount
+        root = jax.lax.rsqrt(discount + jnp.where(learned, variance, 1.0))
 
-        # S_t z = (gain - Σ_u past_u gains_u) / fade
+        # S_t z = (gain - Σ_u past_u gains_u) / discount
         past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
 
         def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
@@ -257,7 +219,7 @@ class RLS(SecondOrder):
         return state._replace(
             factor=write(state.factor, root[..., None] * (own - past), learned[..., None], -2),
             coefficients=write(state.coefficients, errors * root[None], learned[None], -1),
-            fade=jnp.where(learned, fade, state.fade),
+            discount=jnp.where(learned, discount, state.discount),
         )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
@@ -268,7 +230,7 @@ class RLS(SecondOrder):
         learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
-        renewed = partial(self._renewed, codes.lift[0])
+        renewed = partial(self._renewed, codes.jitter[0])
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
     def settled(
@@ -281,7 +243,7 @@ class RLS(SecondOrder):
         """
         full = round % self.period == 0
         rarely = round // self.period % SYMMETRIZED == 0
-        due = full & (rarely | jnp.any(state.fade < 0.94))
+        due = full & (rarely | jnp.any(state.discount < 0.94))
 
         def renew(own: Any) -> Any:
             after = renewed(own, full)
@@ -295,25 +257,25 @@ class RLS(SecondOrder):
         return jax.lax.cond(full, renew, lambda own: own, state)
 
     def taken_in(
-        self, state: Any, lift: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
+        self, state: Any, jitter: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
     ) -> dict[str, jax.Array]:
-        """S and its fade after rows h (..., period, M), if a period is full.
+        """S and its discount after rows h (..., period, M), if a period is full.
 
-        What the state then has of S <- (S - Σ_s h_s h_s') / fade + lift I, lifted where anything
-        was learned; the rows are zeros unless full.
+        S <- (S - Σ_s h_s h_s') / discount + jitter I, with the jitter where anything was learned;
+        the rows are zeros unless full.
         """
         M = rows.shape[-1]
-        scale = 1.0 / jnp.where(full, state.fade, 1.0)[..., None, None]
+        scale = 1.0 / jnp.where(full, state.discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        lift = jnp.where(learned, lift, 0.0)[..., None, None]
+        jitter = jnp.where(learned, jitter, 0.0)[..., None, None]
         eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
-            "covariance": scale * (state.covariance - downdate) + lift * eye,
-            "fade": jnp.where(full, 1.0, state.fade),
+            "covariance": scale * (state.covariance - downdate) + jitter * eye,
+            "discount": jnp.where(full, 1.0, state.discount),
         }
 
     def merged(self, states: RLSState, start: Any) -> RLSState:
-        """Of S and θ the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
+        """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
         good = bool(np.all(np.asarray(self.forgetting) == 1.0))
         wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
         pytree.require(good, "merge", "forgetting of RLS", self.forgetting, wanted)
@@ -321,12 +283,12 @@ class RLS(SecondOrder):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, lift = self.limits(state.covariance)
-        state = self._renewed(lift, state, True)
+        _, jitter = self.limits(state.covariance)
+        state = self._renewed(jitter, state, True)
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
 
-    def _renewed(self, lift: jax.Array, state: RLSState, full: Any) -> RLSState:
+    def _renewed(self, jitter: jax.Array, state: RLSState, full: Any) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
@@ -336,7 +298,7 @@ class RLS(SecondOrder):
             weights=state.weights + change,
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
-            **self.taken_in(state, lift, rows, learned, full),
+            **self.taken_in(state, jitter, rows, learned, full),
         )
 
 
@@ -349,8 +311,8 @@ def _joined(rule: RLS, states: RLSState, start: Any) -> RLSState:
     A_0, b_0 = (eye, empty.weights) if start is None else rule._information(start)
     covariance = _inverse(added(A, A_0))
     weights = jnp.einsum("rpmn,krpn->krpm", covariance, added(b, b_0), precision=_HIGHEST)
-    fade = jnp.ones_like(empty.fade)
-    return empty._replace(weights=weights, covariance=covariance, fade=fade)
+    discount = jnp.ones_like(empty.discount)
+    return empty._replace(weights=weights, covariance=covariance, discount=discount)
 
 
 def _inverse(matrices: jax.Array) -> jax.Array:

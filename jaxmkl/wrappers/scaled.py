@@ -5,6 +5,7 @@ the scaler's state, ``accept`` makes the change. So a block can be scaled ahead 
 which then takes each change over as it was computed. Labels play no part.
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -20,20 +21,20 @@ from jaxmkl._moments import Moments
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 
-class Scaler:
+class Scaler(abc.ABC):
     """Base of online scalers: frozen pytree dataclasses that define these methods."""
 
+    @abc.abstractmethod
     def init(self, key: Array, num_inputs: int, dtype: Any) -> Any:
         """The state before the first example."""
-        pytree.abstract(self, "init")
 
+    @abc.abstractmethod
     def observe(self, state: Any, x: Array) -> tuple[Any, Array]:
         """The change that ``x`` (D,) makes, and the scaled ``x``."""
-        pytree.abstract(self, "observe")
 
+    @abc.abstractmethod
     def accept(self, state: Any, change: Any, seen: Array) -> Any:
         """The state after the change, or the same state unless ``seen``."""
-        pytree.abstract(self, "accept")
 
 
 JUDGED_FROM = 16

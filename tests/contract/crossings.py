@@ -3,7 +3,7 @@
 import itertools
 
 import jaxmkl
-from jaxmkl import aggregate, features, models, query, select, updates
+from jaxmkl import aggregate, features, models, optimizers, query, select, updates
 from jaxmkl.models import supports
 
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
@@ -46,9 +46,11 @@ RULES = {
     "perceptron": lambda loss: updates.Perceptron(),
     "passive aggressive": lambda loss: updates.PassiveAggressive(0.3),
     "sparse passive aggressive": lambda loss: updates.SparsePassiveAggressive(0.5, 1.0, 1.5),
+    "optimiser": lambda loss: updates.Optax(optimizers.FromOptax("adam", 0.05), loss),
     "least squares": lambda loss: updates.RLS(0.1, (1.0, 0.98), period=8),
 }
 ON_FEATURES = {"Fourier features", "sampled dictionary", "linear features"}
+WITH_WEIGHTS = {"optimiser", "least squares"}
 FOR_CLASSES = {"perceptron", "passive aggressive", "sparse passive aggressive"}
 AGGREGATES = {
     "uniform": lambda task: aggregate.Uniform(),
@@ -83,7 +85,7 @@ PARTS = (COVERED, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
 def possible(chosen):
     """Whether some parts, by place, make sense together; missing ones are None."""
     bank, rule, combined, _, _, target = chosen
-    if rule == "least squares" and bank not in (None, *ON_FEATURES):
+    if rule in WITH_WEIGHTS and bank not in (None, *ON_FEATURES):
         return False
     return target != "regression" or (rule not in FOR_CLASSES and combined != "Hedge by vote")
 

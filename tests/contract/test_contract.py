@@ -14,7 +14,7 @@ from trees import assert_equal
 
 import jaxmkl
 from contract import crossings
-from jaxmkl import features, kernels, models, query, updates, wrappers
+from jaxmkl import features, kernels, models, optimizers, query, updates, wrappers
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -55,7 +55,7 @@ def sketch_of_a_sum():
         return kernels.WeightedSum(gaussians, (0.3 * scale, 0.7 * scale))
 
     space = kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
-    optimizer = kernels.Optax("adabelief", 0.1)
+    optimizer = optimizers.FromOptax("adabelief", 0.1)
     return jaxmkl.oks_sil(space, budget=6, loss="squared", optimizer=optimizer)
 
 
@@ -376,7 +376,7 @@ def test_another_key_is_another_run():
 # --- every pair of parts -------------------------------------------------------------------------
 
 
-# the first cover two thirds of the pairs of parts
+# the first cover three fifths of the pairs of parts
 ENDLESS = [pytest.mark.slow] * 16 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 16)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl.features import SampledDictionary
+from jaxmkl.models import Feedback
 from tests.oracles.multitask import Dictionary
 from tests.oracles.support_mkl import gaussian
 
@@ -23,19 +24,32 @@ def data(num_examples=60, num_inputs=3, seed=0, dtype=np.float64):
     return X.astype(dtype), uniform.astype(dtype)
 
 
+def encoded(dictionary, state, X, uniform, first):
+    """Codes of a block, with these numbers (B,) in place of the random ones."""
+    keys = jax.random.split(jax.random.key(0), len(X))
+    codes = dictionary.encode(state, KERNEL, X, first, keys)
+    assert codes.uniform.shape == uniform.shape
+    return codes._replace(uniform=uniform)
+
+
+def told(seen):
+    """The feedback of a round without a label."""
+    return Feedback(jnp.zeros(()), jnp.zeros((1,), bool), seen, seen)
+
+
 @functools.partial(jax.jit, static_argnames="block_size")
 def sampled(dictionary, X, uniform, present=None, block_size=1):
     """The dictionary after all blocks, the offers (T,), and all dictionaries before an offer."""
 
     def turn(state, example):
-        code, uniform, present = example
-        offer = dictionary.offer(state, code, uniform)
-        return dictionary.accept(state, offer, present), (offer, state)
+        code, present = example
+        _, offer = dictionary.predict(state, code)
+        return dictionary.update(state, code, offer, told(present)), (offer, state)
 
     def block(state, examples):
         X, uniform, present, first = examples
-        codes = dictionary.encode(state, KERNEL, X, first)
-        return jax.lax.scan(turn, state, (codes, uniform, present))
+        codes = encoded(dictionary, state, X, uniform, first)
+        return jax.lax.scan(turn, state, (codes, present))
 
     present = jnp.ones(len(X), bool) if present is None else present
     blocks = [array.reshape(-1, block_size, *array.shape[1:]) for array in (X, uniform, present)]
@@ -52,7 +66,7 @@ def looked_at(dictionary, state, X):
     def one(code):
         return dictionary.probability(state, code), dictionary.embed(state, code)
 
-    return jax.vmap(one)(dictionary.encode(state, KERNEL, X, 1000))
+    return jax.vmap(one)(encoded(dictionary, state, X, jnp.zeros(len(X), X.dtype), 1000))
 
 
 @pytest.mark.slow
@@ -169,15 +183,15 @@ def test_amid_a_block_examples_of_the_past_are_not_looked_at():
 
     @jax.jit
     def go_on(state, X, uniform):
-        codes = dictionary.encode(state, KERNEL, X, 0)
+        codes = encoded(dictionary, state, X, uniform, 0)
         present = jnp.arange(16) >= 9
 
         def one(state, example):
-            code, uniform, present = example
-            offer = dictionary.offer(state, code, uniform)
-            return dictionary.accept(state, offer, present), offer
+            code, present = example
+            _, offer = dictionary.predict(state, code)
+            return dictionary.update(state, code, offer, told(present)), offer
 
-        return jax.lax.scan(one, state, (codes, uniform, present))
+        return jax.lax.scan(one, state, (codes, present))
 
     end, again = go_on(middle, rest, uniform)
     for a, b in zip(jax.tree.leaves(end), jax.tree.leaves(whole), strict=True):

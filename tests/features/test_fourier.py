@@ -233,7 +233,7 @@ def test_blocks_are_encoded_as_they_are_called(x64):
     X, _, _ = points()
     W = drawn_for(bank, jax.random.key(3))
     # a program, as that beside it: call by call a product with a sum is not fused
-    block = jax.jit(bank.features.encode)(W, bank.kernels, X, jnp.asarray(5))
+    block = jax.jit(bank.features.encode)(W, bank.kernels, X, jnp.asarray(5), None)
     np.testing.assert_array_equal(block, embed(bank, W, X))
 
 

@@ -4,7 +4,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,14 +150,6 @@ def test_a_box_is_clipped_leaf_by_leaf(logs):
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def test_inverse_time_by_hand():
-    tree = {"a": jnp.array([2.0, -4.0]), "b": jnp.array(1.0)}
-    step, state = kernels.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
-    np.testing.assert_allclose(step["a"], [-0.2, 0.4], rtol=1e-6)
-    np.testing.assert_allclose(step["b"], -0.1, rtol=1e-6)
-    assert state == ()
-
-
 # --- arguments -----------------------------------------------------------------------------------
 
 GOOD = jaxmkl.Cauchy(1.0)
@@ -203,19 +194,6 @@ GOOD = jaxmkl.Cauchy(1.0)
             "KernelBox",
             "start",
         ),
-        (lambda: kernels.InverseTime(-1.0), "InverseTime", "rate"),
-        (lambda: kernels.InverseTime(np.nan), "InverseTime", "rate"),
-        (lambda: kernels.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
-        (lambda: kernels.Optax("no such", 0.1), "Optax", "method"),
-        (lambda: kernels.Optax("chain", 0.1), "Optax", "method"),  # not an optimiser
-        (lambda: kernels.Optax("l2_loss", 0.1), "Optax", "method"),
-        (lambda: kernels.Optax("__name__", 0.1), "Optax", "method"),
-        (lambda: kernels.Optax(0.1), "Optax", "method"),
-        (lambda: kernels.Optax(optax.adam), "Optax", "method"),
-        (lambda: kernels.Optax("adam"), "Optax", "learning_rate"),
-        (lambda: kernels.Optax("adam", -0.1), "Optax", "learning_rate"),
-        (lambda: kernels.Optax("adam", "fast"), "Optax", "learning_rate"),
-        (lambda: kernels.Optax(optax.sgd(0.1), 0.1), "Optax", "learning_rate"),
     ],
 )
 def test_bad_arguments_are_named(make, owner, wanted):

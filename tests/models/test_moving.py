@@ -22,8 +22,8 @@ from jaxmkl.query import Margin, Uncertainty
 
 SMALL_PROGRAMS = True
 
-SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.kernels.InverseTime(3.0)}
-OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.kernels.InverseTime(0.3)}
+SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.optimizers.InverseTime(3.0)}
+OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.optimizers.InverseTime(0.3)}
 LEARNERS = {
     "sketch": oks_sil(widths(), **SKETCH),
     "sketch, a width for each input": oks_sil(widths(per_input=True), **SKETCH),
@@ -68,7 +68,7 @@ FAR = {
     "own kernels": okl_gd(
         jaxmkl.kernels.GaussianWidths(start=1.0, coordinate="bandwidth"),
         budget=20,
-        optimizer=jaxmkl.kernels.Optax("adam", 0.01),
+        optimizer=jaxmkl.optimizers.FromOptax("adam", 0.01),
     ),
 }
 
@@ -156,7 +156,7 @@ def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
         ({"step_size": [0.1, 0.2]}, "step_size"),
         ({"optimizer": 0.1}, "optimizer"),
         ({"optimizer": "adam"}, "optimizer"),
-        ({"optimizer": jaxmkl.kernels.InverseTime}, "optimizer"),
+        ({"optimizer": jaxmkl.optimizers.InverseTime}, "optimizer"),
         ({"loss": "cubic"}, "loss"),
         ({"query": 0.1}, "query"),
     ],

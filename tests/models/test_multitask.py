@@ -196,9 +196,7 @@ def scanned_values(learner, start, X, y):
     @jax.jit
     def phi(learner, state, x):
         code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None])).own
-        return learner.dictionary.offer(
-            state.dictionary, code.dictionary, code.uniform
-        ).coordinates
+        return learner.dictionary.predict(state.dictionary, code.dictionary)[0][0]
 
     return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
 

@@ -62,7 +62,7 @@ def both_of(case, budget, **changes):
         case.space,
         budget=budget,
         step_size=arguments["eta"],
-        optimizer=jaxmkl.kernels.InverseTime(arguments["rate"]),
+        optimizer=jaxmkl.optimizers.InverseTime(arguments["rate"]),
         loss=arguments.get("loss", "hinge"),
     )
     return learner, lambda theta: oracle.OwnKernels(
@@ -135,7 +135,7 @@ def test_by_hand(x64):
         widths(sigma, coordinate="bandwidth"),
         budget=2,
         step_size=0.5,
-        optimizer=jaxmkl.kernels.InverseTime(0.25),
+        optimizer=jaxmkl.optimizers.InverseTime(0.25),
     )
     X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     end, outputs, states = trajectory(learner, begin(learner, 1), X, y)
@@ -156,7 +156,7 @@ def test_widths_stay_in_their_space(x64):
     X, y = stream()
     for rate, lower, upper in ((1e4, 0.4, 0.6), (100.0, 0.3, 3.0), (1e8, 0.5, 0.5)):
         space = jaxmkl.kernels.GaussianWidths(lower, upper, 0.5, coordinate="bandwidth")
-        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.kernels.InverseTime(rate))
+        learner = okl_gd(space, budget=BUDGET, optimizer=jaxmkl.optimizers.InverseTime(rate))
         end, _, states = trajectory(learner, begin(learner, X.shape[1]), X, y)
         width = np.append(states.coordinates, end.own)
         assert lower == width.min() or rate < 1e4

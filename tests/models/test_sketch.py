@@ -77,7 +77,7 @@ def both_of(case, **changes):
     arguments = {"budget": BUDGET, "eta": 0.5, "nu": 0.9, "rate": 1.0, "samples": 3}
     arguments |= case.arguments | changes
     named = {NAMES.get(key, key): value for key, value in arguments.items() if key != "rate"}
-    optimizer = jaxmkl.kernels.InverseTime(arguments["rate"])
+    optimizer = jaxmkl.optimizers.InverseTime(arguments["rate"])
     learner = oks_sil(case.space, optimizer=optimizer, **named)
     return learner, lambda theta: oracle.HypothesisSketch(theta, **case.plain, **arguments)
 
@@ -274,7 +274,11 @@ def test_widths_of_inputs_move_apart(x64):
     y = np.sign(np.sin(9 * X[:, 0]))
     space = jaxmkl.kernels.GaussianWidths(0.05, 5.0, 0.2, per_input=True)
     learner = oks_sil(
-        space, step_size=0.5, budget=40, threshold=0.3, optimizer=jaxmkl.kernels.InverseTime(300.0)
+        space,
+        step_size=0.5,
+        budget=40,
+        threshold=0.3,
+        optimizer=jaxmkl.optimizers.InverseTime(300.0),
     )
     state, outputs, _ = trajectory(learner, begin(learner, 2), X, y)
     relevant, irrelevant = np.asarray(learner.info(state).parameters)
@@ -295,7 +299,7 @@ def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
         widths(1.0) if space == "GaussianWidths" else CASES["Cauchy"].space,
         budget=40,
         step_size=1.0,
-        optimizer=jaxmkl.kernels.Optax("adam", 0.01),
+        optimizer=jaxmkl.optimizers.FromOptax("adam", 0.01),
     )
     start = begin(learner, 8, np.float32)
     state, outputs, states = trajectory(learner, start, X, y)
@@ -321,7 +325,7 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
     with jax.enable_x64(True):
         space = jaxmkl.kernels.GaussianWidths(0.5 / spread, 0.5 * spread, start=0.5)
         learner = oks_sil(
-            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.kernels.InverseTime(rate)
+            space, budget=BUDGET, step_size=eta, optimizer=jaxmkl.optimizers.InverseTime(rate)
         )
         X, y = stream()
         start = begin(learner, X.shape[1])

@@ -281,7 +281,7 @@ def rounds(learner, state, X, y):
         x, _ = example
         codes = learner.encode_block(state, x[None])
         code = jax.tree.map(lambda leaf: leaf[0], codes)
-        values = learner.forecast(state, code.own).worked.models[0][0]
+        values = learner.forecast(state, code.own).worked[0][0][0]
         state, output = learner.step(state, example)
         return state, (output, values)
 

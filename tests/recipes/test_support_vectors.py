@@ -89,7 +89,7 @@ def test_banks_are_numbered_through(x64):
     of_gaussians, of_polynomials = bank.kernels.kernels
     stores = (DenseSupport(tile=64, period=32), SparseSupport(period=16))
     banks = [
-        SupportModels(kernels, bank.update, store)
+        SupportModels(kernels, bank.rule, store)
         for kernels, store in zip((of_gaussians, of_polynomials), stores, strict=True)
     ]
     learner = dataclasses.replace(learner_of("spa"), models=tuple(banks))

@@ -9,6 +9,7 @@ References:
   kernel-based online learning.
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -68,7 +69,7 @@ class Choice(NamedTuple):
     """Of the slots before one goes and one comes (P, B + R)."""
 
 
-class Eviction:
+class Eviction(abc.ABC):
     """Base of all evictions: frozen pytree dataclasses."""
 
     by_age: bool = False
@@ -80,9 +81,9 @@ class Eviction:
         """Its own state, a pytree."""
         return ()
 
+    @abc.abstractmethod
     def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
         """What is to be done in a round, and the next state."""
-        pytree.abstract(self, "choose")
 
     def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         """The state at the start of a period, with rows (P, B, D) in order."""

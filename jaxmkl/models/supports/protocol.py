@@ -11,6 +11,7 @@ A learner goes through a block of B examples so:
 Shapes: B block, D inputs, P kernels, R rounds of a period.
 """
 
+import abc
 from typing import Any, NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ class Proposal(NamedTuple):
     """Uniform numbers (P,) for a store that is ``random``, or None."""
 
 
-class Store:
+class Store(abc.ABC):
     """Where the support vectors of P kernels are kept; base of all stores.
 
     A subclass is a frozen dataclass (:func:`jaxmkl.pytree.dataclass`). Its state is a pytree with
@@ -53,10 +54,11 @@ class Store:
     random: bool = False
     """Whether ``learn`` needs random numbers."""
 
+    @abc.abstractmethod
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
         """A state without supports."""
-        pytree.abstract(self, "init")
 
+    @abc.abstractmethod
     def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Any:
         """What a block is to the supports.
 
@@ -71,18 +73,18 @@ class Store:
           Codes, a pytree with leading axis B. ``codes.own`` are the values k_p(x, x) (B, P),
           ``codes.rows`` the examples (B, D) and ``codes.round`` their rounds (B,).
         """
-        pytree.abstract(self, "encode")
 
+    @abc.abstractmethod
     def values(self, state: Any, kernels: Kernel, code: Any) -> tuple[jax.Array, Any]:
         """Values f (P,) of one example by its code, and what ``learn`` can use again."""
-        pytree.abstract(self, "values")
 
+    @abc.abstractmethod
     def learn(
         self, state: Any, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
     ) -> Any:
         """The state after an example, of which ``values`` has just ``worked`` this out."""
-        pytree.abstract(self, "learn")
 
+    @abc.abstractmethod
     def close(
         self, state: Any, kernels: Kernel, codes: Any, round: jax.Array, decays: bool
     ) -> Any:
@@ -90,7 +92,6 @@ class Store:
 
         ``round``: examples seen now, int32; ``decays``: whether proposals ever decay (static).
         """
-        pytree.abstract(self, "close")
 
     def used(self, state: Any) -> jax.Array:
         """Supports that fill the room, int32; 0 where there always is some."""

@@ -1,4 +1,4 @@
-"""How learners move in a space of kernels: optimisers, compilations, files."""
+"""Optimizers, by which learners move in a space of kernels: steps, compilations, files."""
 
 import chex
 import jax
@@ -14,6 +14,7 @@ from selection_streams import (
 )
 
 import jaxmkl
+from jaxmkl import optimizers
 
 SMALL_PROGRAMS = True
 
@@ -27,7 +28,7 @@ def small_learner(optimizer=None, **arguments):
 @pytest.mark.slow
 def test_a_rate_of_zero_holds_the_kernel():
     X, y = stream()
-    learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=jaxmkl.kernels.InverseTime(0.0))
+    learner = jaxmkl.okl_gd(widths(), budget=25, optimizer=optimizers.InverseTime(0.0))
     state, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
     np.testing.assert_array_equal(states.coordinates, 2.0)
     assert float(learner.info(state).parameters) == 0.5
@@ -43,7 +44,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
         _, _, states = trajectory(learner, begin(learner, X.shape[1], np.float32), X, y)
         return np.asarray(states.coordinates)
 
-    by_name = run(jaxmkl.kernels.Optax("sgd", 0.1))
+    by_name = run(optimizers.FromOptax("sgd", 0.1))
     np.testing.assert_allclose(run(optax.sgd(0.1)), by_name, rtol=1e-6)
     assert np.abs(by_name - by_name[0]).max() > 0.01
     for make in (jaxmkl.oks_sil, jaxmkl.okl_gd):
@@ -56,7 +57,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
 def test_the_round_is_not_an_optimizers_count():
     """Adam counts the rounds in which the kernel moved."""
     X, y = stream()
-    learner = small_learner(jaxmkl.kernels.Optax("adam", 0.01))
+    learner = small_learner(optimizers.FromOptax("adam", 0.01))
     start = begin(learner, X.shape[1], np.float32)
     state, _, states = trajectory(learner, start, X, y)
     since = np.asarray(states.since)
@@ -81,13 +82,13 @@ def test_another_learning_rate_is_not_another_compilation():
 
     made = []
     for rate in (0.001, 0.01, 0.1):
-        learner = small_learner(jaxmkl.kernels.Optax("adam", rate))
+        learner = small_learner(optimizers.FromOptax("adam", rate))
         made.append(float(last(learner, begin(learner, X.shape[1], np.float32))))
     assert len(set(made)) == 3
 
     # and many rates are one run
     def of_rate(rate):
-        learner = small_learner(jaxmkl.kernels.Optax("adam", rate))
+        learner = small_learner(optimizers.FromOptax("adam", rate))
         state = begin(learner, X.shape[1], np.float32)
         state, _ = jax.lax.scan(learner.step, state, (X, y))
         return learner.info(state).parameters
@@ -96,11 +97,47 @@ def test_another_learning_rate_is_not_another_compilation():
     np.testing.assert_allclose(together, made, rtol=1e-5)
 
 
+def test_inverse_time_by_hand():
+    tree = {"a": jnp.array([2.0, -4.0]), "b": jnp.array(1.0)}
+    step, state = optimizers.InverseTime(0.5).update(tree, (), tree, jnp.asarray(4))
+    np.testing.assert_allclose(step["a"], [-0.2, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(step["b"], -0.1, rtol=1e-6)
+    assert state == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "owner", "wanted"),
+    [
+        (lambda: optimizers.InverseTime(-1.0), "InverseTime", "rate"),
+        (lambda: optimizers.InverseTime(np.nan), "InverseTime", "rate"),
+        (lambda: optimizers.InverseTime([0.1, 0.2]), "InverseTime", "rate"),
+        (lambda: optimizers.FromOptax("no such", 0.1), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax("chain", 0.1), "FromOptax", "method"),  # not an optimiser
+        (lambda: optimizers.FromOptax("l2_loss", 0.1), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax("__name__", 0.1), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax(0.1), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax(optax.adam), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax("adam"), "FromOptax", "learning_rate"),
+        (lambda: optimizers.FromOptax("adam", -0.1), "FromOptax", "learning_rate"),
+        (lambda: optimizers.FromOptax("adam", "fast"), "FromOptax", "learning_rate"),
+        (lambda: optimizers.FromOptax(optax.sgd(0.1), 0.1), "FromOptax", "learning_rate"),
+    ],
+)
+def test_bad_arguments_are_named(make, owner, wanted):
+    with pytest.raises(ValueError, match=rf"{owner}: {wanted} must be .*; got "):
+        make()
+
+
+def test_an_optimizer_without_an_update_cannot_be_made():
+    with pytest.raises(TypeError, match=r"abstract class Mine .*update"):
+        type("Mine", (optimizers.Optimizer,), {})()
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
 def test_a_checkpoint_with_an_optimizer_by_name(tmp_path):
-    learner = small_learner(jaxmkl.kernels.Optax("adam", 0.01))
+    learner = small_learner(optimizers.FromOptax("adam", 0.01))
     state = begin(learner, NUM_INPUTS, np.float32)
     adam, *rest = state.optimizer
     adam = adam._replace(mu=jnp.asarray(0.3, jnp.float32), count=jnp.asarray(7, jnp.int32))

@@ -1,5 +1,6 @@
-"""How a learner moves in a space of kernels."""
+"""Optimizers: how a kernel moves in its space, or weights on features, down a gradient."""
 
+import abc
 import inspect
 from typing import Any
 
@@ -8,39 +9,20 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl.kernels.spaces import KernelSpace
+
+__all__ = ["FromOptax", "InverseTime", "Optimizer", "as_optimizer"]
 
 
-class Optimizer:
-    """How a learner moves; base of all, frozen pytree dataclasses."""
+class Optimizer(abc.ABC):
+    """Base of all optimizers: frozen pytree dataclasses."""
 
     def init(self, coordinates: Any) -> Any:
-        """Its state."""
+        """The optimizer's state, a pytree."""
         return ()
 
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
-        """What is added to the coordinates in a round, counted from 0, and the next state."""
-        pytree.abstract(self, "update")
-
-
-def moved(
-    space: KernelSpace, optimizer: Optimizer, gradient: Any, state: Any, at: Any, round: jax.Array
-) -> tuple[Any, Any]:
-    """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
-
-    Derivatives of examples at the bound of inputs may overflow: what is not finite of a step is
-    no step, and what is not finite of the state stays as it was.
-    """
-
-    def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
-        return coordinate + jnp.where(jnp.isfinite(step), step, 0.0).astype(coordinate.dtype)
-
-    def kept(new: jax.Array, old: jax.Array) -> jax.Array:
-        floating = jnp.issubdtype(new.dtype, jnp.floating)
-        return jnp.where(jnp.isfinite(new), new, old) if floating else new
-
-    step, after = optimizer.update(gradient, state, at, round)
-    return space.clip(jax.tree.map(taken, at, step)), jax.tree.map(kept, after, state)
+    @abc.abstractmethod
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
+        """The step to add to the coordinates, and the next state; rounds are counted from 0."""
 
 
 @pytree.dataclass
@@ -50,13 +32,16 @@ class InverseTime(Optimizer):
     Args:
       rate: ρ; 0 holds the kernel where it is.
 
+    Raises:
+      ValueError: if the rate is negative or not finite.
+
     >>> InverseTime(2.0).update(jnp.array(0.5), (), jnp.array(1.0), round=jnp.array(3))[0]
     Array(-0.25, dtype=float32)
     """
 
     rate: Any = pytree.nonnegative(1.0)
 
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
         def step(g: jax.Array) -> jax.Array:
             return -jnp.asarray(self.rate, g.dtype) / (round + 1).astype(g.dtype) * g
 
@@ -76,7 +61,7 @@ def _as_method(owner: Any, name: str, value: Any) -> Any:
 
 
 @pytree.dataclass
-class Optax(Optimizer):
+class FromOptax(Optimizer):
     """An optimiser of optax.
 
     Adam and its like have no derivative at a gradient of 0; where a run is to be differentiated,
@@ -91,9 +76,9 @@ class Optax(Optimizer):
     Raises:
       ValueError: for an unknown name, or a learning rate that is missing or not needed.
 
-    >>> Optax("adam", 0.01)
-    Optax(method='adam', learning_rate=0.01)
-    >>> clipped = Optax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
+    >>> FromOptax("adam", 0.01)
+    FromOptax(method='adam', learning_rate=0.01)
+    >>> clipped = FromOptax(optax.chain(optax.clip(1.0), optax.sgd(0.1)))
     """
 
     method: Any = pytree.static(convert=_as_method)
@@ -114,13 +99,19 @@ class Optax(Optimizer):
     def init(self, coordinates: Any) -> Any:
         return self._made(coordinates).init(coordinates)
 
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: jax.Array) -> tuple:
+    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
         step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 
 
 def as_optimizer(optimizer: Any) -> Optimizer:
-    """An optimizer: 1/t for None, and what optax made as it is."""
+    """An optimizer: :class:`InverseTime` for None, and one of optax by its transformation.
+
+    >>> as_optimizer(None)
+    InverseTime(rate=1.0)
+    """
     if optimizer is None:
         return InverseTime()
-    return Optax(optimizer) if isinstance(optimizer, optax.GradientTransformation) else optimizer
+    if isinstance(optimizer, optax.GradientTransformation):
+        return FromOptax(optimizer)
+    return optimizer

@@ -1,0 +1,45 @@
+"""The feedback that parts of a learner get in every round, labelled or not."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+
+class Feedback(NamedTuple):
+    """The feedback of a round to a part: a bank of models, its rules, its feature map.
+
+    A bank is told of all its E models, (E,), and a rule on features of its own, (1, R, P).
+    """
+
+    y: jax.Array
+    """The label, a number or (K,); 0 where there is none to learn from."""
+    updates: jax.Array
+    """Which models take part in the update (E,); none where there is no label."""
+    seen: jax.Array
+    """Whether there is an example at all, label or not."""
+    present: jax.Array
+    """Whether there is a round at all. Without it no bit may change."""
+    probability: jax.Array | None = None
+    """Probabilities with which models take their steps (E,), or None for always."""
+    chance: Any = None
+    """Uniform numbers (E,) that decide on steps taken by chance, or None."""
+    slope: Any = None
+    """L'(f, y) of the learner's prediction f, a number or (K,); 0 where there is no label to learn
+    from. None where the learner does not say it."""
+    weights: Any = None
+    """Weights of the models before the update (E,). None where the learner does not say them."""
+    norm: Any = None
+    """The squared norms |z|² of the example's features (1, P), for rules on features."""
+
+    def taken(self, probability: jax.Array | None = None) -> jax.Array:
+        """Which models (E,) take their step, whose own probability is that of the argument."""
+        if self.probability is not None:
+            own = self.probability
+            probability = own if probability is None else own * probability
+        return self.updates if probability is None else self.updates & (self.chance < probability)
+
+    def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Feedback":
+        """The feedback of the models from ``start`` to ``end``, in a shape of their own."""
+        names = "updates", "probability", "chance", "weights"
+        parts = {name: getattr(self, name) for name in names}
+        return self._replace(**jax.tree.map(lambda a: a[start:end].reshape(shape), parts))
