@@ -11,13 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate, parameters_of
-from jaxmkl.cli.options import UsageError
-from jaxmkl.recipes._task import arguments_for
+from jaxmkl.evaluate import Candidate, Row, UsageError, arguments_for, parameters_of, rows
+from jaxmkl.evaluate.rows import Printed
 
 from .inside import kernel_weights, kernels_of, num_supports
 from .options import Settings
-from .report import Panel, Printed, Row, rows
+from .report import Panel
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 Settings = Mapping[str, Any]  # what --set gave, by name
 

@@ -13,6 +13,7 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
   numbers;
 - :mod:`jaxmkl.metrics`, :mod:`jaxmkl.losses`: what a run achieved;
+- :mod:`jaxmkl.evaluate`: scores, baselines and candidates of an evaluation, as plain values;
 - :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
 """
@@ -21,6 +22,7 @@ from jaxmkl import (
     _command,  # noqa: F401 (first: it hears interrupts)
     aggregate,
     design,
+    evaluate,
     features,
     guide,
     kernels,
@@ -101,6 +103,7 @@ __all__ = [
     "bpas",
     "data",
     "design",
+    "evaluate",
     "expert_mkl",
     "features",
     "forgetron",

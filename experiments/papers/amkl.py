@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import parameters_of
+from jaxmkl.evaluate import Row, parameters_of, row, rows
 from jaxmkl.kernels import Kernel
 from jaxmkl.query import Disagreement
 
@@ -42,7 +42,7 @@ from ..evaluate import (
     timed,
 )
 from ..inside import kernels_of, with_step_size
-from ..report import Panel, Row, row, rows
+from ..report import Panel
 from .amkl_labels import labels
 from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_river import DATASETS as RIVER

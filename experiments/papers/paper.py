@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate, check_settings, parameters_of
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import Candidate, UsageError, check_settings, parameters_of
 
 from ..evaluate import Runs, Stream, candidate, evaluate
 from ..options import Options, Settings, chosen, refused

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from jaxmkl.cli.learners import kernel_weights
-from jaxmkl.cli.show import figure
+from jaxmkl.evaluate import figure, kernel_weights
 from jaxmkl.tables import load_model
 from jaxmkl.tables._table import shown
 

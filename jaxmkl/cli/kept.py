@@ -12,9 +12,9 @@ from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import packed, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, Player
 from jaxmkl.cli.predictions import Predictions
+from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns, Fills
 

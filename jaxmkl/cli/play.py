@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmkl.cli.learners import Candidate, late, settled
-from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of, first_of
+from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
 from jaxmkl.streaming import stream
 from jaxmkl.tables import Chunk, Columns, Fills, Model, Seen
+from jaxmkl.wrappers import delayed
 
 
 class Player:
@@ -32,7 +32,8 @@ class Player:
         compiles: bool,
         known_from: float = math.inf,
     ) -> None:
-        self.learner, self.state = late(learner, state, delay)
+        self.learner = delayed(learner, delay) if delay else learner
+        self.state = self.learner.around(state) if delay else state
         self._num_classes, self._delay, self._compiles = num_classes, delay, compiles
         self.score, self.labels = Score(num_classes), Curve()
         self.num_labels, self.seconds = 0, 0.0
@@ -77,7 +78,8 @@ class Player:
 
     def settled(self) -> tuple[Any, Any]:
         """The learner and its state, once the labels that are due have come."""
-        return settled(self.learner, self.state, self._delay)
+        learner, state = self.learner, self.state
+        return (learner.learner, learner.flushed(state).inner) if self._delay else (learner, state)
 
 
 class Played(NamedTuple):

@@ -3,25 +3,32 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxmkl._files import written_whole
-from jaxmkl.cli import learners, options, show
+from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.memory import held_bytes, state_bytes
 from jaxmkl.cli.models import differences, own_model
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.outputs import Outputs, reserved
 from jaxmkl.cli.play import Play, Played, chunks_of
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.report import page
-from jaxmkl.cli.results import Curves, Results, Row
-from jaxmkl.cli.scores import spread
+from jaxmkl.cli.results import Curves, Line, Results
+from jaxmkl.command_line import setting
+from jaxmkl.evaluate import (
+    Candidate,
+    UsageError,
+    candidates,
+    held_bytes,
+    kernel_weights,
+    spread,
+    state_bytes,
+)
 from jaxmkl.tables import Chunk, Model, save_model
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
@@ -38,7 +45,7 @@ def add_to(commands: Any) -> None:
         "input; .gz, .zst, .bz2 and .xz are unpacked")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="default: by the target")
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
-    add("--set", type=options.setting, action="append", default=[], metavar="NAME=VALUE",
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
     add("--delay", type=options.natural, default=0, metavar="N", help="rows a label is late")
@@ -115,7 +122,7 @@ class Run:
 
         given, began = self.given, time.perf_counter()
         model, kept = _model(given), _kept(given)
-        table, notes = open_table(given.file), list[str]()
+        table = open_table(given.file)
         with contextlib.closing(table):
             chunks = table.chunks(max(ROWS, given.first))
             first = next(chunks, None)
@@ -123,9 +130,7 @@ class Run:
                 raise without_rows(table)
             columns = _columns(given, table, first) if model is None else model.columns
             columns = columns if kept is None else kept.columns(columns)
-            made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
-            if model is not None:
-                notes += differences(model, table.names)
+            made, notes = _candidates(given, columns, model, table.names)
             play = Play.begin(columns, made, given.seeds, given.delay, model)
             if kept is not None:
                 kept.resume(play)
@@ -233,13 +238,15 @@ def _columns(given: Any, table: Any, first: Any) -> Any:
     return Columns.decide(looked_at, target, given.task, **asked, notes=table.notes)
 
 
-def _candidates(given: Any, columns: Any, notes: list[str]) -> list[learners.Candidate]:
-    K, settings = len(columns.classes), dict(given.set)
-    return learners.candidates(given.learner, columns.task, K, settings, given.labels, notes)
-
-
-def _of_model(given: Any, model: Model) -> list[learners.Candidate]:
-    return [learners.Candidate(given.from_.name, model.learner, {"learner": model.learner})]
+def _candidates(
+    given: Any, columns: Any, model: Model | None, names: Sequence[str]
+) -> tuple[list[Candidate], list[str]]:
+    """The learners to run on a table with columns of these names, and notes on them."""
+    if model is None:
+        K, settings = len(columns.classes), dict(given.set)
+        return candidates(given.learner, columns.task, K, settings, given.labels)
+    one = Candidate(given.from_.name, model.learner, {"learner": model.learner})
+    return [one], differences(model, names)
 
 
 def _results(
@@ -249,7 +256,7 @@ def _results(
     table = [_row(one, play) for one in made]
     for name, score in play.scores.items():
         metrics = {k: (v, 0.0) for k, v in score.metrics(play.scores).items()}
-        table.append(Row(name, True, metrics))
+        table.append(Line(name, True, metrics))
         curves[name] = score.curve.means
     firsts = {name: each[0] for name, each in play.players.items()}
     errors = {name: player.score.curve.means for name, player in firsts.items()} | curves
@@ -283,14 +290,14 @@ def _results(
     )
 
 
-def _row(one: learners.Candidate, play: Play) -> Row:
+def _row(one: Candidate, play: Play) -> Line:
     players = play.players[one.name]
     each = [player.score.metrics(play.scores) for player in players]
     metrics = {name: spread([of[name] for of in each]) for name in each[0]}
     labelled = max(1, play.num_rows - play.num_unlabelled)
     metrics["label_rate"] = spread([player.num_labels / labelled for player in players])
     learner, state = players[0].learner, players[0].state
-    return Row(
+    return Line(
         one.name,
         False,
         metrics,
@@ -298,7 +305,7 @@ def _row(one: learners.Candidate, play: Play) -> Row:
         len(players),
         1e6 * sum(player.seconds for player in players) / (len(players) * play.num_rows),
         state_bytes(state),
-        learners.kernel_weights(learner, state),
+        kernel_weights(learner, state),
     )
 
 

@@ -20,8 +20,8 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.cli import options, show
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.predict import written
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, open_table
 
 METHODS = ("ted", "cted", "rrss", "gmkal", "random")

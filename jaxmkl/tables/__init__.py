@@ -14,9 +14,10 @@ is opened; LIBSVM text and npz files are read without it.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._model import Model, Seen, load_model, save_model
+from jaxmkl.tables._model import Model, load_model, save_model
 from jaxmkl.tables._polars import needs_polars as _needs_polars
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset

@@ -15,8 +15,7 @@ import numpy as np
 
 from jaxmkl._checks import input_bound
 from jaxmkl._files import written_whole
-from jaxmkl.cli.options import UsageError
-from jaxmkl.cli.scores import seen_after
+from jaxmkl.evaluate import UsageError, seen_after
 from jaxmkl.tables import Model, Seen
 from jaxmkl.tables._table import shown, usual_target
 

@@ -6,6 +6,8 @@ import importlib.resources
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, tostring
 
+from jaxmkl.evaluate.rows import figure
+
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
     """An element with text and elements inside it.
@@ -56,6 +58,16 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
     return element("div", element("table", top, body), class_="wide", tabindex=0)
+
+
+def cell(value: tuple[float, float] | None, class_: str = "") -> Element:
+    """A figure of a table, with all its digits as its title: mean and standard deviation."""
+    if value is None:
+        return element("td")
+    mean, std = value
+    text = figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
+    exact = f"{mean!r} ± {std!r}" if std > 0 else repr(mean)
+    return element("td", text, title=exact, class_=class_)
 
 
 def document(title: str, *inside: Element) -> str:

@@ -2,12 +2,11 @@
 
 import copy
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxmkl.metrics import kappa_of
-from jaxmkl.tables import Seen
 
 WINDOWS = 256  # of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows
@@ -99,6 +98,30 @@ class Score:
         return found | {"skill": self.beyond(first), "skill_last": self.beyond(last)}
 
 
+class Seen(NamedTuple):
+    """Labels that a run has seen; by default nothing is known of them."""
+
+    start: float = 0.0
+    """Where numbers begin: the first label. It is taken off them in double precision, so that an
+    offset far above their changes costs nothing where learners work in single precision."""
+    counts: tuple[float, ...] = ()
+    """Labels so far, of each class; of numbers of all. Zeros before the first."""
+    total: float = 0.0
+    """The sum of numbers."""
+    last: float = 0.0
+    """The last label, a number or the place of its class."""
+
+    @classmethod
+    def nothing(cls, num_classes: int) -> "Seen":
+        """Before the first label, of so many classes or 0 for numbers."""
+        return cls(counts=(0.0,) * max(1, num_classes))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is known that there was no label."""
+        return bool(self.counts) and not any(self.counts)
+
+
 class Baselines:
     """What one would say without a learner: the mean or majority so far, and the last label.
 
@@ -185,9 +208,3 @@ def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:
         lost = np.isnan(prediction).any(axis=1)
         return np.where(lost, np.nan, prediction.argmax(axis=1))
     return np.where(np.isnan(prediction), np.nan, prediction > 0)
-
-
-def spread(values: list[Any]) -> tuple[float, float]:
-    """The mean and the sample's standard deviation over the seeds."""
-    mean = float(np.mean(values))
-    return mean, float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
