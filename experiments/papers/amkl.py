@@ -41,6 +41,7 @@ from ..evaluate import (
     sweep,
     timed,
 )
+from ..hindsight import hindsight_losses
 from ..inside import kernels_of, with_step_size
 from ..report import Panel
 from .amkl_labels import labels
@@ -304,7 +305,7 @@ def best_in_hindsight(job: Job, keys: jax.Array, stream: Stream) -> np.ndarray:
     for seed in range(len(keys)):
         state = jax.tree.map(lambda leaf, seed=seed: leaf[seed], states)
         ridge = PENALTY * len(stream.y)
-        losses = jaxmkl.metrics.hindsight_losses(learner, state, stream.X, stream.y, ridge)
+        losses = hindsight_losses(learner, state, stream.X, stream.y, ridge)
         totals.append(losses)
     return np.min(totals, axis=1)
 

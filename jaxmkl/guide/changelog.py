@@ -31,9 +31,11 @@
   typed, rates without ``num_rates`` and a ``forecast`` that returns an array are answered with
   what is wanted; ``check_learner`` shows where arrays differ, and that no bit of a prediction
   depends on labels of its round or later, or on those not asked for.
+- :mod:`jaxmkl.evaluate`: scores, baselines, candidates and rows of results as plain values.
 
 **Means something else**
 
+- ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
   methods are there by name. Rows that a penalised method does not make active are not given out as
