@@ -17,6 +17,7 @@ from jaxmkl.evaluate.arguments import (
     names_of,
     parameters_of,
 )
+from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
 from jaxmkl.evaluate.candidates import (
     PAUSES,
     Candidate,
@@ -38,7 +39,7 @@ from jaxmkl.evaluate.rows import (
     size,
     spread,
 )
-from jaxmkl.evaluate.scores import Baselines, Curve, Score, Seen, classes_of, first_of, seen_after
+from jaxmkl.evaluate.scores import Curve, Score, classes_of
 
 __all__ = [
     "LOW_IS_BETTER",
@@ -67,7 +68,6 @@ __all__ = [
     "plain",
     "row",
     "rows",
-    "seen_after",
     "settings",
     "size",
     "spread",

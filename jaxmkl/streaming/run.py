@@ -181,7 +181,14 @@ def _cut(leaf: jax.Array, length: int) -> jax.Array:
 
 
 def _play(
-    driver: str, learner: Learner, state: Any, X: Any, y: Any, room: int, **options: Any
+    driver: str,
+    learner: Learner,
+    state: Any,
+    X: Any,
+    y: Any,
+    room: int,
+    stacklevel: int = 4,
+    **options: Any,
 ) -> tuple[Any, Any]:
     """A run outside of any trace, of X and y filled up to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
@@ -195,7 +202,7 @@ def _play(
     X, y = _placed(X, room, dtype), _placed(y, room, dtype)
     state, X, y = left_to_xla((state, X, y))
     state, recorded = _run(learner, state, X, y, None, length, **options)
-    checks.warn_of_troubles(driver, state, before, stacklevel=4)
+    checks.warn_of_troubles(driver, state, before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded
@@ -378,30 +385,83 @@ def stream(
     110 (20,)
     """
     checks.check_arguments("stream", learner, state)
-    options = _options("stream", learner, block_size, record)
-    room = fullest = 0
-    classes: tuple | None = None
-    for number, chunk in enumerate(chunks):
+    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps)
+    for chunk in chunks:
         if not isinstance(chunk, tuple | list) or len(chunk) != 2:
             given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
             wanted = "pairs (X, y), one after the other, as [(X, y)]"
             pytree.require(False, "stream", "chunks", given, wanted)
-        (X, y), num_inputs = chunk, learner.num_inputs(state)
+        state, recorded = pushed._push(state, *chunk)
+        if recorded is not None:
+            yield state, recorded
+
+
+class Stream:
+    """Runs a learner over chunks that are pushed in one after the other, as :func:`stream` does.
+
+    The learner's state goes in and comes out. What stays here is what saves compilations, the
+    length that chunks are padded to, and the meaning of labels in words.
+
+    Args:
+      learner, block_size, record, gaps: as in :func:`stream`.
+
+    >>> import jaxmkl
+    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
+    >>> pushed = Stream(learner)
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> state, outputs = pushed.push(state, X[:90], X[:90, 0])
+    >>> state, outputs = pushed.push(state, X[90:], X[90:, 0])
+    >>> int(state.round), outputs.loss.shape
+    (110, (20,))
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        *,
+        block_size: int | None = None,
+        record: Record = without_info,
+        gaps: bool = False,
+    ) -> None:
+        self.learner = learner
+        self._options, self._gaps = _options("stream", learner, block_size, record), gaps
+        self._chunks = self._room = self._fullest = 0
+        self._classes: tuple | None = None
+
+    def push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        """Run the next chunk and return the state after it and its records, None of an empty one.
+
+        Raises:
+          ValueError: as :func:`stream`.
+        """
+        if not self._chunks:
+            checks.check_arguments("stream", self.learner, state)
+        return self._push(state, X, y)
+
+    def _push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
         try:
-            if gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
-                y = np.ma.filled(y.astype(float), np.nan)
-            refuse_masked("y", y)
-            X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
-            if X.shape == (0, num_inputs) and y.size == 0:
-                continue
-            if learner.task == "classification" and y.dtype.kind in "OSTU":
-                y, classes = checks.labels_in_words(learner, y, classes)
-            X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state), gaps)
+            X, y = self._checked(state, X, y)
         except ValueError as error:
-            raise ValueError(f"chunk {number}: {error}") from None
-        room = max(room, _room_for(X))
+            raise ValueError(f"chunk {self._chunks}: {error}") from None
+        self._chunks += 1
+        if not len(X):
+            return state, None
+        self._room = max(self._room, _room_for(X))
         if isinstance(X, SparseRows):
-            fullest = max(fullest, 1, X.values.shape[1])
-            X = X.padded(len(X), 2 ** (fullest - 1).bit_length())
-        state, recorded = _play("stream", learner, state, X, y, room, **options)
-        yield state, recorded
+            self._fullest = max(self._fullest, 1, X.values.shape[1])
+            X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
+        # a warning is for whoever called the function that called this one
+        return _play("stream", self.learner, state, X, y, self._room, 5, **self._options)
+
+    def _checked(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        learner, num_inputs = self.learner, self.learner.num_inputs(state)
+        if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
+            y = np.ma.filled(y.astype(float), np.nan)
+        refuse_masked("y", y)
+        X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
+        if X.shape == (0, num_inputs) and y.size == 0:
+            return X, y
+        if learner.task == "classification" and y.dtype.kind in "OSTU":
+            y, self._classes = checks.labels_in_words(learner, y, self._classes)
+        dtype = learner.dtype(state)
+        return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmkl._checks import input_bound
 from jaxmkl._files import written_whole
-from jaxmkl.evaluate import UsageError, seen_after
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Model, Seen
 from jaxmkl.tables._table import shown, usual_target
 
@@ -55,7 +55,7 @@ class Rows:
         if model is not None:
             return cls(chunk, columns, known, X, y, model.seen)
         K = len(columns.classes)
-        seen = seen_after(Seen.nothing(K), columns.target.places(y), K)
+        seen = Seen.nothing(K).after(columns.target.places(y), K)
         return cls(chunk, columns, known, X, y, seen)
 
     @property
@@ -162,7 +162,7 @@ class Rows:
     def seen_with(self, labels: Mapping[int, Any]) -> Seen:
         """What was seen once these answers came, too, by row and in their order."""
         codes = np.array([self.code(label) for label in labels.values()], np.float64)
-        return seen_after(self.seen, self.target.places(codes), len(self.target.classes))
+        return self.seen.after(self.target.places(codes), len(self.target.classes))
 
     def write(self, path: Path, labels: Mapping[int, Any]) -> int:
         """Write the rows with a label, those of ``labels`` by row and the table's own, as CSV.
