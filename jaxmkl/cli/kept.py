@@ -133,7 +133,7 @@ def _tree(play: Play) -> tuple:
 def _write(path: str, header: dict[str, Any], play: Play) -> None:
     """A zip archive: the header as JSON, how far the run is, and a checkpoint of each player."""
     players = _players(play)
-    members = {"play.npz": pack(_tree(play))}
+    members: dict[str, Any] = {"play.npz": pack(_tree(play))}
     members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(players)}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
