@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxmkl
-from jaxmkl import _pytree as pytree
+from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState

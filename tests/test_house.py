@@ -1,6 +1,7 @@
 """Rooms of the house: imports point down, and what is private to a package stays inside it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,15 @@ def test_imports_point_down(room):
         if any(within(name, above) for above in ABOVE[room])
     }
     assert not upward
+
+
+def test_what_is_private_is_imported_by_its_own_package_alone():
+    entered = set()
+    for module in FILES:
+        for name in imported(module):
+            parts = name.split(".")
+            hidden = (i for i, part in enumerate(parts) if re.match("_(?!_)", part))
+            owner = ".".join(parts[: next(hidden, 0)])
+            if parts[0] in ("jaxmkl", "experiments") and owner and not within(module, owner):
+                entered.add(f"{module} imports {name}")
+    assert not entered

@@ -118,7 +118,7 @@ class Run:
           KeyboardInterrupt: after an interrupt.
         """
         from jaxmkl.tables import open_table
-        from jaxmkl.tables._source import ROWS, without_rows
+        from jaxmkl.tables.source import ROWS, without_rows
 
         given, began = self.given, time.perf_counter()
         model, kept = _model(given), _kept(given)

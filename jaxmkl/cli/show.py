@@ -8,7 +8,6 @@ from typing import Any
 
 from jaxmkl.cli.results import Line, Results
 from jaxmkl.evaluate import figure, size
-from jaxmkl.tables._polars import needs_polars
 
 PATIENCE = 2.0  # seconds before progress is shown
 WIDTH = 120  # columns where no terminal says
@@ -125,8 +124,8 @@ def _spread(value: tuple[float, float] | None) -> str:
 
 def needs_rich() -> None:
     """Raise an ``ImportError`` that says what to install, where rich or polars are missing."""
-    with needs_polars():
-        import polars  # noqa: F401
+    from jaxmkl.tables import open_table  # noqa: F401 (which says so of polars)
+
     try:
         import rich  # noqa: F401
     except ModuleNotFoundError:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxmkl._checks import shown
 from jaxmkl._learner import Learner
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import Seen
 from jaxmkl.tables._polars import needs_polars
-from jaxmkl.tables._table import shown
 from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._source import Table
     from jaxmkl.tables._text import Chunk
+    from jaxmkl.tables.source import Table
 
 FORMAT = 2  #: number of the format of a model's file
 AT_ONCE = 1024  # rows that are predicted together
@@ -115,7 +115,7 @@ class Model:
 
     def _table(self, data: Any) -> "Table":
         with needs_polars():
-            from jaxmkl.tables._source import open_table
+            from jaxmkl.tables.source import open_table
         return data if hasattr(data, "chunks") else open_table(data)
 
     def _all(self, data: Any) -> np.ndarray:
