@@ -78,7 +78,7 @@ def stacked(learners: Sequence[Any]) -> Any:
 
 
 class Played(NamedTuple):
-    """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
+    """Figures of S runs: metrics by name, each (S,), and the seconds of one run."""
 
     metrics: Mapping[str, np.ndarray]
     seconds_per_run: float
@@ -93,7 +93,7 @@ class Played(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
-    """What S runs over a stream of T examples left behind."""
+    """Predictions, queries and weights of S runs over a stream of T examples."""
 
     stream: Stream
     order: np.ndarray  # (S, T): the examples in the order they were played

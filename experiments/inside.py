@@ -1,4 +1,4 @@
-"""What experiments know of the inside of learners: all of it, so that it changes in one place.
+"""All that experiments know of the inside of learners, so that it changes in one place.
 
 Everything else goes through the learners' names, their parameters, and what every learner has:
 ``init``, ``run`` and the like, ``info``, ``task``.

@@ -1,4 +1,4 @@
-"""What a person asked for."""
+"""The options of the command line, parsed."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping

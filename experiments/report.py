@@ -1,4 +1,4 @@
-"""What an experiment shows: progress, tables beside the printed figures, JSON and plots."""
+"""The report of an experiment: progress, tables beside the printed figures, JSON and plots."""
 
 import dataclasses
 import json

@@ -221,7 +221,7 @@ def load_extra(
 
 
 def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Learner, Any, Any]:
-    """What :func:`load_extra` reads, of a file that is open and can be sought in."""
+    """As :func:`load_extra`, of a file that is open and can be sought in."""
     try:
         archive = Archive(file)
         arrays = {key: archive.read(key) for key in archive.keys}

@@ -1,4 +1,4 @@
-"""What a run achieved: errors and labels over time, and regret against the best kernel.
+"""Metrics of a run: errors and labels over time, and regret against the best kernel.
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
 time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is

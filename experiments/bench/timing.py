@@ -1,4 +1,4 @@
-"""What all benchmarks measure with: calls in turn, memory, processes of their own."""
+"""Measurements of all benchmarks: calls in turn, memory, processes of their own."""
 
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence

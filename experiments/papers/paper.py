@@ -1,4 +1,4 @@
-"""What every paper's file hands to the command line, and what its parts are given."""
+"""A paper's experiments as its file describes them, and a job that runs some of their parts."""
 
 import dataclasses
 import os

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry() -> int:
-    """What ``jaxmkl`` and ``python -m jaxmkl`` do: :func:`main`, with programs kept."""
+    """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs kept."""
     keep_programs()
     status = main()
     if status >= INTERRUPTED:  # nothing that is still computed is waited for

@@ -16,7 +16,7 @@ from jaxmkl.wrappers import delayed
 
 
 class Outputs(NamedTuple):
-    """What a learner made of a chunk: its state afterwards, and what it said and asked for."""
+    """The outcome of a chunk for one learner: its state afterwards, predictions and queries."""
 
     state: Any
     prediction: np.ndarray
@@ -86,7 +86,7 @@ class Player:
 
 
 class Played(NamedTuple):
-    """What came of a chunk: targets, fills, cells lost, and what each player made of it."""
+    """The outcome of a chunk: targets, fills, cells lost, and the outputs of each player."""
 
     y: np.ndarray
     fills: Fills

@@ -1,4 +1,4 @@
-"""What learners said of each row, as CSV beside a run."""
+"""Predictions of each row, as CSV beside a run."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""What a run leaves behind, as plain values: for the screen, JSON, and whatever reports on it."""
+"""The results of a run as plain values: for the screen, JSON, and whatever reports on it."""
 
 import dataclasses
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""What the screen shows: progress on standard error, tables on standard output."""
+"""The screen: progress on standard error, tables on standard output."""
 
 import contextlib
 import sys

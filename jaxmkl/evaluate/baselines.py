@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class Baselines(NamedTuple):
-    """What one would predict without a learner: the mean or majority so far, and the last label.
+    """Two predictions without a learner: the mean or majority so far, and the last label.
 
     They see every label, whether or not a learner asks for it. Before the first they predict 0, or
     class 0.

@@ -48,7 +48,7 @@ def pairs(of: Iterable[tuple[str, str]]) -> Element:
 
 
 def folded(title: str, *inside: Element | str) -> Element:
-    """What opens when its title is clicked."""
+    """Content that opens when its title is clicked."""
     return element("details", element("summary", title), *inside)
 
 

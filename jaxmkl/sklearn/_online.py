@@ -29,7 +29,7 @@ def _values(learner: Learner, state: Any, X: jax.Array) -> jax.Array:
 
 
 class Online(Parametrised):
-    """What regressor and classifier share."""
+    """The base of regressor and classifier."""
 
     _task: str
 

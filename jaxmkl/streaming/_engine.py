@@ -21,7 +21,7 @@ Record = Callable[[Output], Any]
 
 
 class Plan(NamedTuple):
-    """What of a driver's arguments is compiled in."""
+    """The arguments of a driver that are compiled in."""
 
     block_size: int
     record: Record

@@ -59,7 +59,7 @@ class Rows:
 
     @property
     def target(self) -> Any:
-        """What is to be predicted."""
+        """The column to be predicted."""
         return self.columns.target
 
     @cached_property
@@ -79,7 +79,7 @@ class Rows:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What tells these rows and labels from others."""
+        """A description that tells these rows and labels from others."""
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
         of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
         return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
@@ -148,7 +148,7 @@ class Rows:
         return next(iter(labels.values()), 0.0)
 
     def seen_with(self, labels: Mapping[int, Any]) -> Seen:
-        """What was seen once these answers came, too, by row and in their order."""
+        """The labels seen once these answers came, too, by row and in their order."""
         codes = np.array([self.code(label) for label in labels.values()], np.float64)
         return self.seen.after(self.target.places(codes), len(self.target.classes))
 
@@ -186,7 +186,7 @@ def whole_table(path: str) -> "Chunk":
 
 
 def decided(chunk: "Chunk", given: Any) -> "Columns":
-    """What the columns become, by the options ``given``; the target may have no label yet.
+    """Decide on the columns by the options ``given``; the target may have no label yet.
 
     Raises:
       UsageError: it cannot be told what the target is.
