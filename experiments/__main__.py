@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxmkl.cli import keep_programs
-from jaxmkl.cli.options import Parser, UsageError, count, names, setting
+from jaxmkl.command_line import Parser, count, keep_programs, names, setting
+from jaxmkl.evaluate import UsageError
 
 from . import bench, page, tour
 from .bench.features import LONG

@@ -11,13 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate, parameters_of
-from jaxmkl.cli.options import UsageError
-from jaxmkl.recipes._task import arguments_for
+from jaxmkl.evaluate import Candidate, Row, UsageError, arguments_for, parameters_of, rows
+from jaxmkl.evaluate.rows import Printed
 
 from .inside import kernel_weights, kernels_of, num_supports
 from .options import Settings
-from .report import Panel, Printed, Row, rows
+from .report import Panel
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
@@ -79,7 +78,7 @@ def stacked(learners: Sequence[Any]) -> Any:
 
 
 class Played(NamedTuple):
-    """What S runs left behind: metrics by name, each (S,), and the seconds of one."""
+    """Figures of S runs: metrics by name, each (S,), and the seconds of one run."""
 
     metrics: Mapping[str, np.ndarray]
     seconds_per_run: float
@@ -94,7 +93,7 @@ class Played(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
-    """What S runs over a stream of T examples left behind."""
+    """Predictions, queries and weights of S runs over a stream of T examples."""
 
     stream: Stream
     order: np.ndarray  # (S, T): the examples in the order they were played

@@ -1,4 +1,4 @@
-"""What experiments know of the inside of learners: all of it, so that it changes in one place.
+"""All that experiments know of the inside of learners, so that it changes in one place.
 
 Everything else goes through the learners' names, their parameters, and what every learner has:
 ``init``, ``run`` and the like, ``info``, ``task``.
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxmkl
-from jaxmkl import _pytree as pytree
+from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState

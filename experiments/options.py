@@ -1,4 +1,4 @@
-"""What a person asked for."""
+"""The options of the command line, parsed."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 Settings = Mapping[str, Any]  # what --set gave, by name
 

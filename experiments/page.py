@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from jaxmkl.cli.options import UsageError
-from jaxmkl.cli.report import LOW_IS_BETTER, cell, markup, settings
-from jaxmkl.cli.report.markup import element
+from jaxmkl.evaluate import LOW_IS_BETTER, Row, UsageError, figure, markup, settings
+from jaxmkl.evaluate.markup import element
 
 from .options import Options, refused
-from .report import Report, Row, figure
+from .report import Report
 
 NOT_DRAWN = ("label_rate",)  # unless there is nothing else
 
@@ -85,7 +84,7 @@ def _dataset(rows: Sequence[Row]) -> Element:
         for name in metrics:
             one = line.get(name)
             value = None if one is None else (one.mean, one.std)
-            cells.append(cell(value, "best" if value and value[0] == best[name] else ""))
+            cells.append(markup.cell(value, "best" if value and value[0] == best[name] else ""))
             if name in printed:
                 cells.append(_printed(one))
         cells.append(element("td", figure(next(iter(line.values())).seconds_per_run)))

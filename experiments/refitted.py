@@ -14,7 +14,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate
 
 from .evaluate import Runs, Stream
 

@@ -1,10 +1,10 @@
-"""What an experiment shows: progress, tables beside the printed figures, JSON and plots."""
+"""The report of an experiment: progress, tables beside the printed figures, JSON and plots."""
 
 import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,80 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from jaxmkl.cli import show
-from jaxmkl.cli.results import plain
+from jaxmkl.evaluate import Row, decimals, figure, plain
 
 PLOT_POINTS = 400
 PLANES = 3  # panels of points in a line
 NARROWEST = 160  # columns of a table that no terminal shows
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One measured figure: the mean and standard deviation of a metric over the seeds."""
-
-    paper: str
-    dataset: str
-    algorithm: str
-    metric: str
-    mean: float
-    std: float
-    seeds: int
-    printed: float | None = None
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    seconds_per_run: float | None = None
-
-    @property
-    def name(self) -> tuple[str, str, str, str]:
-        """Paper, data set, algorithm and metric."""
-        return self.paper, self.dataset, self.algorithm, self.metric
-
-
-def row(
-    name: tuple[str, str, str, str], values: Any, *, seeds: int | None = None, **others: Any
-) -> Row:
-    """Return the row of a metric's values over the seeds (S,); the deviation is the sample's.
-
-    A figure that several seeds have made together comes alone, with their number.
-
-    >>> row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]).std
-    1.4142135623730951
-    """
-    values = np.asarray(values, np.float64)
-    std = float(values.std(ddof=1)) if np.ptp(values) > 0 else 0.0
-    return Row(*name, mean=float(values.mean()), std=std, seeds=seeds or len(values), **others)
-
-
-Printed = Callable[[str, str, str, str], float | None]  # of paper, data set, algorithm, metric
-
-
-def rows(
-    name: tuple[str, str, str],
-    measured: Mapping[str, Any],
-    printed: Printed | None = None,
-    **others: Any,
-) -> list[Row]:
-    """Return a row for each metric.
-
-    Args:
-        name: paper, data set and algorithm.
-        measured: values over the seeds (S,) by metric.
-        printed: tells the printed figure, if there are any.
-        **others: what the rows have in common.
-    """
-    return [
-        row((*name, metric), values, printed=printed and printed(*name, metric), **others)
-        for metric, values in measured.items()
-    ]
-
-
-def figure(value: float | None, unit: float = 1.0) -> str:
-    """Write a number with the digits that matter, and nothing for one that is not there.
-
-    >>> figure(0.00272), figure(0.00272, 1e-3), figure(None)
-    ('0.0027', '2.720', '-')
-    """
-    return "-" if value is None else show.figure(value / unit)
 
 
 def thin(length: int, points: int = PLOT_POINTS, log: bool = False) -> np.ndarray:
@@ -309,7 +240,7 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write ``{"command", "rows"}`` to a file."""
-        content = {"command": self.command, "rows": [plain(vars(row)) for row in self.rows]}
+        content = {"command": self.command, "rows": [plain(row._asdict()) for row in self.rows]}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
         self.say(f"{len(self.rows)} rows written to {path}")
@@ -335,4 +266,4 @@ def _mean_and_std(row: Row | None, unit: float) -> str:
     mean = figure(row.mean, unit)
     if row.std == 0 or math.isnan(row.mean) or "e" in mean:
         return mean if row.std == 0 or mean == "-" else f"{mean} ± {figure(row.std, unit)}"
-    return f"{mean} ± {row.std / unit:.{show.decimals(row.mean / unit)}f}"
+    return f"{mean} ± {row.std / unit:.{decimals(row.mean / unit)}f}"

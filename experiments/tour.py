@@ -9,7 +9,7 @@ import numpy as np
 import sklearn.datasets
 
 import jaxmkl
-from jaxmkl.cli.learners import PAUSES, check_settings, parameters_of, pausing
+from jaxmkl.evaluate import PAUSES, Row, check_settings, parameters_of, pausing
 
 from . import generate
 from .evaluate import (
@@ -22,7 +22,7 @@ from .evaluate import (
     recent,
 )
 from .options import Options, chosen
-from .report import Panel, Report, Row
+from .report import Panel, Report
 
 SEEDS = 5
 DRIFT_LENGTH = 10_000

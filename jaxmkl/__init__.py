@@ -14,6 +14,7 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
   numbers;
 - :mod:`jaxmkl.metrics`: what a run achieved;
+- :mod:`jaxmkl.evaluate`: scores, baselines and candidates of an evaluation, as plain values;
 - :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
 """
@@ -22,6 +23,7 @@ from jaxmkl import (
     _command,  # noqa: F401 (first: it hears interrupts)
     aggregate,
     design,
+    evaluate,
     features,
     guide,
     kernels,
@@ -103,6 +105,7 @@ __all__ = [
     "bpas",
     "data",
     "design",
+    "evaluate",
     "expert_mkl",
     "features",
     "forgetron",

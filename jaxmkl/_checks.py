@@ -1,5 +1,6 @@
 """What is looked at before work begins: rows, dtypes, whether a state is a learner's own."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -8,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+
+MOST_SHOWN = 5  # values of a message
 
 
 def refuse_unless(condition: Any, text: str) -> None:
@@ -120,3 +123,8 @@ def check_state(learner: Any, state: Any) -> None:
         if jnp.issubdtype(wanted.dtype, jnp.floating):
             given = jnp.result_type(leaf)
             pytree.require(given == wanted.dtype, learner, name, given.name, wanted.dtype.name)
+
+
+def shown(values: Sequence[Any], most: int = MOST_SHOWN) -> str:
+    """The first values, for messages."""
+    return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)

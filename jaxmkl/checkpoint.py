@@ -7,6 +7,7 @@ the learner in full (classes, static fields, numbers). It holds no code and no p
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import jax
@@ -154,6 +155,35 @@ def packed(learner: Learner, state: Any, extra: Any = None) -> dict[str, np.ndar
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
 
+def pack(tree: Any) -> dict[str, np.ndarray]:
+    """Arrays by their names, for :func:`numpy.savez`, of a tree of numbers and NumPy's arrays.
+
+    >>> pack({"rows": 3, "mean": 0.5})
+    {"['mean']": array(0.5), "['rows']": array(3)}
+    """
+    return {name: np.asarray(leaf) for name, leaf in leaves_by_name(tree, "").items()}
+
+
+def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
+    """The tree that :func:`pack` took apart; ``like`` is one of the same structure and shapes.
+
+    Raises:
+      ValueError: it was another one.
+
+    >>> unpack(pack({"rows": 3, "mean": 0.5}), like={"rows": 0, "mean": 0.0})
+    {'mean': 0.5, 'rows': 3}
+    """
+    wanted = pack(like)
+    kinds, given = ({k: f"{v.dtype} {v.shape}" for k, v in of.items()} for of in (wanted, arrays))
+    for name in sorted(kinds.keys() | given.keys()):
+        known, found = kinds.get(name, "absent"), given.get(name, "absent")
+        refuse_unless(found == known, f"unpack: {name} must be {known}; got {found}")
+    leaves, structure = jax.tree.flatten(like)
+    taken = [arrays[name] if isinstance(leaf, np.ndarray) else arrays[name].item()
+             for name, leaf in zip(wanted, leaves, strict=True)]  # fmt: skip
+    return jax.tree.unflatten(structure, taken)
+
+
 def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:
     """Read what :func:`save` wrote.
 
@@ -191,7 +221,7 @@ def load_extra(
 
 
 def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Learner, Any, Any]:
-    """What :func:`load_extra` reads, of a file that is open and can be sought in."""
+    """As :func:`load_extra`, of a file that is open and can be sought in."""
     try:
         archive = Archive(file)
         arrays = {key: archive.read(key) for key in archive.keys}

@@ -1,4 +1,4 @@
-"""What a run achieved: errors and labels over time, and regret against the best kernel.
+"""Metrics of a run: errors and labels over time, and regret against the best kernel.
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
 time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
@@ -12,14 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
 from jaxmkl.labels import labels, signs, where_known
 
 __all__ = [
     "confusion",
     "coverage",
-    "hindsight_losses",
     "kappa",
     "label_rate",
     "log_loss",
@@ -30,8 +28,6 @@ __all__ = [
     "running_mse",
     "width",
 ]
-
-ROWS_AT_ONCE = 512
 
 
 def running_mse(prediction: Any, y: Any) -> Any:
@@ -238,80 +234,12 @@ def width(lower: Any, upper: Any) -> Any:
     return xp.sum(xp.where(known, high - low, 0), axis=-1) / xp.sum(known, axis=-1)
 
 
-def hindsight_losses(
-    learner: Any, state: Any, X: Any, y: Any, regularization: float = 0.0
-) -> np.ndarray:
-    """Total squared loss of the best fixed function of each kernel, chosen in hindsight.
-
-        loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
-
-    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. By the
-    triangular factor of the features in float64, block by block, not by normal equations, whose
-    condition would be squared: memory does not grow with T, and features may be dependent.
-
-    Args:
-      learner, state: one on random features, as :func:`jaxmkl.raker`, and its state, for the
-        frequencies (P, F, D) of the first bank of models.
-      X: (T, D), T >= 1. Rows that are not finite, in X or y, are left out, as the learner does.
-      y: (T,) numbers; -1 and +1 for classes.
-      regularization: λ >= 0.
-
-    Returns:
-      loss_p without the penalty, float64 (P,).
-
-    Raises:
-      ValueError: for a learner without random features, shapes that do not fit, or a negative λ.
-
-    >>> import jaxmkl
-    >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
-    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
-    >>> losses = hindsight_losses(learner, learner.init(jax.random.key(0), 1), X, X[:, 0] ** 2)
-    >>> bool((losses < 1e-3).all())
-    True
-    """
-    bank, drawn = (getattr(of, "models", [None])[0] for of in (learner, state))
-    good = callable(getattr(bank, "features", None)) and hasattr(drawn, "frequencies")
-    text = "hindsight_losses: learner must be one on random features, with a state of its own; got"
-    refuse_unless(good, f"{text} {type(learner).__name__} and {type(state).__name__}")
-    frequencies, X, y = drawn.frequencies, np.asarray(X), np.asarray(y)
-    penalty = pytree.as_leaf("hindsight_losses", "regularization", regularization, minimum=0.0)
-    text = "hindsight_losses: frequencies (P, F, D) of one state and X (T, D) wanted; got "
-    good = frequencies.ndim == 3 and X.ndim == 2 and X.shape[1] == frequencies.shape[-1]
-    refuse_unless(good, f"{text}{frequencies.shape} and {X.shape}")
-    y = y[:, 0] if y.shape == (len(X), 1) else y
-    text = f"hindsight_losses: y must be {len(X)} numbers, one a row of X; got the shape {y.shape}"
-    good = y.shape == (len(X),) and y.dtype.kind in "biuf"
-    refuse_unless(good, f"{text} and the dtype {y.dtype}")
-    factor: list[Any] = []  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1), once there are rows
-    for start in range(0, len(X), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        block = jnp.asarray(X[rows], frequencies.dtype)
-        z = np.asarray(bank.features(bank.kernels, frequencies, block), np.float64)
-        features = z.swapaxes(0, 1)
-        target = np.broadcast_to(y[rows].astype(np.float64)[:, None], (*features.shape[:2], 1))
-        table = np.concatenate([features, target], axis=2)
-        valid = np.isfinite(table).all(axis=(0, 2))
-        if valid.any():
-            table = np.concatenate([*factor, table[:, valid]], axis=1)
-            factor = [np.linalg.qr(table, mode="r")]
-    refuse_unless(factor, "hindsight_losses: X and y must hold a finite example; got none")
-    # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
-    triangle, target = factor[0][..., :-1], factor[0][..., -1]
-    left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
-    along = np.einsum("pmk,pm->pk", left, target)
-    cut = np.finfo(np.float64).eps * max(triangle.shape[1:]) * singular.max(axis=1, keepdims=True)
-    squares = np.where(singular > cut, np.square(singular), 0.0)
-    kept = np.divide(squares, squares + penalty, out=np.zeros_like(squares), where=squares > 0)
-    outside = target - np.einsum("pmk,pk->pm", left, kept * along)
-    return np.square(outside).sum(axis=1)
-
-
 def regret(losses: Any, hindsight: Any) -> np.ndarray:
     """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, float64, equation (15).
 
     Args:
       losses: the learner's losses (..., T); NaN where an example was refused.
-      hindsight: total loss of each kernel (..., P), as from :func:`hindsight_losses`.
+      hindsight: total loss (..., P) of the best fixed function of each kernel.
 
     Raises:
       ValueError: for a hindsight that is empty or not finite.

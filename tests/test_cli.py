@@ -66,10 +66,14 @@ def run(*arguments):
 def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkeypatch, capsys):
     model, out, said = (tmp_path / name for name in ("model", "run.json", "said.csv"))
     more = ["--seeds", "2", "--save", model, "--json", out, "--predictions", said]
-    streams, stream = [], play.stream
-    monkeypatch.setattr(play, "stream", lambda *a, **b: (streams.append(a), stream(*a, **b))[1])
+    pushed, push = [], play.Stream.push
+    monkeypatch.setattr(
+        play.Stream, "push", lambda self, *a: (pushed.append(self), push(self, *a))[1]
+    )
     run(plants, *SMALL, *more)
-    assert len(streams) == 3  # the first seed's program is compiled before the time counts
+    # of two seeds; the first one's program is compiled before the time counts
+    assert len(pushed) == 3
+    assert len(set(pushed)) == 2
     shown = capsys.readouterr().out
     for text in TOLD:
         assert text in shown

@@ -15,7 +15,7 @@ from experiments.options import Options
 from experiments.papers import bomkl
 from experiments.papers.paper import Job
 from experiments.papers.printed import printed
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 SMALL_PROGRAMS = True
 

@@ -15,7 +15,7 @@ from experiments.bench import supports
 from experiments.options import Options
 from experiments.papers import multitask
 from experiments.papers.paper import Job
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 SMALL_PROGRAMS = True
 

@@ -15,7 +15,8 @@ from experiments.bench import peer_models, peers
 from experiments.bench.peer_models import Model
 from experiments.evaluate import Stream
 from experiments.options import Options
-from experiments.report import Report, row
+from experiments.report import Report
+from jaxmkl.evaluate import row
 
 SMALL_PROGRAMS = True
 

@@ -31,9 +31,9 @@ from polars.testing import assert_frame_equal
 from jaxmkl import tables
 from jaxmkl.tables import _kinds, open_table
 from jaxmkl.tables._bytes import zstd
-from jaxmkl.tables._source import joined
 from jaxmkl.tables._table import MISSING
 from jaxmkl.tables._text import separator_of
+from jaxmkl.tables.source import joined
 
 FEW, MANY = 100, 5000
 N = 40

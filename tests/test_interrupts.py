@@ -13,7 +13,7 @@ import pytest
 from test_kept import assert_same, command, flowers, made, outcome  # noqa: F401 (a fixture)
 
 from jaxmkl.cli import main, play, run
-from jaxmkl.tables import _source
+from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
 SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
@@ -21,7 +21,7 @@ SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
-    monkeypatch.setattr(_source, "ROWS", 64)
+    monkeypatch.setattr(source, "ROWS", 64)
 
 
 @pytest.fixture(autouse=True)

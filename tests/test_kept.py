@@ -17,7 +17,7 @@ from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.cli import main, play
-from jaxmkl.tables import _source
+from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
 TIMES = {"seconds", "peak_bytes", "command", "settings", "is_interrupted"}
@@ -37,7 +37,7 @@ def flowers(tmp_path):
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
-    monkeypatch.setattr(_source, "ROWS", 64)
+    monkeypatch.setattr(source, "ROWS", 64)
 
 
 def command(table, folder, *more):

@@ -1,18 +1,13 @@
 """jaxmkl.metrics against tables worked out by hand, plain loops, scikit-learn and SciPy."""
 
-import types
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.linear_model import Ridge
 
-import jaxmkl
 from jaxmkl import metrics
 
 SMALL_PROGRAMS = True
@@ -211,136 +206,3 @@ def test_regret_by_hand(library):
 def test_regret_refuses(hindsight):
     with pytest.raises(ValueError, match="regret: hindsight must be finite totals"):
         metrics.regret([1.0], hindsight)
-
-
-# --- the best kernel in hindsight -------------------------------------------------------------
-
-
-def linear_learner(num_kernels, num_inputs):
-    """A learner whose features are x itself, times 1, 2, ... for its kernels."""
-
-    def features(kernels, frequencies, X):
-        return jnp.stack([X * scale for scale in kernels], axis=1)
-
-    bank = types.SimpleNamespace(kernels=range(1, num_kernels + 1), features=features)
-    drawn = types.SimpleNamespace(frequencies=jnp.zeros((num_kernels, 1, num_inputs), float))
-    return types.SimpleNamespace(models=(bank,)), types.SimpleNamespace(models=(drawn,))
-
-
-@pytest.mark.slow
-@quick
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    rows=st.integers(1, 40),
-    columns=st.integers(1, 6),
-    rank=st.integers(1, 6),
-    regularization=st.sampled_from([0.0, 1e-3, 0.5, 20.0]),
-    block=st.sampled_from([1, 3, 16, 512]),
-)
-def test_hindsight_of_linear_features(seed, rows, columns, rank, regularization, block):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
-    y = rng.normal(size=rows)
-    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "ROWS_AT_ONCE", block)
-        learner, state = linear_learner(2, columns)
-        losses = metrics.hindsight_losses(learner, state, X, y, regularization)
-    for loss, scale in zip(losses, (1, 2), strict=True):
-        if regularization:
-            model = Ridge(alpha=regularization, fit_intercept=False, solver="svd")
-            fitted = model.fit(scale * X, y).predict(scale * X)
-        else:
-            fitted = X @ scipy.linalg.lstsq(X, y, cond=1e-12)[0]
-        np.testing.assert_allclose(loss, np.sum((fitted - y) ** 2), rtol=1e-7, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_hindsight_of_random_features(dtype):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(900, 3)).astype(dtype)
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=900)
-    bandwidths = np.array([0.3, 1.0, 3.0])
-    with jax.enable_x64(dtype == np.float64):
-        learner = jaxmkl.raker(jaxmkl.Gaussian(bandwidths), num_features=20)
-        state = learner.init(jax.random.key(0), 3, dtype=dtype)
-        losses = metrics.hindsight_losses(learner, state, X, y, 0.01)
-        frequencies = np.asarray(state.models[0].frequencies, np.float64)
-    assert losses.dtype == np.float64
-    for loss, bandwidth, v in zip(losses, bandwidths, frequencies, strict=True):
-        phase = X @ v.T / bandwidth
-        z = np.hstack([np.sin(phase), np.cos(phase)])
-        fitted = Ridge(alpha=0.01, fit_intercept=False).fit(z, y).predict(z)
-        rtol = 1e-4 if dtype == np.float32 else 1e-8
-        np.testing.assert_allclose(loss, np.sum((fitted - y) ** 2), rtol=rtol)
-
-
-def test_no_function_of_a_kernel_does_better():
-    # features of wide kernels are nearly dependent: the case that normal equations get wrong
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(400, 2))
-    y = np.exp(-np.sum(X**2, axis=1))
-    with jax.enable_x64(True):
-        learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 30.0, 1e4]), num_features=30)
-        state = learner.init(jax.random.key(0), 2)
-        losses = metrics.hindsight_losses(learner, state, X, y)
-        bank, frequencies = learner.models[0], state.models[0].frequencies
-        z = np.asarray(bank.features(bank.kernels, frequencies, jnp.asarray(X)))
-    singular = np.linalg.svd(z.swapaxes(0, 1), compute_uv=False)
-    assert (singular[:, -1] < 1e-9 * singular[:, 0]).tolist() == [False, True, True]
-    assert losses[0] < 0.9 * losses[1] < 0.9 * losses[2]
-    for p, loss in enumerate(losses):
-        basis = np.linalg.qr(z[:, p])[0]
-        outside = y - basis @ (basis.T @ y)
-        assert loss >= outside @ outside * (1 - 1e-9)
-        near_best = y - z[:, p] @ scipy.linalg.lstsq(z[:, p], y, cond=1e-12)[0]
-        assert loss <= near_best @ near_best * (1 + 1e-9)
-        for alpha in (1e-6, 1e-3, 1.0):
-            ridge = Ridge(alpha=alpha, fit_intercept=False, solver="svd").fit(z[:, p], y)
-            assert loss <= np.sum((ridge.predict(z[:, p]) - y) ** 2) * (1 + 1e-9)
-
-
-def test_hindsight_leaves_out_what_the_learner_refuses():
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    learner, state = linear_learner(2, 2)
-    expected = metrics.hindsight_losses(learner, state, X[3:], y[3:])
-    X[0, 1], y[1], X[2, 0] = np.nan, np.nan, np.inf
-    result = metrics.hindsight_losses(learner, state, X, y[:, None])
-    np.testing.assert_allclose(result, expected, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_run_against_its_best_kernel():
-    rng = np.random.default_rng(4)
-    X = rng.random((600, 2)).astype(np.float32)
-    y = np.sin(4 * X[:, 0]).astype(np.float32)
-    learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 0.5, 50.0]), num_features=20)
-    state = learner.init(jax.random.key(0), 2)
-    hindsight = metrics.hindsight_losses(learner, state, X, y)
-    _, outputs = jax.lax.scan(learner.step, state, (jnp.asarray(X), jnp.asarray(y)))
-    total = float(metrics.running_mse(outputs.prediction, y)[-1]) * len(y)
-    # nobody who must learn on the way does as well as the best function known beforehand
-    gap = metrics.regret(outputs.loss, hindsight)
-    assert gap == pytest.approx(total - hindsight.min(), rel=1e-4)
-    assert 0 < gap < np.sum(y**2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"X": np.ones((4, 3))}, r"X \(T, D\) wanted; got \(2, 1, 2\) and \(4, 3\)"),
-        ({"X": np.ones(4)}, r"X \(T, D\) wanted; got \(2, 1, 2\) and \(4,\)"),
-        ({"y": np.ones(3)}, r"y must be 4 numbers, one a row of X; got the shape \(3,\)"),
-        ({"y": np.array(list("abab"))}, "y must be 4 numbers, .* the dtype <U1"),
-        ({"y": np.full(4, np.nan)}, "X and y must hold a finite example; got none"),
-        ({"X": np.ones((0, 2)), "y": np.ones(0)}, "must hold a finite example; got none"),
-        ({"regularization": -1.0}, "regularization must be a finite number.*got -1.0"),
-        ({"learner": object()}, "learner must be one on random features"),
-    ],
-)
-def test_hindsight_refuses(changes, message):
-    learner, state = linear_learner(2, 2)
-    arguments = {"learner": learner, "state": state, "X": np.ones((4, 2)), "y": np.ones(4)}
-    with pytest.raises(ValueError, match=f"hindsight_losses: .*{message}"):
-        metrics.hindsight_losses(**arguments | changes)

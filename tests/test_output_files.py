@@ -13,7 +13,7 @@ from test_kept import flowers  # noqa: F401 (a fixture)
 
 from jaxmkl._files import kept_from_others
 from jaxmkl.cli import kept, main, play
-from jaxmkl.tables import _source
+from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
 OPTIONS = ["--checkpoint", "--predictions", "--save", "--json", "--report"]
@@ -22,7 +22,7 @@ SMALL = ["--learner", "raker", "--set", "num_features=4", "--first", "60"]
 
 @pytest.fixture(autouse=True)
 def short_chunks(monkeypatch):
-    monkeypatch.setattr(_source, "ROWS", 64)
+    monkeypatch.setattr(source, "ROWS", 64)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import jaxmkl
 from jaxmkl.cli import main
-from jaxmkl.design import _rows
+from jaxmkl.design import rows
 from jaxmkl.sklearn import PoolSelector
 
 SMALL_PROGRAMS = True
@@ -153,7 +153,7 @@ def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
 
 
 def test_of_a_large_pool_some_rows_are_looked_at(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(_rows.MOST, "ted", 40)
+    monkeypatch.setitem(rows.MOST, "ted", 40)
     X = pool(300)
     found = PoolSelector(6, random_state=2).fit(X)
     assert len(set(found.pool_)) == 40
@@ -178,13 +178,13 @@ def test_of_a_very_large_pool_nothing_square_is_made(monkeypatch):
     draws = np.random.default_rng(0)
     X = draws.normal(size=(200_000, 5))
     shapes = []
-    made = _rows._grams
+    made = rows._grams
 
     def grams(*given):
         shapes.append(made(*given).shape)
         return made(*given)
 
-    monkeypatch.setattr(_rows, "_grams", grams)
+    monkeypatch.setattr(rows, "_grams", grams)
     found = PoolSelector(20).fit(X)
     assert shapes == [(4000, 4000)]
     assert len(set(found.indices_)) == 20

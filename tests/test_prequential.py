@@ -18,7 +18,7 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor
-from jaxmkl.tables import Columns, _source, open_table
+from jaxmkl.tables import Columns, open_table, source
 from jaxmkl.tables._target import Target
 from jaxmkl.wrappers import RunningMoments, layers
 
@@ -205,7 +205,7 @@ def said_by_command(folder, changed, options, parts):
     ],
 )
 def test_command(options, parts, judged_from, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_source, "ROWS", 16)
+    monkeypatch.setattr(source, "ROWS", 16)
     late = LATE if "--delay" in options else 0
     lines, found = said_by_command(tmp_path, ROWS, options, parts)
     assert found["judged_from"] == judged_from
@@ -246,7 +246,7 @@ def test_baselines_know_what_the_model_knows(tmp_path, capsys):
 )
 def test_no_learner_has_skill_where_there_is_no_signal(options, tmp_path, monkeypatch, capsys):
     if options is SMALL:  # by the programs of other tests
-        monkeypatch.setattr(_source, "ROWS", 16)
+        monkeypatch.setattr(source, "ROWS", 16)
     draws = np.random.default_rng(1)
     X, noise = draws.normal(size=(600, 2)).round(6), draws.normal(size=600)
     table, out = tmp_path / "t.csv", tmp_path / "run.json"

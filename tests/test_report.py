@@ -24,7 +24,7 @@ from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
 from jaxmkl.cli.report import page, plot
 from jaxmkl.cli.report.windows import merged
-from jaxmkl.cli.results import Curves, Results, Row
+from jaxmkl.cli.results import Curves, Line, Results
 
 SMALL_PROGRAMS = True
 HOSTILE = "<script>alert('&amp;')</script>\" onload=x ]]>"
@@ -87,10 +87,10 @@ def results(**others):
     kernels = {"Gaussian(bandwidth=0.1)": 0.25, "Gaussian(bandwidth=10)": 0.75}
     labels, all_labels = {"label_rate": (0.5, 0.1)}, {"label_rate": (1.0, 0.0)}
     table = (
-        Row("raker", False, METRICS | labels, {"step_size": 0.5}, 3, 12.5, 4000, kernels),
-        Row("spa", False, {k: (4 * m, s) for k, (m, s) in METRICS.items()} | all_labels),
-        Row("mean so far", True, BASE),
-        Row("last label", True, BASE),
+        Line("raker", False, METRICS | labels, {"step_size": 0.5}, 3, 12.5, 4000, kernels),
+        Line("spa", False, {k: (4 * m, s) for k, (m, s) in METRICS.items()} | all_labels),
+        Line("mean so far", True, BASE),
+        Line("last label", True, BASE),
     )
     error = {
         "raker": (100.0, 25.0, math.nan, 16.0),
@@ -164,16 +164,14 @@ def test_kernels_are_named_by_their_bandwidths():
     assert {"0.1", "10"} < set(headings)
     bars = [of["width"] for of, _ in found.all("rect") if of.get("class") is None]
     assert bars == ["33.33%", "100.00%"]
-    row = dataclasses.replace(
-        results().table[0], kernel_weights={"Linear()": -0.5, "A(b=1)": 0.25}
-    )
+    row = results().table[0]._replace(kernel_weights={"Linear()": -0.5, "A(b=1)": 0.25})
     mixed = closed(page(results(table=(row, *results().table[1:]))))
     assert {"Linear()", "A(b=1)"} < {text for _, text in mixed.all("th")}
     assert [of["width"] for of, _ in mixed.all("rect", "below")] == ["100.00%"]
-    lost = dataclasses.replace(row, kernel_weights={"A(b=1)": math.nan, "A(b=2)": 0.5})
+    lost = row._replace(kernel_weights={"A(b=1)": math.nan, "A(b=2)": 0.5})
     bars = closed(page(results(table=(lost, *results().table[1:])))).all("rect")
     assert [of["width"] for of, _ in bars if "class" not in of] == ["0.00%", "100.00%"]
-    bare = dataclasses.replace(row, kernel_weights={})
+    bare = row._replace(kernel_weights={})
     assert ">Kernels<" not in page(results(table=(bare, *results().table[1:])))
 
 
@@ -203,7 +201,7 @@ def str_of(element):
 def test_what_a_file_names_stays_text():
     own = results()
     table = tuple(
-        dataclasses.replace(row, name=f"{HOSTILE}{row.name}", kernel_weights={HOSTILE: 1.0})
+        row._replace(name=f"{HOSTILE}{row.name}", kernel_weights={HOSTILE: 1.0})
         for row in own.table
     )
     named = (
@@ -211,7 +209,7 @@ def test_what_a_file_names_stays_text():
     )
     found = closed(page(results(
         command=HOSTILE, source=HOSTILE, target=HOSTILE, classes=(HOSTILE, "\ud800\x00b"),
-        table=tuple(dataclasses.replace(row, metrics={"mistake_rate": (0.5, 0.0)} | {
+        table=tuple(row._replace(metrics={"mistake_rate": (0.5, 0.0)} | {
             "label_rate": (0.5, 0.0)}) for row in table),
         curves=Curves(64, own.curves.rows, *named), columns=(HOSTILE,), notes=(HOSTILE,),
         settings={HOSTILE: HOSTILE}, versions={HOSTILE: HOSTILE},
@@ -223,14 +221,12 @@ def test_what_a_file_names_stays_text():
 def test_what_is_to_be_said_of_a_run_that_did_not_go_well():
     table = results().table
     poor = METRICS | {"mse": (60.0, 0.0), "label_rate": (1.0, 0.0)}
-    learners = (dataclasses.replace(row, metrics=poor) for row in table[:2])
+    learners = (row._replace(metrics=poor) for row in table[:2])
     text = page(results(table=(*learners, *table[2:]), is_interrupted=True))
     assert "No learner errs less than the baseline 'mean so far'" in text
     assert "Interrupted: what follows is of the first 230 rows." in text
     nothing = dict.fromkeys(METRICS, (math.nan, 0.0))
-    blank = [
-        dataclasses.replace(row, metrics=nothing | {"label_rate": (0.0, 0.0)}) for row in table
-    ]
+    blank = [row._replace(metrics=nothing | {"label_rate": (0.0, 0.0)}) for row in table]
     assert "No row with a target was judged." in page(results(table=tuple(blank)))
 
 

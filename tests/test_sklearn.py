@@ -22,7 +22,7 @@ import jaxmkl
 from jaxmkl import design
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
 from jaxmkl.sklearn._estimators import _sorted_by_class
-from jaxmkl.streaming.run import _run
+from jaxmkl.streaming._engine import run_rows
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled, scaled_targets
 
 SMALL_PROGRAMS = True
@@ -323,9 +323,9 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
     X, y = classes
     grid = {"step_size": [0.001, 0.01, 0.1], "hedge_rate": [0.1, 1.0], "regularization": [0, 1]}
     classifier().fit(X[:120], y[:120]).predict(X)
-    before = _run._cache_size()
+    before = run_rows._cache_size()
     search = GridSearchCV(classifier(), grid, refit=False).fit(X, y)
-    assert _run._cache_size() == before > 0
+    assert run_rows._cache_size() == before > 0
     scores = search.cv_results_["mean_test_score"]
     assert len(scores) == 12
     assert scores.max() > 0.8

@@ -21,7 +21,7 @@ from polars.testing import assert_frame_equal
 from jaxmkl import tables
 from jaxmkl.tables import open_table
 from jaxmkl.tables._bytes import zstd
-from jaxmkl.tables._source import joined
+from jaxmkl.tables.source import joined
 
 N = 2500
 DRAWS = np.random.default_rng(0)

@@ -323,7 +323,7 @@ def test_a_slip_in_a_column_of_numbers(write, cell):
 
 def test_tables_without_polars(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    for name in [name for name in sys.modules if name.startswith("jaxmkl.tables._")]:
+    for name in [name for name in sys.modules if name.startswith("jaxmkl.tables.")]:
         monkeypatch.delitem(sys.modules, name)
         monkeypatch.delitem(vars(tables), name.rpartition(".")[2], raising=False)
     monkeypatch.delitem(vars(tables), "open_table", raising=False)  # never asked for

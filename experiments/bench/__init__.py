@@ -7,7 +7,7 @@ on the same streams; many small learners, each on a stream of its own; and many 
 an accelerator.
 """
 
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 from ..options import Options
 from ..report import Report

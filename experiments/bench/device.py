@@ -6,9 +6,10 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.evaluate import Row
 
 from ..evaluate import keys_of
-from ..report import Report, Row
+from ..report import Report
 from .supports import orders_at_once
 from .timing import figures, measured
 

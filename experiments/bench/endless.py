@@ -13,13 +13,13 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import parameters_of
+from jaxmkl.evaluate import Row, parameters_of
 from jaxmkl.models import supports
 
 from .. import generate
 from ..evaluate import FAMILY
 from ..options import Options, chosen
-from ..report import Report, Row
+from ..report import Report
 from .timing import figures, in_turn, ratios
 
 ROUNDS = 1_000_000

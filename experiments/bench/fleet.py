@@ -6,8 +6,9 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl.evaluate import Row
 
-from ..report import Report, Row
+from ..report import Report
 from .timing import figures, in_turn, ratios
 
 STREAMS = 10_000

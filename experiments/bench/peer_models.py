@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.memory import state_bytes
+from jaxmkl.evaluate import state_bytes
 
 from ..evaluate import Stream, candidate, compiled
 from ..papers.amkl_river import several, single

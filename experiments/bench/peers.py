@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from jaxmkl.cli.results import plain
+from jaxmkl.evaluate import Row, plain
 
 from ..evaluate import Stream, timed
 from ..options import Options, chosen
 from ..papers import amkl_river
-from ..report import Report, Row
+from ..report import Report
 from .features import of_77_inputs
 from .peer_models import MODELS, Model, missing, ready
 from .timing import figures, in_own_process, peak_memory, real_or

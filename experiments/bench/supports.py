@@ -9,15 +9,14 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.memory import state_bytes
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import Row, UsageError, state_bytes
 
 from ..evaluate import Stream, keys_of, timed
 from ..inside import num_supports
 from ..options import Options
 from ..papers import multitask
 from ..papers.paper import Job
-from ..report import Report, Row
+from ..report import Report
 from .timing import Data, figures, in_own_process, in_turn, measured, peak_memory, ratios, real_or
 
 REPEATS = 3

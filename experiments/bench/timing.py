@@ -1,4 +1,4 @@
-"""What all benchmarks measure with: calls in turn, memory, processes of their own."""
+"""Measurements of all benchmarks: calls in turn, memory, processes of their own."""
 
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +11,12 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.memory import held_bytes
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import Row, UsageError, held_bytes
 
 from ..evaluate import Stages, compiled, timed
 from ..options import Options
 from ..papers.paper import data_folder
-from ..report import Report, Row
+from ..report import Report
 
 Data = tuple[str, np.ndarray, np.ndarray]  # a name, X (T, D) and y (T,)
 
@@ -132,7 +131,7 @@ def figures(
 
 
 def peak_memory(field: str = "VmHWM") -> float:
-    """Return what :func:`jaxmkl.cli.memory.held_bytes` does, in MiB."""
+    """Return what :func:`jaxmkl.evaluate.held_bytes` does, in MiB."""
     return held_bytes(field) / 2**20
 
 

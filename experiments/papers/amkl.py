@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import parameters_of
+from jaxmkl.evaluate import Row, parameters_of, row, rows
 from jaxmkl.kernels import Kernel
 from jaxmkl.query import Disagreement
 
@@ -41,8 +41,9 @@ from ..evaluate import (
     sweep,
     timed,
 )
+from ..hindsight import hindsight_losses
 from ..inside import kernels_of, with_step_size
-from ..report import Panel, Row, row, rows
+from ..report import Panel
 from .amkl_labels import labels
 from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_river import DATASETS as RIVER
@@ -304,7 +305,7 @@ def best_in_hindsight(job: Job, keys: jax.Array, stream: Stream) -> np.ndarray:
     for seed in range(len(keys)):
         state = jax.tree.map(lambda leaf, seed=seed: leaf[seed], states)
         ridge = PENALTY * len(stream.y)
-        losses = jaxmkl.metrics.hindsight_losses(learner, state, stream.X, stream.y, ridge)
+        losses = hindsight_losses(learner, state, stream.X, stream.y, ridge)
         totals.append(losses)
     return np.min(totals, axis=1)
 

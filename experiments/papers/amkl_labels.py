@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl.evaluate import Row
 from jaxmkl.query import Disagreement, Query, Random, Rate
 
 from ..asked import STRATEGIES, asked_by, installed
 from ..evaluate import Stream, candidate, evaluate
-from ..report import Row
 from .amkl_runs import CLASSIFICATION, MSE, of_both_tasks, stream_of
 from .paper import Job
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 import jaxmkl
+from jaxmkl.evaluate import Row
 
 from .. import generate
 from ..evaluate import Played, Runs, Stream, candidate, evaluate, keys_of
 from ..refitted import EVERY, MODELS, refitted
-from ..report import Row
 from .amkl_runs import AGGREGATES, CLASSIFICATION, MSE, combined, of_both_tasks, stream_of
 from .paper import Job
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate, Row
 
 from ..evaluate import Played, Runs, Stream, candidate
-from ..report import Row
 from .amkl_runs import ONLINE_RANKS, combined
 from .paper import Job
 from .printed import RIVER_BEST
@@ -80,7 +79,7 @@ def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
     learner = wrappers.lagged(made.learner) if name == LAST_LABELS else made.learner
     if stream.task == "regression":
         learner = wrappers.scaled_targets(learner)
-    return dataclasses.replace(made, learner=learner)
+    return made._replace(learner=learner)
 
 
 def measured(runs: Runs) -> dict[str, np.ndarray]:

@@ -7,10 +7,10 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate, Row
+from jaxmkl.evaluate.rows import Printed
 
 from ..evaluate import Stream, candidate
-from ..report import Printed, Row
 from .paper import Job
 
 REGRESSION = ("twitter", "tom", "air", "energy", "naval")

@@ -16,12 +16,12 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate, Row, rows
 from jaxmkl.kernels import Kernel
 
 from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
-from ..report import Panel, Row, rows
+from ..report import Panel
 from .paper import Job, Paper
 from .printed import printed
 
@@ -101,7 +101,7 @@ def built(job: Job, stream: Stream, name: str) -> Candidate:
     if name in BUDGETED:
         arguments["budget"] = budget_of(stream.name)
     made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
-    return made if name != SLIP else dataclasses.replace(made, learner=slipped(made.learner))
+    return made if name != SLIP else made._replace(learner=slipped(made.learner))
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -253,7 +253,7 @@ def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> li
     """Return the rows of a learner in two precisions and of their differences."""
     found: list[Row] = []
     for words, runs in {"float32": single, "float64": double}.items():
-        named = dataclasses.replace(learner, name=f"{learner.name} ({words})")
+        named = learner._replace(name=f"{learner.name} ({words})")
         found += runs.rows("bomkl", dataset, named)
     differences = {
         "mistake_rate_difference": single.error[:, -1] - double.error[:, -1],

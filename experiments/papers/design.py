@@ -13,8 +13,10 @@ import jax
 import numpy as np
 from sklearn.svm import SVC
 
+from jaxmkl.evaluate import Row, rows
+
 from ..options import Settings
-from ..report import Panel, Row, rows
+from ..report import Panel
 from . import design_pools as pools
 from .design_plane import GENERATED, picture
 from .paper import Job, Paper

@@ -4,8 +4,9 @@ import jax
 import numpy as np
 
 from jaxmkl import design
+from jaxmkl.evaluate import Row, figure, row
 
-from ..report import Panel, Row, figure, row
+from ..report import Panel
 from .design_pools import ALGORITHMS, choices, settings_of
 from .paper import Job
 

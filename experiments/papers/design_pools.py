@@ -13,8 +13,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 import jaxmkl
 from jaxmkl import design
-from jaxmkl.cli.learners import check_settings
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError, check_settings
 
 from ..evaluate import keys_of, program, timed
 from ..options import Settings

@@ -16,12 +16,12 @@ import scipy.stats
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate, Row
 
 from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
-from ..report import Panel, Row
+from ..report import Panel
 from .paper import Job, Paper
 
 DATASETS = ("landmine", "sentiment")

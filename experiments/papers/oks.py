@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 import jax
 import numpy as np
 
+from jaxmkl.evaluate import Row, row
+
 from ..evaluate import Played, candidate, keys_of
-from ..report import Panel, Row, row
+from ..report import Panel
 from . import oks_runs as runs
 from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper

@@ -3,7 +3,6 @@
 The paper counts y f < 0 as mistakes, here they are y f <= 0.
 """
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate, parameters_of
+from jaxmkl.evaluate import Candidate, Row, parameters_of
 
 from ..evaluate import (
     Played,
@@ -24,7 +23,6 @@ from ..evaluate import (
     timed,
 )
 from ..inside import num_supports, scoring
-from ..report import Row
 from .paper import Job
 from .printed import printed
 
@@ -84,7 +82,7 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     if name == "oks":
         arguments["num_rounds"] = length
     made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
-    return dataclasses.replace(made, learner=scoring(made.learner)) if name == "oks" else made
+    return made._replace(learner=scoring(made.learner)) if name == "oks" else made
 
 
 @functools.partial(jax.jit, static_argnames="rounds")
@@ -194,7 +192,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
             first = stream if len(stream.y) > LARGE else precise
             widths = aligned_widths(first, keys, made.parameters["num_aligned"])
             parameters = {**made.parameters, "bandwidth": widths}
-            made = dataclasses.replace(made, parameters=parameters)
+            made = made._replace(parameters=parameters)
             learners = two_pass(widths, parameters["budget"])
         scores = play(learners, precise, keys, name, each=name == "proj_ka")
         job.results[stream.name, name] = made, scores

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate
+from jaxmkl.evaluate import Candidate, Row, figure, rows
 
 from .. import generate
 from ..evaluate import Stream, keys_of, stacked, sweep
-from ..report import Panel, Row, figure, rows
+from ..report import Panel
 from . import oks_runs as runs
 from .paper import Job
 

@@ -1,4 +1,4 @@
-"""What every paper's file hands to the command line, and what its parts are given."""
+"""A paper's experiments as its file describes them, and a job that runs some of their parts."""
 
 import dataclasses
 import os
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import jaxmkl
-from jaxmkl.cli.learners import Candidate, check_settings, parameters_of
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import Candidate, UsageError, check_settings, parameters_of
 
 from ..evaluate import Runs, Stream, candidate, evaluate
 from ..options import Options, Settings, chosen, refused

@@ -15,11 +15,12 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from jaxmkl import _command
 from jaxmkl.cli.interrupts import INTERRUPTED
-from jaxmkl.cli.options import UsageError, parser_of
+from jaxmkl.cli.options import parser_of
+from jaxmkl.command_line import keep_programs
+from jaxmkl.evaluate import UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,18 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def keep_programs() -> None:
-    """Keep compiled programs for later calls, where JAX was not told of a place for them."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-
-
 def entry() -> int:
-    """What ``jaxmkl`` and ``python -m jaxmkl`` do: :func:`main`, with programs kept."""
+    """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs kept."""
     keep_programs()
     status = main()
     if status >= INTERRUPTED:  # nothing that is still computed is waited for

@@ -56,14 +56,15 @@ from typing import Any
 
 import jax
 
-from jaxmkl.cli import learners, options, show
+from jaxmkl.cli import options, show
 from jaxmkl.cli.labelling import lines
 from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Rows, decided, whole_table
 from jaxmkl.cli.models import differences, own_model
-from jaxmkl.cli.options import UsageError
+from jaxmkl.command_line import setting
+from jaxmkl.evaluate import UsageError, candidates
 from jaxmkl.tables import Model, save_model
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a model has
@@ -83,7 +84,7 @@ def add_to(commands: Any) -> None:
     add("--task", choices=("regression", "classification"), help="default: by the labels")
     add("--classes", type=options.names, default=(), metavar="A,B", help="default: by the labels")
     add("--learner", metavar="NAME", help=f"default: {LEARNER}")
-    add("--set", type=options.setting, action="append", default=[], metavar="NAME=VALUE",
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--save", type=Path, metavar="MODEL", help="write the model at the end of a sitting")
     add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; kept beside it is "
@@ -195,8 +196,7 @@ def _learner(given: Any, rows: Rows, model: Model | None) -> tuple[Any, Any]:
     if model is not None:
         return model.learner, model.state
     names, K = [given.learner or LEARNER], len(rows.target.classes)
-    settings, notes = dict(given.set), list[str]()
-    one = learners.candidates(names, rows.columns.task, K, settings, None, notes)[0]
+    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set))
     return one.learner, one.learner.init(jax.random.key(0), rows.X.shape[1])
 
 

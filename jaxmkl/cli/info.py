@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from jaxmkl.cli.learners import kernel_weights
-from jaxmkl.cli.show import figure
+from jaxmkl._checks import shown
+from jaxmkl.evaluate import figure, kernel_weights
 from jaxmkl.tables import load_model
-from jaxmkl.tables._table import shown
 
 
 def add_to(commands: Any) -> None:

@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._archive import Archive
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
-from jaxmkl.checkpoint import packed, unpacked
+from jaxmkl.checkpoint import pack, packed, unpack, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.play import Play, Player
 from jaxmkl.cli.predictions import Predictions
+from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
-from jaxmkl.tables import Columns, Fills
+from jaxmkl.tables import Columns
 
-FORMAT = "jaxmkl run 2"
+FORMAT = "jaxmkl run 3"
 EVERY = {"minutes": 5.0}
-OF_PLAY = "baselines", "scores", "num_rows", "num_unlabelled", "unseen", "seconds"
-OF_PLAYER = "score", "labels", "num_labels", "seconds", "known_from"
 # options that do not make the run what it is
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"
 
@@ -80,27 +79,29 @@ class Kept:
         """
         if self._found is None:
             return
-        header, states = self._found
+        header, tree, states = self._found
         players = _players(play)
         if len(states) != len(players):
             text = f"{len(states)} learners and seeds, where the run has {len(players)}"
             raise ValueError(f"--checkpoint: {self.path} is of {text}")
-        for player, state, fields in zip(players, states, header["players"], strict=True):
-            player.state = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
-            _fill(player, OF_PLAYER, fields)
-        _fill(play, OF_PLAY, header["play"])
-        play.fills = Fills(*np.array(header["fills"], np.float64))
+        try:
+            play.now, achieved = unpack(tree, _tree(play))
+        except ValueError as error:
+            raise ValueError(f"--checkpoint: {self.path}: {error}") from None
+        for player, state, now in zip(players, states, achieved, strict=True):
+            found = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
+            player.now = now._replace(state=found)
         play.warned |= dict.fromkeys(header["warned"])
-        self._last.begin(play.num_rows)
+        self._last.begin(play.now.num_rows)
 
     def offer(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
-        if self._last.is_due(play.num_rows):
+        if self._last.is_due(play.now.num_rows):
             self._write(play, predictions)
 
     def close(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint of what was played since the last one, if there is anything."""
-        if play.num_rows != self._last.stands_at:
+        if play.now.num_rows != self._last.stands_at:
             self._write(play, predictions)
 
     def _write(self, play: Play, predictions: Predictions | None) -> None:
@@ -109,16 +110,11 @@ class Kept:
             "jaxmkl": __version__,
             "settings": self._settings,
             "columns": play.columns.to_json(),
-            "fills": [part.tolist() for part in play.fills],
-            "play": {name: _taken(getattr(play, name)) for name in OF_PLAY},
-            "players": [
-                {name: _taken(getattr(player, name)) for name in OF_PLAYER}
-                for player in _players(play)
-            ],
+            "players": len(_players(play)),
             "warned": list(play.warned),
             "predictions": 0 if predictions is None else predictions.length(),
         }
-        self._last.write(play.num_rows, lambda path: _write(path, header, _players(play)))
+        self._last.write(play.now.num_rows, lambda path: _write(path, header, play))
 
 
 def _option(name: str) -> str:
@@ -129,55 +125,37 @@ def _players(play: Play) -> list[Player]:
     return [player for each in play.players.values() for player in each]
 
 
-def _write(path: str, header: dict[str, Any], players: list[Player]) -> None:
-    """A zip archive: the header as JSON, and a checkpoint of each player."""
+def _tree(play: Play) -> tuple:
+    """How far a run is: numbers and arrays, the learners' states apart."""
+    return play.now, [player.now._replace(state=None) for player in _players(play)]
+
+
+def _write(path: str, header: dict[str, Any], play: Play) -> None:
+    """A zip archive: the header as JSON, how far the run is, and a checkpoint of each player."""
+    players = _players(play)
+    members: dict[str, Any] = {"play.npz": pack(_tree(play))}
+    members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(players)}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
-        for number, player in enumerate(players):
-            state = io.BytesIO()
-            np.savez(state, allow_pickle=False, **packed(player.learner, player.state))
-            archive.writestr(f"{number}.npz", state.getvalue())
+        for name, arrays in members.items():
+            member = io.BytesIO()
+            np.savez(member, **arrays)
+            archive.writestr(name, member.getvalue())
 
 
-def _read(path: str) -> tuple[dict[str, Any], list[bytes]]:
-    """The header and the players' checkpoints."""
+def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
+    """The header, how far the run is, and the players' checkpoints."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(Path(path).read_bytes()))
         header = json.loads(archive.read("run.json"))
-        known = header["format"]
-        states = [archive.read(f"{i}.npz") for i in range(len(header["players"]))]
+        known, states, tree = header["format"], [], {}
+        if known == FORMAT:
+            of_play = Archive(io.BytesIO(archive.read("play.npz")))
+            tree = {key: of_play.read(key) for key in of_play.keys}
+            states = [archive.read(f"{i}.npz") for i in range(header["players"])]
     except Exception as error:  # zipfile and zlib raise several kinds
         raise ValueError(f"--checkpoint: {path} is no readable checkpoint: {error}") from None
     if known != FORMAT:
         text = f"{path} is of format {known!r}, written by jaxmkl {header.get('jaxmkl')}; this is"
         raise ValueError(f"--checkpoint: {text} {__version__}, which reads {FORMAT!r}")
-    return header, states
-
-
-def _taken(part: Any) -> Any:
-    """Numbers and arrays of an object, as JSON has them."""
-    if isinstance(part, np.ndarray):
-        return part.tolist()
-    if isinstance(part, int | float):
-        return part
-    fields = part if isinstance(part, dict) else vars(part)
-    return {name: _taken(value) for name, value in fields.items()}
-
-
-def _fill(part: Any, names: Any, found: dict[str, Any]) -> None:
-    """Give fields the values that :func:`_taken` took."""
-    for name in names:
-        old, new = getattr(part, name), found[name]
-        if isinstance(old, np.ndarray | int | float):
-            setattr(part, name, _like(old, new))
-        elif isinstance(old, dict):
-            for key, value in old.items():
-                _fill(value, vars(value), new[key])
-        else:
-            _fill(old, vars(old), new)
-
-
-def _like(old: Any, new: Any) -> Any:
-    if not isinstance(old, np.ndarray):
-        return type(old)(new)
-    return np.array(new, old.dtype).reshape(old.shape)
+    return header, tree, states

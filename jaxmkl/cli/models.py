@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Model, load_model
 
 

@@ -1,25 +1,14 @@
-"""What the commands' options have in common, and the error that says what is wrong with one."""
+"""Options that several commands have."""
 
 import argparse
-import ast
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from jaxmkl.command_line import Parser, count, names
 
 OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
-
-
-class UsageError(Exception):
-    """The request cannot be met as it was given; the message is one line for the screen."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving the process."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
-        raise UsageError(message)
 
 
 def parser_of(description: str) -> tuple[Parser, Any]:
@@ -39,21 +28,6 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
                        "a form of time as %%d/%%m/%%Y; may be given several times")  # fmt: skip
     group.add_argument("--first", type=count, default=1000, metavar="N",
                        help="rows by which columns are decided (default: 1000)")  # fmt: skip
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Parse names parted by commas."""
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not found:
-        raise argparse.ArgumentTypeError("names parted by commas are wanted")
-    return found
-
-
-def count(text: str) -> int:
-    """Parse a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
-    return int(text)
 
 
 def natural(text: str) -> int:
@@ -94,17 +68,6 @@ def share(text: str) -> float:
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"a share above 0, at most 1, is wanted; got {text!r}")
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
-    name, equals, value = text.partition("=")
-    if not name.isidentifier() or not equals:
-        raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted; got {text!r}")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def kind(text: str) -> tuple[str, str]:

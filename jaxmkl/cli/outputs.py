@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmkl._files import is_special, kept_from_others
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 
 OPTIONS = "checkpoint", "predictions", "save", "json", "report"
 

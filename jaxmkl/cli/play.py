@@ -1,6 +1,5 @@
 """Learners side by side over one table, chunk by chunk, each row predicted before its label."""
 
-import dataclasses
 import math
 import time
 import warnings
@@ -10,129 +9,142 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmkl.cli.learners import Candidate, late, settled
-from jaxmkl.cli.scores import Baselines, Curve, Score, classes_of, first_of
-from jaxmkl.streaming import stream
+from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
+from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Model, Seen
+from jaxmkl.wrappers import delayed
+
+
+class Outputs(NamedTuple):
+    """The outcome of a chunk for one learner: its state afterwards, predictions and queries."""
+
+    state: Any
+    prediction: np.ndarray
+    queried: np.ndarray
+    seconds: float
+
+
+class Achieved(NamedTuple):
+    """How far one learner with one seed is."""
+
+    state: Any
+    score: Score
+    labels: Curve  #: that were asked for
+    known_from: float  #: the row from which on it knows a label
+    num_labels: int = 0
+    seconds: float = 0.0
 
 
 class Player:
-    """One learner with one seed: its state, its scores, the time it took.
+    """One learner with one seed.
 
     Of players of one learner the first ``compiles`` what all of them call.
     """
 
     def __init__(
-        self,
-        learner: Any,
-        state: Any,
-        num_classes: int,
-        delay: int,
-        *,
-        compiles: bool,
-        known_from: float = math.inf,
+        self, learner: Any, state: Any, delay: int, now: Achieved, *, compiles: bool
     ) -> None:
-        self.learner, self.state = late(learner, state, delay)
-        self._num_classes, self._delay, self._compiles = num_classes, delay, compiles
-        self.score, self.labels = Score(num_classes), Curve()
-        self.num_labels, self.seconds = 0, 0.0
-        #: the row from which on it knows a label
-        self.known_from = known_from
-        self._given: tuple[np.ndarray, np.ndarray] | None = None
-        self._stream: Iterator | None = None
+        self.learner = delayed(learner, delay) if delay else learner
+        self.now = now._replace(state=self.learner.around(state) if delay else state)
+        self._delay, self._compiles = delay, compiles
+        self._stream = Stream(self.learner, gaps=True)
 
-    def _chunks(self) -> Iterator:
-        while True:
-            yield self._given
-
-    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Play a chunk; the state afterwards and the outputs, which are not taken over yet."""
-        self._given = (X, y)
-        if self._stream is None:
-            if self._compiles:  # before the time counts
-                next(stream(self.learner, self.state, [(X, y)], gaps=True))
-            self._stream = stream(self.learner, self.state, self._chunks(), gaps=True)
+    def play(self, X: np.ndarray, y: np.ndarray) -> Outputs:
+        """Play a chunk, which :meth:`take` takes over; until then nothing has changed."""
+        if self._compiles:  # before the time counts
+            self._stream.push(self.now.state, X, y)
+            self._compiles = False
         began = time.perf_counter()
-        state, outputs = next(self._stream)
+        state, outputs = self._stream.push(self.now.state, X, y)
         prediction, queried = np.asarray(outputs.prediction), np.asarray(outputs.queried)
-        self.seconds += time.perf_counter() - began
-        return state, (prediction, queried)
+        return Outputs(state, prediction, queried, time.perf_counter() - began)
 
-    def take(self, state: Any, outputs: Any, y: np.ndarray, start: float, rows: int) -> np.ndarray:
+    def take(self, outputs: Outputs, y: np.ndarray, baselines: Baselines, rows: int) -> np.ndarray:
         """Take a chunk over; what was said of its rows, as classes from 0 on or numbers.
 
-        Numbers begin at ``start``, or are 0 while no label is known; there were ``rows`` before.
+        Numbers begin where the baselines' do, or are 0 while no label is known; there were
+        ``rows`` before.
         """
-        prediction, queried = outputs
-        asked = queried & ~np.isnan(y)
-        self.known_from = min(self.known_from, first_of(asked, rows) + self._delay + 1)
-        said = classes_of(prediction, self._num_classes)
-        if not self._num_classes:
-            known = rows + np.arange(len(y)) >= self.known_from
-            said = np.where(known, start + said, 0.0)
-        self.state = state
-        self.labels.add(asked.astype(float))
-        self.num_labels += int(asked.sum())
-        return said
+        now, asked = self.now, outputs.queried & ~np.isnan(y)
+        self.now = now._replace(
+            state=outputs.state,
+            labels=now.labels.after(asked.astype(float)),
+            known_from=min(now.known_from, first_of(asked, rows) + self._delay + 1),
+            num_labels=now.num_labels + int(asked.sum()),
+            seconds=now.seconds + outputs.seconds,
+        )
+        said = classes_of(outputs.prediction, baselines.num_classes)
+        if baselines.num_classes:
+            return said
+        known = rows + np.arange(len(y)) >= self.now.known_from
+        return np.where(known, baselines.start + said, 0.0)
 
     def settled(self) -> tuple[Any, Any]:
         """The learner and its state, once the labels that are due have come."""
-        return settled(self.learner, self.state, self._delay)
+        learner, state = self.learner, self.now.state
+        return (learner.learner, learner.flushed(state).inner) if self._delay else (learner, state)
 
 
 class Played(NamedTuple):
-    """What came of a chunk: targets, fills, cells lost, and each player's state and outputs."""
+    """The outcome of a chunk: targets, fills, cells lost, and the outputs of each player."""
 
     y: np.ndarray
     fills: Fills
     unseen: np.ndarray
-    outputs: dict[str, list[tuple[Any, Any]]]
+    outputs: dict[str, list[Outputs]]
 
 
-@dataclasses.dataclass(eq=False)
-class Play:
-    """A run that is going on: players, baselines, and how far they are."""
+class Progress(NamedTuple):
+    """How far a run is, its players apart: a tree of numbers and arrays."""
 
-    columns: Columns
     fills: Fills
-    players: dict[str, list[Player]]  #: by the learner's name, one for each seed
-    baselines: Baselines
-    scores: dict[str, Score]  #: of the baselines
     unseen: np.ndarray  #: cells of each column that were lost
-    rows_before: int = 0  #: that the model had played
+    baselines: Baselines
+    scores: tuple[Score, Score]  #: of the baselines
     num_rows: int = 0
     num_unlabelled: int = 0
-    seconds: float = 0.0  #: of all parts, if it was stopped and went on
-    warned: dict[str, None] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0  #: of all parts, if it was stopped and went on; the run counts them
 
-    @classmethod
-    def begin(
-        cls,
+
+class Play:
+    """A run that is going on: players, and how far it is.
+
+    Args:
+      columns: of the table.
+      candidates: what is played.
+      seeds: runs of each of them.
+      delay: rounds that labels come late.
+      model: where to begin; by default before the first row.
+    """
+
+    def __init__(
+        self,
         columns: Columns,
         candidates: list[Candidate],
         seeds: int,
         delay: int,
         model: Model | None = None,
-    ) -> "Play":
-        """Before the first row; with a ``model`` from where it stands."""
+    ) -> None:
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
         seen = Seen.nothing(K) if model is None else model.seen
+        baselines, score = Baselines.begin(K, delay, seen), Score.begin(K)
         known_from = math.inf if seen.is_nothing else 0.0
-        players = {}
+        begun = Achieved(None, score, Curve.begin(), known_from)
+        self.columns = columns
+        self.players: dict[str, list[Player]] = {}  #: by the learner's name, one for each seed
         for one in candidates:
             if model is None:
                 states = [one.learner.init(key, len(columns.features)) for key in keys]
             else:
                 states = [model.state]
-            players[one.name] = [
-                Player(one.learner, state, K, delay, compiles=not i, known_from=known_from)
+            self.players[one.name] = [
+                Player(one.learner, state, delay, begun, compiles=not i)
                 for i, state in enumerate(states)
             ]
-        baselines = Baselines(K, delay, seen)
-        scores = {name: Score(K) for name in baselines.names}
-        fills, before = (columns.init(), 0) if model is None else (model.fills, model.rows)
-        unseen = np.zeros(len(columns.kinds), int)
-        return cls(columns, fills, players, baselines, scores, unseen, before)
+        self.rows_before = 0 if model is None else model.rows  #: that the model had played
+        self.warned: dict[str, None] = {}
+        fills, unseen = columns.init() if model is None else model.fills, len(columns.kinds)
+        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def play(self, chunk: Chunk) -> Played:
         """Play a chunk, which :meth:`take` takes over; until then all stand before it.
@@ -140,9 +152,9 @@ class Play:
         Raises:
           ValueError: for a cell that is not what its column held.
         """
-        X, fills = self.columns.inputs(chunk, self.fills)
+        X, fills = self.columns.inputs(chunk, self.now.fills)
         y = self.columns.labels(chunk)
-        given = (y - self.baselines.starting(y)).astype(np.float32)
+        given = (y - self.now.baselines.starting(y)).astype(np.float32)
         outputs = {name: [self._played(name, p, X, given) for p in each]
                    for name, each in self.players.items()}  # fmt: skip
         return Played(y, fills, self.columns.unseen(chunk, X), outputs)
@@ -153,24 +165,32 @@ class Play:
         Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
         It takes next to no time: hold interrupts back, and all stand at the end of one chunk.
         """
-        y, fills, unseen, _ = played
         target: Any = self.columns.target
-        labels, rows = target.places(y), self.num_rows
-        by_baselines = self.baselines.say(labels)
-        judged = list(zip(self.scores.values(), by_baselines, strict=True))
-        said: dict[str, np.ndarray] = {}
+        labels, now = target.places(played.y), self.now
+        baselines, by_baselines = now.baselines.after(labels)
+        said = {
+            name: [player.take(outputs, labels, baselines, now.num_rows)
+                   for player, outputs in zip(each, played.outputs[name], strict=True)]
+            for name, each in self.players.items()
+        }  # fmt: skip
+        self.now = now._replace(baselines=baselines)  # which knows more, and so do the players
+        rows = now.num_rows + np.arange(len(labels))
+        judged = np.where(rows >= self.judged_from, labels, np.nan)
         for name, each in self.players.items():
-            for player, (state, outputs) in zip(each, played.outputs[name], strict=True):
-                found = player.take(state, outputs, labels, self.baselines.start, rows)
-                judged.append((player.score, found))
-                said.setdefault(name, found)
-        comparable = rows + np.arange(len(y)) >= self.judged_from
-        for score, values in judged:
-            score.add(values, np.where(comparable, labels, np.nan))
-        self.fills, self.num_rows = fills, rows + len(y)
-        self.num_unlabelled += int(np.isnan(y).sum())
-        self.unseen = self.unseen + unseen
-        return said, labels
+            for player, values in zip(each, said[name], strict=True):
+                player.now = player.now._replace(score=player.now.score.after(values, judged))
+        first, last = (score.after(values, judged) for score, values in
+                       zip(now.scores, by_baselines, strict=True))  # fmt: skip
+        self.now = Progress(
+            played.fills,
+            now.unseen + played.unseen,
+            baselines,
+            (first, last),
+            now.num_rows + len(labels),
+            now.num_unlabelled + int(np.isnan(labels).sum()),
+            now.seconds,
+        )
+        return {name: values[0] for name, values in said.items()}, labels
 
     @property
     def judged_from(self) -> float:
@@ -178,10 +198,10 @@ class Play:
 
         Those are not judged: nobody knows where the target lies. Infinity until there is such one.
         """
-        players = [player.known_from for each in self.players.values() for player in each]
-        return max(self.baselines.known_from, *players)
+        players = [player.now.known_from for each in self.players.values() for player in each]
+        return max(self.now.baselines.known_from, *players)
 
-    def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> tuple:
+    def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> Outputs:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", RuntimeWarning)
             result = player.play(X, y)

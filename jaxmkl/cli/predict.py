@@ -27,7 +27,7 @@ def add_to(commands: Any) -> None:
 def command(given: Any) -> int:
     """Write a line for each row: where it stands, the prediction, of classes its probability."""
     show.needs_rich()
-    from jaxmkl.tables._source import without_rows
+    from jaxmkl.tables.source import without_rows
 
     model = load_model(given.model)
     table = open_table(given.file)

@@ -1,4 +1,4 @@
-"""What learners said of each row, as CSV beside a run."""
+"""Predictions of each row, as CSV beside a run."""
 
 import csv
 import os
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmkl._files import named
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Chunk
 
 

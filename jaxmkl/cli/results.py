@@ -1,4 +1,4 @@
-"""What a run leaves behind, as plain values: for the screen, JSON, and whatever reports on it."""
+"""The results of a run as plain values: for the screen, JSON, and whatever reports on it."""
 
 import dataclasses
 import importlib.metadata
@@ -7,16 +7,14 @@ import math
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from jaxmkl._version import __version__
+from jaxmkl.evaluate import Row, plain
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A line of the table: one learner or baseline."""
+class Line(NamedTuple):
+    """A line of the table: one learner or baseline, with all its figures and what it took."""
 
     name: str  #: as on the command line, or that of the baseline
     is_baseline: bool
@@ -25,16 +23,15 @@ class Row:
     #: (1 - mse / that of the mean so far), ``skill_last``; of learners ``label_rate``, the share
     #: of rows whose label was asked for and was there
     metrics: Mapping[str, tuple[float, float]]
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  #: of the recipe
+    parameters: Mapping[str, Any] = {}  #: of the recipe
     seeds: int = 1  #: runs that the metrics are means of
     microseconds: float = math.nan  #: for one row, compilation apart; NaN of a baseline
     state_bytes: int = 0  #: of the learner's state at the end
     #: of the kernels at the end, by their names, of the first seed; empty without any
-    kernel_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    kernel_weights: Mapping[str, float] = {}
 
 
-@dataclasses.dataclass(frozen=True)
-class Curves:
+class Curves(NamedTuple):
     """Errors and labels over the rows, as means over windows of equal size."""
 
     window: int  #: rows of a window; the last one may be shorter
@@ -60,7 +57,7 @@ class Results:
     #: and errors are of the rows from there on; None if there was none
     judged_from: int | None
     num_inputs: int  #: features that learners saw
-    table: tuple[Row, ...]  #: learners in the order asked for, then baselines
+    table: tuple[Line, ...]  #: learners in the order asked for, then baselines
     curves: Curves
     columns: tuple[str, ...]  #: what each column became, a sentence each
     notes: tuple[str, ...]  #: what else is to be said, a sentence each
@@ -70,52 +67,28 @@ class Results:
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
-    def json_rows(self) -> list[dict[str, Any]]:
-        """A row for each metric, as experiments write theirs."""
-        same = {"paper": "own", "dataset": Path(self.source).name, "printed": None}
-        found = []
-        for row in self.table:
-            seconds = row.microseconds * 1e-6 * self.num_rows
-            for metric, (mean, std) in row.metrics.items():
-                of = {"algorithm": row.name, "metric": metric, "mean": mean, "std": std}
-                more = {"seeds": row.seeds, "parameters": row.parameters}
-                found.append(same | of | more | {"seconds_per_run": seconds})
-        return found
+    def rows(self) -> list[Row]:
+        """A row for each figure of the table, as experiments have theirs."""
+        dataset = Path(self.source).name
+        return [
+            Row(
+                *("own", dataset, line.name, metric, mean, std, line.seeds),
+                parameters=line.parameters,
+                seconds_per_run=line.microseconds * 1e-6 * self.num_rows,
+            )
+            for line in self.table
+            for metric, (mean, std) in line.metrics.items()
+        ]
 
     def to_json(self) -> str:
         """Strict JSON: ``rows`` as experiments write them, and all fields by their names."""
-        content = {"command": self.command, "rows": self.json_rows(), **_fields(self)}
+        rows, table = ([part._asdict() for part in of] for of in (self.rows(), self.table))
+        content = {"command": self.command, "rows": rows, **vars(self)}
+        content |= {"table": table, "curves": self.curves._asdict()}
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass; what they hold, as a learner's parameters, stays as it is."""
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def versions() -> dict[str, str]:
     """Versions of what takes part."""
     found = {"jaxmkl": __version__, "python": platform.python_version()}
     return found | {name: importlib.metadata.version(name) for name in ("jax", "numpy", "polars")}
-
-
-def plain(value: Any) -> Any:
-    """A value as strict JSON can hold it; a number that is not finite becomes null.
-
-    >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, None)})
-    {'a': 0.5, 'b': None, 'c': [1, None]}
-    """
-    if isinstance(value, Row | Curves):
-        value = _fields(value)
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int | float | np.number):
-        number = value.item() if isinstance(value, np.number) else value
-        return number if math.isfinite(number) else None
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):
-        return plain(np.asarray(value).tolist())
-    return " ".join(repr(value).split())

@@ -3,25 +3,32 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxmkl._files import written_whole
-from jaxmkl.cli import learners, options, show
+from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.memory import held_bytes, state_bytes
 from jaxmkl.cli.models import differences, own_model
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.outputs import Outputs, reserved
 from jaxmkl.cli.play import Play, Played, chunks_of
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.report import page
-from jaxmkl.cli.results import Curves, Results, Row
-from jaxmkl.cli.scores import spread
+from jaxmkl.cli.results import Curves, Line, Results
+from jaxmkl.command_line import setting
+from jaxmkl.evaluate import (
+    Candidate,
+    UsageError,
+    candidates,
+    held_bytes,
+    kernel_weights,
+    spread,
+    state_bytes,
+)
 from jaxmkl.tables import Chunk, Model, save_model
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
@@ -38,7 +45,7 @@ def add_to(commands: Any) -> None:
         "input; .gz, .zst, .bz2 and .xz are unpacked")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="default: by the target")
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
-    add("--set", type=options.setting, action="append", default=[], metavar="NAME=VALUE",
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
     add("--delay", type=options.natural, default=0, metavar="N", help="rows a label is late")
@@ -94,7 +101,7 @@ class Run:
     @property
     def num_rows(self) -> int:
         """Rows that were played."""
-        return 0 if self._play is None else self._play.num_rows
+        return 0 if self._play is None else self._play.now.num_rows
 
     def close(self) -> None:
         """Close what an error left open."""
@@ -111,11 +118,11 @@ class Run:
           KeyboardInterrupt: after an interrupt.
         """
         from jaxmkl.tables import open_table
-        from jaxmkl.tables._source import ROWS, without_rows
+        from jaxmkl.tables.source import ROWS, without_rows
 
         given, began = self.given, time.perf_counter()
         model, kept = _model(given), _kept(given)
-        table, notes = open_table(given.file), list[str]()
+        table = open_table(given.file)
         with contextlib.closing(table):
             chunks = table.chunks(max(ROWS, given.first))
             first = next(chunks, None)
@@ -123,32 +130,31 @@ class Run:
                 raise without_rows(table)
             columns = _columns(given, table, first) if model is None else model.columns
             columns = columns if kept is None else kept.columns(columns)
-            made = _candidates(given, columns, notes) if model is None else _of_model(given, model)
-            if model is not None:
-                notes += differences(model, table.names)
-            play = Play.begin(columns, made, given.seeds, given.delay, model)
+            made, notes = _candidates(given, columns, model, table.names)
+            play = Play(columns, made, given.seeds, given.delay, model)
             if kept is not None:
                 kept.resume(play)
             if given.save is not None:
                 for players in play.players.values():
                     players[0].settled()  # compiled here, where an interrupt has nothing to save
             # standard input goes on where it was left
-            skip = given.skip + play.num_rows if given.file != "-" or not play.num_rows else 0
+            played = play.now.num_rows
+            skip = 0 if given.file == "-" and played else given.skip + played
             if given.predictions is not None:
                 length = 0 if kept is None else kept.length
                 self._written = Predictions(given.predictions, columns.target, length)
             self._play, self._kept, self._made, self._notes = play, kept, made, notes
-            self._began, read = began - play.seconds, 0
+            self._began, read = began - play.now.seconds, 0
 
             def on(chunk: Chunk) -> None:
                 nonlocal read
                 read += len(chunk.frame)
-                say(play.num_rows, table.share_read())
+                say(play.now.num_rows, table.share_read())
                 self.interrupts.look()
 
             for chunk in chunks_of(first, chunks, skip, on):
                 self._take(chunk, play.play(chunk))
-        if not play.num_rows:
+        if not play.now.num_rows:
             raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
         if read < skip:
             text = f"is of a run that has passed {skip:,} rows, and {given.file} has only {read:,}"
@@ -158,7 +164,7 @@ class Run:
         """Take a chunk over and write what is due, which an interrupt does not part."""
         with self.interrupts.held:
             said = self._play.take(played)
-            self._play.seconds = time.perf_counter() - self._began
+            self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
             if self._written is not None and self._goes_well:
                 with self.outputs.writing("predictions"):
                     self._written.write(chunk, *said)
@@ -175,7 +181,7 @@ class Run:
     def end(self) -> None:
         """Write what came out, each file if it can be, and show the table."""
         given, play, outputs = self.given, self._play, self.outputs
-        play.seconds = time.perf_counter() - self._began
+        play.now = play.now._replace(seconds=time.perf_counter() - self._began)
         if self._kept is not None and self._goes_well:
             with outputs.writing("checkpoint"):
                 self._kept.close(play, self._written)
@@ -183,7 +189,7 @@ class Run:
             with outputs.writing("predictions"):
                 self._written.close()
         interrupted = self.interrupts.status > 0
-        results = _results(given, play, self._made, self._notes, play.seconds, interrupted)
+        results = _results(given, play, self._made, self._notes, interrupted)
         makes: dict[str, Callable[[], str]] = {
             "save": lambda: _saved(given, results, play),
             "json": lambda: _text(given.json, results.to_json(), "figures and curves"),
@@ -233,33 +239,34 @@ def _columns(given: Any, table: Any, first: Any) -> Any:
     return Columns.decide(looked_at, target, given.task, **asked, notes=table.notes)
 
 
-def _candidates(given: Any, columns: Any, notes: list[str]) -> list[learners.Candidate]:
-    K, settings = len(columns.classes), dict(given.set)
-    return learners.candidates(given.learner, columns.task, K, settings, given.labels, notes)
+def _candidates(
+    given: Any, columns: Any, model: Model | None, names: Sequence[str]
+) -> tuple[list[Candidate], list[str]]:
+    """The learners to run on a table with columns of these names, and notes on them."""
+    if model is None:
+        K, settings = len(columns.classes), dict(given.set)
+        return candidates(given.learner, columns.task, K, settings, given.labels)
+    one = Candidate(given.from_.name, model.learner, {"learner": model.learner})
+    return [one], differences(model, names)
 
 
-def _of_model(given: Any, model: Model) -> list[learners.Candidate]:
-    return [learners.Candidate(given.from_.name, model.learner, {"learner": model.learner})]
-
-
-def _results(
-    given: Any, play: Play, made: Any, notes: list[str], seconds: float, interrupted: bool
-) -> Results:
-    columns, curves = play.columns, {}
-    table = [_row(one, play) for one in made]
-    for name, score in play.scores.items():
-        metrics = {k: (v, 0.0) for k, v in score.metrics(play.scores).items()}
-        table.append(Row(name, True, metrics))
-        curves[name] = score.curve.means
-    firsts = {name: each[0] for name, each in play.players.items()}
-    errors = {name: player.score.curve.means for name, player in firsts.items()} | curves
-    labels = {name: player.labels.means for name, player in firsts.items()}
-    curve = play.scores[play.baselines.names[0]].curve
-    last = play.scores["last label"]
+def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: bool) -> Results:
+    columns, now = play.columns, play.now
+    table = [_line(one, play) for one in made]
+    scored = dict(zip(now.baselines.names, now.scores, strict=True))
+    for name, score in scored.items():
+        metrics = {k: (v, 0.0) for k, v in score.metrics(*now.scores).items()}
+        table.append(Line(name, True, metrics))
+    firsts = {name: each[0].now for name, each in play.players.items()}
+    scored = {name: one.score for name, one in firsts.items()} | scored
+    errors = {name: score.curve.means for name, score in scored.items()}
+    labels = {name: one.labels.means for name, one in firsts.items()}
+    first, last = now.scores
+    curve = first.curve
     if columns.classes and last.kappa > SORTED:
         notes = [*notes, "the label before is nearly always right: the table looks sorted, and "
                  "a learner that follows it looks better than it is"]  # fmt: skip
-    ends = [min((i + 1) * curve.size, play.num_rows) for i in range(len(curve.means))]
+    ends = [min((i + 1) * curve.size, now.num_rows) for i in range(len(curve.means))]
     per_name = [{name: tuple(v.tolist()) for name, v in of.items()} for of in (errors, labels)]
     target: Any = columns.target
     return Results(
@@ -268,37 +275,38 @@ def _results(
         target=target.name,
         task=columns.task,
         classes=columns.classes,
-        num_rows=play.num_rows,
-        num_unlabelled=play.num_unlabelled,
+        num_rows=now.num_rows,
+        num_unlabelled=now.num_unlabelled,
         judged_from=None if play.judged_from == np.inf else 1 + int(play.judged_from),
         num_inputs=len(columns.features),
         table=tuple(table),
         curves=Curves(curve.size, tuple(ends), *per_name),
         columns=columns.notes,
-        notes=(*notes, *columns.losses(play.unseen), *play.warned),
+        notes=(*notes, *columns.losses(now.unseen), *play.warned),
         settings=options.plain(given, options.OF_THE_LINE),
-        seconds=seconds,
+        seconds=now.seconds,
         peak_bytes=held_bytes(),
         is_interrupted=interrupted,
     )
 
 
-def _row(one: learners.Candidate, play: Play) -> Row:
-    players = play.players[one.name]
-    each = [player.score.metrics(play.scores) for player in players]
+def _line(one: Candidate, play: Play) -> Line:
+    players, now = play.players[one.name], play.now
+    achieved = [player.now for player in players]
+    each = [of.score.metrics(*now.scores) for of in achieved]
     metrics = {name: spread([of[name] for of in each]) for name in each[0]}
-    labelled = max(1, play.num_rows - play.num_unlabelled)
-    metrics["label_rate"] = spread([player.num_labels / labelled for player in players])
-    learner, state = players[0].learner, players[0].state
-    return Row(
+    labelled = max(1, now.num_rows - now.num_unlabelled)
+    metrics["label_rate"] = spread([of.num_labels / labelled for of in achieved])
+    state = achieved[0].state
+    return Line(
         one.name,
         False,
         metrics,
         one.parameters,
         len(players),
-        1e6 * sum(player.seconds for player in players) / (len(players) * play.num_rows),
+        1e6 * sum(of.seconds for of in achieved) / (len(players) * now.num_rows),
         state_bytes(state),
-        learners.kernel_weights(learner, state),
+        kernel_weights(players[0].learner, state),
     )
 
 
@@ -308,9 +316,9 @@ def _saved(given: Any, results: Results, play: Play) -> str:
     rows = [row for row in results.table if not row.is_baseline]
     best = min(rows, key=lambda row: np.nan_to_num(row.metrics[metric][0], nan=np.inf))
     learner, state = play.players[best.name][0].settled()
-    rows_so_far = play.rows_before + play.num_rows
-    made = play.columns, play.fills, rows_so_far, results.source
-    save_model(given.save, Model(learner, state, *made, seen=play.baselines.seen()))
+    rows_so_far = play.rows_before + play.now.num_rows
+    made = play.columns, play.now.fills, rows_so_far, results.source
+    save_model(given.save, Model(learner, state, *made, seen=play.now.baselines.seen))
     why = ", which erred least" if len(rows) > 1 else ""
     return (
         f"model: {given.save} ({best.name}{why}); predict with: jaxmkl predict {given.save} FILE"
@@ -318,7 +326,7 @@ def _saved(given: Any, results: Results, play: Play) -> str:
 
 
 def _goes_on(given: Any, play: Play, outputs: Outputs) -> str:
-    rows, written = given.skip + play.num_rows, outputs.paths.keys() - outputs.failed
+    rows, written = given.skip + play.now.num_rows, outputs.paths.keys() - outputs.failed
     text = f"jaxmkl: interrupted after {rows:,} rows"
     if "checkpoint" in written:
         return f"{text}; the same command goes on from {given.checkpoint}"

@@ -20,9 +20,9 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.cli import options, show
-from jaxmkl.cli.options import UsageError
 from jaxmkl.cli.predict import written
-from jaxmkl.tables import Columns, open_table
+from jaxmkl.evaluate import UsageError
+from jaxmkl.tables import Columns, open_table, usual_target
 
 METHODS = ("ted", "cted", "rrss", "gmkal", "random")
 
@@ -41,9 +41,8 @@ def add_to(commands: Any) -> None:
 def command(given: Any) -> int:
     """Write the rows, best first: rank, where the row stands, its cells."""
     show.needs_rich()
-    from jaxmkl.design._rows import choose_rows, distinct
-    from jaxmkl.tables._source import ROWS, joined
-    from jaxmkl.tables._table import usual_target
+    from jaxmkl.design.rows import choose_rows, distinct
+    from jaxmkl.tables.source import ROWS, joined
 
     table = open_table(given.file)
     with contextlib.closing(table):

@@ -1,14 +1,13 @@
-"""What the screen shows: progress on standard error, tables on standard output."""
+"""The screen: progress on standard error, tables on standard output."""
 
 import contextlib
-import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxmkl.cli.results import Results, Row
-from jaxmkl.tables._polars import needs_polars
+from jaxmkl.cli.results import Line, Results
+from jaxmkl.evaluate import figure, size
 
 PATIENCE = 2.0  # seconds before progress is shown
 WIDTH = 120  # columns where no terminal says
@@ -110,19 +109,10 @@ def unjudged(results: Results) -> str:
     return f"judged from row {results.judged_from:,} on, the first predicted with a label known"
 
 
-def _costs(row: Row) -> tuple[str, str]:
+def _costs(row: Line) -> tuple[str, str]:
     if row.is_baseline:
         return "", ""
     return figure(row.microseconds), size(row.state_bytes)
-
-
-def size(num_bytes: int) -> str:
-    """Bytes, or millions of them.
-
-    >>> size(58_172), size(3 * 2**20)
-    ('58,172 B', '3.0 MiB')
-    """
-    return f"{num_bytes / 2**20:.1f} MiB" if num_bytes > 1e5 else f"{num_bytes:,} B"
 
 
 def _spread(value: tuple[float, float] | None) -> str:
@@ -132,28 +122,10 @@ def _spread(value: tuple[float, float] | None) -> str:
     return figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
 
 
-def figure(value: float) -> str:
-    """A number with the digits that matter.
-
-    >>> figure(0.00272), figure(12.345), figure(float("nan")), figure(1.5e7)
-    ('0.0027', '12.345', '-', '1.50e+07')
-    """
-    if not math.isfinite(value):
-        return "-" if math.isnan(value) else str(value)
-    if value != 0 and not 1e-3 <= abs(value) < 1e6:
-        return f"{value:.2e}"
-    return f"{value:.{decimals(value)}f}"
-
-
-def decimals(value: float) -> int:
-    """After how many decimals a number of that size is cut."""
-    return 4 if abs(value) < 1 else 3 if abs(value) < 100 else 1
-
-
 def needs_rich() -> None:
     """Raise an ``ImportError`` that says what to install, where rich or polars are missing."""
-    with needs_polars():
-        import polars  # noqa: F401
+    from jaxmkl.tables import open_table  # noqa: F401 (which says so of polars)
+
     try:
         import rich  # noqa: F401
     except ModuleNotFoundError:

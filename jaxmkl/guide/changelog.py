@@ -40,6 +40,8 @@
   typed, rates without ``num_rates`` and a ``forecast`` that returns an array are answered with
   what is wanted; ``check_learner`` shows where arrays differ, and that no bit of a prediction
   depends on labels of its round or later, or on those not asked for.
+- :mod:`jaxmkl.evaluate`: scores, baselines, candidates and rows of results as plain values.
+- :class:`jaxmkl.streaming.Stream`: :func:`jaxmkl.stream` for chunks that are pushed.
 
 **Means something else**
 
@@ -51,6 +53,7 @@
   ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
   ``updates.SecondOrder`` is gone.
 - Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
+- ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
   methods are there by name. Rows that a penalised method does not make active are not given out as
@@ -76,7 +79,7 @@
   that are NaN or infinite are refused, by file and field.
 - ``jaxmkl ask --jsonl`` gives numbers as numbers and missing cells as null. Nested columns of
   NDJSON are left out with a note, or by ``--drop``.
-- Checkpoints have format 5, models 2 and ``--checkpoint`` files 2: those of 0.2.0 are refused by
+- Checkpoints have format 5, models 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused by
   name. ``Checkpoints`` of two programs on one path: the last to write wins.
 - SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
   that go with the others.

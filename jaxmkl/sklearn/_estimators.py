@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from jaxmkl._learner import Learner
-from jaxmkl.recipes._task import arguments_for
+from jaxmkl.evaluate import arguments_for
 from jaxmkl.sklearn._online import Online
 from jaxmkl.wrappers import probabilities, scaled_targets
 

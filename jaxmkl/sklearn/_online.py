@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
+from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.recipes import LEARNERS
-from jaxmkl.recipes._task import arguments_for, names_of
 from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.sklearn._pickles import packed, unpacked
 from jaxmkl.streaming import run
@@ -29,7 +29,7 @@ def _values(learner: Learner, state: Any, X: jax.Array) -> jax.Array:
 
 
 class Online(Parametrised):
-    """What regressor and classifier share."""
+    """The base of regressor and classifier."""
 
     _task: str
 

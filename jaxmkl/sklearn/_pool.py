@@ -9,9 +9,9 @@ from sklearn.utils.validation import validate_data
 
 from jaxmkl._checks import refuse_masked
 from jaxmkl._pytree import require
-from jaxmkl.design._rows import METHODS, SEVERAL, choose_rows
+from jaxmkl.design.rows import METHODS, SEVERAL, choose_rows
+from jaxmkl.evaluate import names_of
 from jaxmkl.kernels import Kernel
-from jaxmkl.recipes._task import names_of
 from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.tables import scale
 

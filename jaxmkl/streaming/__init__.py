@@ -2,12 +2,13 @@
 
 from jaxmkl.streaming.checkpoints import Checkpoints
 from jaxmkl.streaming.fleet import run_fleet
-from jaxmkl.streaming.run import permutations, run, run_many, stream, without_info
+from jaxmkl.streaming.run import Stream, permutations, run, run_many, stream, without_info
 from jaxmkl.streaming.sparse import SparseRows
 
 __all__ = [
     "Checkpoints",
     "SparseRows",
+    "Stream",
     "permutations",
     "run",
     "run_fleet",

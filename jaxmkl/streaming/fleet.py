@@ -10,36 +10,35 @@ import numpy as np
 from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl.streaming import _spread, checks
-from jaxmkl.streaming.run import (
-    _STATIC,
+from jaxmkl.streaming._engine import (
+    Plan,
     Record,
-    _blocks_of,
-    _options,
-    _padded_length,
-    _scan,
-    without_info,
+    Rows,
+    num_blocks,
+    padded_length,
+    plan_of,
+    room_to_grow,
+    scan_rows,
 )
+from jaxmkl.streaming.run import without_info
 
 _BLOCK = 32
 
 
-@partial(jax.jit, static_argnames=("sharding", *_STATIC))
-def _run_fleet(
-    learner: Learner, streams: tuple, *, sharding: Any, **options: Any
-) -> tuple[Any, Any]:
+@partial(jax.jit, static_argnames=("plan", "sharding"))
+def _run_fleet(learner: Learner, streams: tuple, *, plan: Plan, sharding: Any) -> tuple[Any, Any]:
     """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
-    B = options["block_size"]
+    B = plan.block_size
 
     def play(learner: Learner, streams: tuple) -> tuple[Any, Any]:
         def group(streams: tuple) -> tuple[Any, Any]:
             states, _, _, lengths = streams
             # a number that all share: else each turn would choose, for all states, what to keep
-            blocks = jnp.max(jax.vmap(partial(_blocks_of, block_size=B))(states, lengths))
+            blocks = jnp.max(jax.vmap(partial(num_blocks, block_size=B))(states, lengths))
 
             def one(state: Any, X: Any, y: Any, length: Any) -> tuple[Any, Any]:
-                state, recorded = _scan(
-                    learner, state, X, y, None, length, blocks=blocks, **options
-                )
+                rows = Rows(X, y, length=length)
+                state, recorded = scan_rows(learner, state, rows, plan, blocks)
                 present = jnp.arange(len(X)) < length
                 return state, jax.tree.map(partial(_blanked, present), recorded)
 
@@ -130,7 +129,8 @@ def run_fleet(
     T = X.shape[1]
     if block_size is None:
         block_size = learner.period or min(_BLOCK, _room_for(T))
-    program = partial(_run_fleet, **_options("run_fleet", learner, block_size, record, delay))
+    plan = plan_of("run_fleet", learner, block_size, record, delay)
+    program = partial(_run_fleet, plan=plan)
     if checks.is_traced(learner, states, X, y, lengths):
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
@@ -146,7 +146,7 @@ def run_fleet(
 
 def _room_for(length: int) -> int:
     """To which of few lengths streams are filled up: for few examples at a time a power of two."""
-    return 1 << (length - 1).bit_length() if length <= 64 else _padded_length(length)
+    return 1 << (length - 1).bit_length() if length <= 64 else padded_length(length)
 
 
 def _filled(array: Any, length: int, dtype: Any) -> Any:
@@ -168,6 +168,5 @@ def _with_room(learner: Learner, state: Any, states: Any, lengths: np.ndarray) -
     wanted = int(np.max(used + lengths))
     if wanted <= capacity:
         return states
-    # each size is compiled: what has grown before gets twice its room at least
-    room = _padded_length(max(wanted, 2 * capacity if used.any() else 0))
+    room = room_to_grow(int(np.max(used)), wanted, capacity)
     return jax.jit(jax.vmap(partial(learner.enlarged, capacity=room)))(states)

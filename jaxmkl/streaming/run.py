@@ -1,6 +1,6 @@
-"""What drivers add to a scan of ``learner.step``: blocks, checks, a choice of what to keep."""
+"""Drivers of one learner: over a stream, over it once for each of many keys, over chunks."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,14 +10,20 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless
-from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output, require_learner
-from jaxmkl._ranges import reported
 from jaxmkl.streaming import _spread, checks
+from jaxmkl.streaming._engine import (
+    Plan,
+    Record,
+    Rows,
+    placed,
+    plan_of,
+    room_for,
+    run_padded,
+    run_rows,
+    scan_rows,
+)
 from jaxmkl.streaming.sparse import SparseRows
-from jaxmkl.wrappers.delayed import delayed
-
-Record = Callable[[Output], Any]
 
 
 def without_info(output: Output) -> Output:
@@ -25,87 +31,9 @@ def without_info(output: Output) -> Output:
     return output._replace(info=None)
 
 
-def _scan(
-    learner: Any,
-    state: Any,
-    X: Any,
-    y: Any,
-    order: Any,
-    length: Any,
-    *,
-    block_size: int,
-    record: Any,
-    delay: int = 0,
-    blocks: Any = None,
-) -> tuple[Any, Any]:
-    """Scan the first ``length`` rows of X (T, D), in the given order, in blocks.
-
-    A block starts at a round that is a multiple of its size: of a state amid a block, the first
-    block's leading rows are absent. With a ``length`` of None all rows are meant, and derivatives
-    can be taken; else blocks behind it cost nothing, or those behind the first ``blocks``, where
-    runs of several lengths advance side by side.
-    """
-    if delay:
-        # rounds behind the last add nothing to how late labels are
-        late = delayed(learner, min(delay, X.shape[0]))
-        options: Any = {"block_size": block_size, "record": record, "blocks": blocks}
-        after, recorded = _scan(late, late.around(state), X, y, order, length, **options)
-        return reported(learner, state, late.flushed(after).inner), recorded
-    B, T = block_size, X.shape[0]
-    # two blocks at least: XLA unrolls a loop of one, which may round in another way
-    num_blocks = max(2, -(-(T + B - 1) // B))
-    offset, dtype, before = state.round % B, learner.dtype(state), state
-
-    def one(state: Any, example: tuple) -> tuple[Any, Any]:
-        code, y, present = example
-        state, output = learner.advance(state, code, y, present)
-        return state, record(output)
-
-    def one_block(state: Any, number: Any) -> tuple[Any, Any]:
-        positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
-        present = (positions >= 0) & (positions < (T if length is None else length))
-        rows = jnp.clip(positions, 0, T - 1)
-        rows = rows if order is None else order[rows]
-        codes = learner.encode_block(state, X[rows].astype(dtype))
-        state, recorded = jax.lax.scan(one, state, (codes, y[rows].astype(dtype), present))
-        return learner.close_block(state, codes), recorded
-
-    if length is None:
-        state, recorded = jax.lax.scan(one_block, state, jnp.arange(num_blocks, dtype=jnp.int32))
-    else:
-        number = _blocks_of(state, length, B) if blocks is None else blocks
-        state, recorded = _scan_some(one_block, state, num_blocks, number)
-    of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
-    state = reported(learner, before, state)
-    return state, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
-
-
-def _blocks_of(state: Any, length: Any, block_size: int) -> jax.Array:
-    """How many blocks the next ``length`` examples of a state are in."""
-    return (length + state.round % block_size + block_size - 1) // block_size
-
-
-def _scan_some(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
-    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
-
-    def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
-        state, ys = carry
-        state, y = body(state, i)
-        put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
-        return state, jax.tree.map(put, ys, y)
-
-    like = jax.eval_shape(body, state, 0)[1]
-    ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
-    return jax.lax.fori_loop(0, number, turn, (state, ys))
-
-
-_STATIC = "block_size", "record", "delay"
-_run = jax.jit(_scan, static_argnames=_STATIC)
-
-
-@partial(jax.jit, static_argnames=("permute", "sharding", *_STATIC))
+@partial(jax.jit, static_argnames=("plan", "permute", "sharding"))
 def _run_many(
-    given: tuple, keys: Any, *, permute: bool, sharding: Any, **options: Any
+    given: tuple, keys: Any, *, plan: Plan, permute: bool, sharding: Any
 ) -> tuple[Any, Any]:
     """Runs of all keys over the stream of ``given``: learner, X and y."""
 
@@ -118,10 +46,10 @@ def _run_many(
         def one(given: tuple) -> tuple[Any, Any]:
             key, order = given
             state = learner.enlarged(begin(key), X.shape[0])
-            return _scan(learner, state, X, y, order, None, **options)
+            return scan_rows(learner, state, Rows(X, y, order), plan)
 
         def held() -> Any:
-            state, rows = begin(keys[0]), jnp.zeros(options["block_size"], jnp.int32)
+            state, rows = begin(keys[0]), jnp.zeros(plan.block_size, jnp.int32)
             return state, learner.encode_block(state, X[rows])
 
         size = _spread.at_once(held, len(keys), sharding is not None)
@@ -139,78 +67,6 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     """
     keys = jax.vmap(partial(jax.random.fold_in, data=1))(keys)
     return jax.vmap(partial(jax.random.permutation, x=num_examples))(keys)
-
-
-def _padded_length(length: int) -> int:
-    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ..."""
-    step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
-    return -(-length // step) * step
-
-
-def _room_for(X: Any) -> int:
-    """The length to which X is padded: its own where it lies on several devices."""
-    arrays = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
-    spread = any(len(array.devices()) > 1 for array in arrays)
-    return X.shape[0] if spread else _padded_length(X.shape[0])
-
-
-def _placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
-    """The array in a dtype, filled up to a length, on the device where it is or will be."""
-    if isinstance(array, SparseRows):
-        indices = _placed(array.indices, length, np.int32, array.num_columns)
-        return array._with(indices, _placed(array.values, length, dtype))
-    missing, home = length - array.shape[0], None
-    pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
-    ready = missing == 0 and array.dtype == dtype
-    if isinstance(array, jax.Array):
-        if ready:
-            return array
-        if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
-            return jnp.pad(array.astype(dtype), pad, constant_values=fill)
-        home = array.sharding if array.committed else None
-    # in host memory: there no length needs a compilation of its own
-    with np.errstate(over="ignore"):
-        array = np.asarray(array, dtype)
-    return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)
-
-
-def _cut(leaf: jax.Array, length: int) -> jax.Array:
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return leaf[:length]
-    return jax.device_put(np.asarray(leaf)[:length], leaf.sharding if leaf.committed else None)
-
-
-def _play(
-    driver: str, learner: Learner, state: Any, X: Any, y: Any, room: int, **options: Any
-) -> tuple[Any, Any]:
-    """A run outside of any trace, of X and y filled up to a length of ``room``."""
-    length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.count_troubles(state), learner.capacity(state)
-    if capacity is not None and not checks.is_traced(state):
-        used = int(learner.num_supports(state))
-        if used + length > capacity:
-            # each size is compiled: what has grown before gets twice its room at least
-            wanted = max(used + length, 2 * capacity if used else 0)
-            state = learner.enlarged(state, _padded_length(wanted))
-    X, y = _placed(X, room, dtype), _placed(y, room, dtype)
-    state, X, y = left_to_xla((state, X, y))
-    state, recorded = _run(learner, state, X, y, None, length, **options)
-    checks.warn_of_troubles(driver, state, before, stacklevel=4)
-    if room > length:
-        recorded = jax.tree.map(partial(_cut, length=length), recorded)
-    return state, recorded
-
-
-def _options(
-    driver: str, learner: Learner, block_size: int | None, record: Record, delay: int = 0
-) -> dict[str, Any]:
-    """What of a driver's arguments :func:`_scan` compiles in."""
-    size = learner.preferred_block_size if block_size is None else block_size
-    good = isinstance(size, int | np.integer) and size >= 1
-    refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
-    size = learner.fit_block_size(int(size))
-    delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    return {"block_size": size, "record": record, "delay": delay}
 
 
 def run(
@@ -269,11 +125,11 @@ def run(
     checks.check_arguments("run", learner, state)
     dtype = learner.dtype(state)
     X, y = checks.check_examples(learner, X, y, learner.num_inputs(state), dtype)
-    options = _options("run", learner, block_size, record, delay)
+    plan = plan_of("run", learner, block_size, record, delay)
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
-        return _run(learner, state, X, y, None, None, **options)
-    return _play("run", learner, state, X, y, _room_for(X), **options)
+        return run_rows(learner, state, Rows(X, y), plan)
+    return run_padded("run", learner, state, X, y, room_for(X), plan)
 
 
 def run_many(
@@ -327,12 +183,12 @@ def run_many(
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
-    options = _options("run_many", learner, block_size, record, delay)
-    program = partial(_run_many, permute=permute, **options)
+    plan = plan_of("run_many", learner, block_size, record, delay)
+    program = partial(_run_many, plan=plan, permute=permute)
     sharding = _spread.sharding_of("run_many", mesh, keys)
     if checks.is_traced(learner, keys, X, y):
         return program((learner, X.astype(dtype), y.astype(dtype)), keys, sharding=None)
-    X, y = _placed(X, X.shape[0], dtype), _placed(y, X.shape[0], dtype)
+    X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     runs = _spread.played(program, sharding, (learner, X, y), keys)
     checks.warn_of_troubles("run_many", runs[0])
     return runs
@@ -378,30 +234,83 @@ def stream(
     110 (20,)
     """
     checks.check_arguments("stream", learner, state)
-    options = _options("stream", learner, block_size, record)
-    room = fullest = 0
-    classes: tuple | None = None
-    for number, chunk in enumerate(chunks):
+    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps)
+    for chunk in chunks:
         if not isinstance(chunk, tuple | list) or len(chunk) != 2:
             given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
             wanted = "pairs (X, y), one after the other, as [(X, y)]"
             pytree.require(False, "stream", "chunks", given, wanted)
-        (X, y), num_inputs = chunk, learner.num_inputs(state)
+        state, recorded = pushed._push(state, *chunk)
+        if recorded is not None:
+            yield state, recorded
+
+
+class Stream:
+    """Runs a learner over chunks that are pushed in one after the other, as :func:`stream` does.
+
+    The learner's state goes in and comes out. What stays here is what saves compilations, the
+    length that chunks are padded to, and the meaning of labels in words.
+
+    Args:
+      learner, block_size, record, gaps: as in :func:`stream`.
+
+    >>> import jaxmkl
+    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
+    >>> pushed = Stream(learner)
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> state, outputs = pushed.push(state, X[:90], X[:90, 0])
+    >>> state, outputs = pushed.push(state, X[90:], X[90:, 0])
+    >>> int(state.round), outputs.loss.shape
+    (110, (20,))
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        *,
+        block_size: int | None = None,
+        record: Record = without_info,
+        gaps: bool = False,
+    ) -> None:
+        self.learner = learner
+        self._plan, self._gaps = plan_of("stream", learner, block_size, record), gaps
+        self._chunks = self._room = self._fullest = 0
+        self._classes: tuple | None = None
+
+    def push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        """Run the next chunk and return the state after it and its records, None of an empty one.
+
+        Raises:
+          ValueError: as :func:`stream`.
+        """
+        if not self._chunks:
+            checks.check_arguments("stream", self.learner, state)
+        return self._push(state, X, y)
+
+    def _push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
         try:
-            if gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
-                y = np.ma.filled(y.astype(float), np.nan)
-            refuse_masked("y", y)
-            X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
-            if X.shape == (0, num_inputs) and y.size == 0:
-                continue
-            if learner.task == "classification" and y.dtype.kind in "OSTU":
-                y, classes = checks.labels_in_words(learner, y, classes)
-            X, y = checks.check_examples(learner, X, y, num_inputs, learner.dtype(state), gaps)
+            X, y = self._checked(state, X, y)
         except ValueError as error:
-            raise ValueError(f"chunk {number}: {error}") from None
-        room = max(room, _room_for(X))
+            raise ValueError(f"chunk {self._chunks}: {error}") from None
+        self._chunks += 1
+        if not len(X):
+            return state, None
+        self._room = max(self._room, room_for(X))
         if isinstance(X, SparseRows):
-            fullest = max(fullest, 1, X.values.shape[1])
-            X = X.padded(len(X), 2 ** (fullest - 1).bit_length())
-        state, recorded = _play("stream", learner, state, X, y, room, **options)
-        yield state, recorded
+            self._fullest = max(self._fullest, 1, X.values.shape[1])
+            X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
+        # a warning is for whoever called the function that called this one
+        return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 5)
+
+    def _checked(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+        learner, num_inputs = self.learner, self.learner.num_inputs(state)
+        if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
+            y = np.ma.filled(y.astype(float), np.nan)
+        refuse_masked("y", y)
+        X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
+        if X.shape == (0, num_inputs) and y.size == 0:
+            return X, y
+        if learner.task == "classification" and y.dtype.kind in "OSTU":
+            y, self._classes = checks.labels_in_words(learner, y, self._classes)
+        dtype = learner.dtype(state)
+        return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps)

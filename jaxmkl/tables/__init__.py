@@ -14,19 +14,20 @@ is opened; LIBSVM text and npz files are read without it.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._model import Model, Seen, load_model, save_model
+from jaxmkl.tables._model import Model, load_model, save_model
 from jaxmkl.tables._polars import needs_polars as _needs_polars
 from jaxmkl.tables._read import read
-from jaxmkl.tables._table import Dataset
+from jaxmkl.tables._table import Dataset, usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._source import Table, open_table
     from jaxmkl.tables._text import Chunk
+    from jaxmkl.tables.source import Table, open_table
 
-_LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "_source", "open_table": "_source"}
+_LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
 _LATE |= {"Chunk": "_text"}
 __all__ = [
     "Chunk",
@@ -42,6 +43,7 @@ __all__ = [
     "read",
     "save_model",
     "scale",
+    "usual_target",
     "with_tasks",
 ]
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._checks import shown
 from jaxmkl.streaming.sparse import SparseRows
-from jaxmkl.tables._table import as_float, shown
+from jaxmkl.tables._table import as_float
 
 
 def scale(X: Any, how: str) -> np.ndarray:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, get_origin, get_type_hints
 import numpy as np
 import polars as pl
 
-from jaxmkl._checks import input_bound
+from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _cells, _decide, _kinds
 from jaxmkl.tables._kinds import Kind
-from jaxmkl.tables._table import shown
 from jaxmkl.tables._target import Target, target_name, target_of
 from jaxmkl.tables._text import Chunk
 
@@ -250,6 +249,49 @@ class Columns:
             raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
         _cells.flat(chunk.frame[name], chunk.cell(name))
         return self.target.encode(chunk.frame[name], chunk.cell(name))
+
+    def known(self, chunk: Chunk) -> dict[str, list]:
+        """The cells of a chunk by column, the target's left out, as numbers, words and None."""
+        target, kinds = self.target and self.target.name, {kind.name: kind for kind in self.kinds}
+        found: dict[str, list] = {}
+        for name in chunk.frame.columns:
+            kind = kinds.get(name)
+            if isinstance(kind, _kinds.Number):
+                numbers = kind.encode(chunk.frame[name], chunk.cell(name))[:, 0].tolist()
+                found[name] = [None if math.isnan(number) else number for number in numbers]
+            elif name != target:
+                found[name] = _cells.known(chunk.frame[name]).to_list()
+        return found
+
+    def with_target(
+        self, chunk: Chunk, name: str, task: str | None = None, classes: tuple[str, ...] = ()
+    ) -> "Columns":
+        """These columns with a target that may have few labels yet, or none.
+
+        Args:
+          chunk: rows, among which labels are looked for.
+          name: of the target's column, which the chunk may lack.
+          task: "regression" or "classification"; by default what the labels look like.
+          classes: by their names; by default those that the labels have.
+
+        Returns:
+          The columns, without a target where nothing tells what it is.
+
+        Raises:
+          ValueError: as :meth:`decide`.
+        """
+        cells = chunk.frame[name] if name in chunk.frame.columns and not classes else None
+        where, notes, target = chunk.cell(name), list(self.notes), None
+        if cells is not None:
+            _cells.flat(cells, where)
+        if classes:
+            target = Target(name, "classification", classes)
+        elif cells is not None and _cells.known(cells).drop_nulls().n_unique() > 1:
+            comma = any(_decide.has_decimal_comma(column) for column in chunk.frame)
+            target = target_of(chunk.source, name, cells, where, task, notes, comma)
+        elif task == "regression":
+            target = Target(name, "regression")
+        return dataclasses.replace(self, target=target, notes=tuple(notes))
 
     def to_json(self) -> str:
         """JSON from which :meth:`from_json` makes an equal value."""

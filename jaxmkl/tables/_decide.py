@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from jaxmkl._checks import shown
 from jaxmkl.tables import _cells, _kinds
 from jaxmkl.tables._cells import Where
-from jaxmkl.tables._table import MOSTLY, shown
+from jaxmkl.tables._table import MOSTLY
 
 FEW = 50  # words, at most, that become categories
 MANY = 50  # rows from which on values that are all distinct name the rows

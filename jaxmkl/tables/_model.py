@@ -4,49 +4,26 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+from jaxmkl._checks import shown
 from jaxmkl._learner import Learner
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
+from jaxmkl.evaluate import Seen
 from jaxmkl.tables._polars import needs_polars
-from jaxmkl.tables._table import shown
 from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._source import Table
     from jaxmkl.tables._text import Chunk
+    from jaxmkl.tables.source import Table
 
 FORMAT = 2  #: number of the format of a model's file
 AT_ONCE = 1024  # rows that are predicted together
-
-
-class Seen(NamedTuple):
-    """What a run saw of labels; by default nothing is known of it."""
-
-    start: float = 0.0
-    """Where numbers begin: the first label. It is taken off them in double precision, so that an
-    offset far above their changes costs nothing where learners work in single precision."""
-    counts: tuple[float, ...] = ()
-    """Labels so far, of each class; of numbers of all. Zeros before the first."""
-    total: float = 0.0
-    """The sum of numbers."""
-    last: float = 0.0
-    """The last label, a number or the place of its class."""
-
-    @classmethod
-    def nothing(cls, num_classes: int) -> "Seen":
-        """Before the first label, of so many classes or 0 for numbers."""
-        return cls(counts=(0.0,) * max(1, num_classes))
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether it is known that there was no label."""
-        return bool(self.counts) and not any(self.counts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -138,7 +115,7 @@ class Model:
 
     def _table(self, data: Any) -> "Table":
         with needs_polars():
-            from jaxmkl.tables._source import open_table
+            from jaxmkl.tables.source import open_table
         return data if hasattr(data, "chunks") else open_table(data)
 
     def _all(self, data: Any) -> np.ndarray:

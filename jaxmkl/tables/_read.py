@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._checks import shown
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._polars import needs_polars
 from jaxmkl.tables._read_arrays import holds_arrays, read_arrays
-from jaxmkl.tables._table import NOT_SPARSE, Dataset, check_size, note_dropped, shown
+from jaxmkl.tables._table import NOT_SPARSE, Dataset, check_size, note_dropped
 
 TASKS = ("regression", "classification", "multiclass")
 
@@ -92,7 +93,7 @@ def read(
         if sparse:
             raise ValueError(f"{file.name if is_file else 'DataFrame'}: {NOT_SPARSE}; got a table")
         with needs_polars():
-            from jaxmkl.tables._source import ROWS, joined, open_file, open_table
+            from jaxmkl.tables.source import ROWS, joined, open_file, open_table
         table = open_file(source, file) if is_file else open_table(source)
         return _of_table(joined(table, ROWS), [*table.notes], target, task, drop, as_)
 

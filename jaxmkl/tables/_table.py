@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._checks import MOST_SHOWN, shown
 from jaxmkl.streaming.sparse import SparseRows
 
 MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
-MOST = 5  # values that a message shows
 MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
 FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
 
@@ -111,7 +111,9 @@ def finish(
         raise ValueError(f"{path}: has no features")
     same = _constant(X) if is_sparse else np.flatnonzero(X.min(axis=0) == X.max(axis=0))
     if len(same) > 0:
-        notes.append(f"constant, and kept: {shown([names[place] for place in same[: MOST + 1]])}")
+        notes.append(
+            f"constant, and kept: {shown([names[place] for place in same[: MOST_SHOWN + 1]])}"
+        )
     with np.errstate(over="ignore"):  # looked at next
         y = y if task == "multiclass" else y.astype(X.dtype)
     if not np.isfinite(y).all():
@@ -128,7 +130,7 @@ def _constant(csr: Any) -> np.ndarray:
     values = csr.data[order]
     low, high = (f.reduceat(values, first) if len(first) else values for f in _ENDS)
     same = np.where(counts == csr.shape[0], low == high, (low == 0) & (high == 0))
-    among = np.arange(min(csr.shape[1], len(columns) + MOST + 1))
+    among = np.arange(min(csr.shape[1], len(columns) + MOST_SHOWN + 1))
     return np.setdiff1d(among, columns[~same])
 
 
@@ -227,11 +229,6 @@ def as_float(what: str, values: np.ndarray) -> np.ndarray:
         raise ValueError(f"{what} must hold real numbers; got the dtype {values.dtype}")
     is_single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return values.astype(np.float32 if is_single else np.float64, copy=False)
-
-
-def shown(values: Sequence[Any], most: int = MOST) -> str:
-    """The first values, for messages."""
-    return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)
 
 
 def note_dropped(notes: list[str], lost: Sequence[int], what: str) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jaxmkl._checks import shown
 from jaxmkl.tables import _cells
 from jaxmkl.tables._cells import Where
 from jaxmkl.tables._decide import style_of
-from jaxmkl.tables._table import FEW_VALUES, shown, usual_target
+from jaxmkl.tables._table import FEW_VALUES, usual_target
 
 MOST_CLASSES = 1000
 

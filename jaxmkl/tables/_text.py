@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from jaxmkl._checks import shown
 from jaxmkl.tables._bytes import Bytes, not_text
-from jaxmkl.tables._table import number_in, shown
+from jaxmkl.tables._table import number_in
 
 SEPARATORS = ",;\t|"
 

@@ -9,7 +9,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl._checks import leaves_by_name
 from jaxmkl.cli.labelling.rows import Rows
-from jaxmkl.cli.options import UsageError
+from jaxmkl.evaluate import UsageError
 from jaxmkl.query import Query, Rate
 from jaxmkl.wrappers import (
     Intervals,

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.rows import Refused
-from jaxmkl.cli.results import plain
+from jaxmkl.evaluate import plain
 
 PLAIN = str | bool | int | float | list | dict
 LONGEST = 200  # characters of a line that are shown again

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxmkl.cli.labelling.core import Labelling, Said
 from jaxmkl.cli.labelling.rows import Refused
-from jaxmkl.cli.show import figure
+from jaxmkl.evaluate import figure
 
 COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
 LOOK = 0.2  # seconds between two looks whether there was an interrupt

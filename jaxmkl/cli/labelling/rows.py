@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmkl._checks import input_bound
+from jaxmkl._checks import input_bound, shown
 from jaxmkl._files import written_whole
-from jaxmkl.cli.options import UsageError
-from jaxmkl.cli.scores import seen_after
-from jaxmkl.tables import Model, Seen
-from jaxmkl.tables._table import shown, usual_target
+from jaxmkl.evaluate import UsageError
+from jaxmkl.tables import Model, Seen, usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Fills
@@ -56,12 +54,12 @@ class Rows:
         if model is not None:
             return cls(chunk, columns, known, X, y, model.seen)
         K = len(columns.classes)
-        seen = seen_after(Seen.nothing(K), columns.target.places(y), K)
+        seen = Seen.nothing(K).after(columns.target.places(y), K)
         return cls(chunk, columns, known, X, y, seen)
 
     @property
     def target(self) -> Any:
-        """What is to be predicted."""
+        """The column to be predicted."""
         return self.columns.target
 
     @cached_property
@@ -81,7 +79,7 @@ class Rows:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What tells these rows and labels from others."""
+        """A description that tells these rows and labels from others."""
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
         of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
         return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
@@ -96,19 +94,8 @@ class Rows:
         return {name: cells[row] for name, cells in self._read.items()}
 
     @cached_property
-    def _read(self) -> dict[str, Any]:
-        from jaxmkl.tables import _cells, _kinds
-
-        frame, read = self.chunk.frame, dict[str, Any]()
-        kinds = {kind.name: kind for kind in self.columns.kinds}
-        for name in frame.columns:
-            kind = kinds.get(name)
-            if isinstance(kind, _kinds.Number):
-                numbers = kind.encode(frame[name], self.chunk.cell(name))[:, 0].tolist()
-                read[name] = [None if math.isnan(number) else number for number in numbers]
-            elif name != self.target.name:
-                read[name] = _cells.known(frame[name])
-        return read
+    def _read(self) -> dict[str, list]:
+        return self.columns.known(self.chunk)
 
     def label(self, answer: Any) -> Any:
         """An answer as the class or the finite number that it names.
@@ -161,9 +148,9 @@ class Rows:
         return next(iter(labels.values()), 0.0)
 
     def seen_with(self, labels: Mapping[int, Any]) -> Seen:
-        """What was seen once these answers came, too, by row and in their order."""
+        """The labels seen once these answers came, too, by row and in their order."""
         codes = np.array([self.code(label) for label in labels.values()], np.float64)
-        return seen_after(self.seen, self.target.places(codes), len(self.target.classes))
+        return self.seen.after(self.target.places(codes), len(self.target.classes))
 
     def write(self, path: Path, labels: Mapping[int, Any]) -> int:
         """Write the rows with a label, those of ``labels`` by row and the table's own, as CSV.
@@ -190,7 +177,7 @@ def whole_table(path: str) -> "Chunk":
       ValueError: for what is no table, or one without rows.
     """
     from jaxmkl.tables import open_table
-    from jaxmkl.tables._source import ROWS, joined
+    from jaxmkl.tables.source import ROWS, joined
 
     if path == "-":
         raise UsageError("ask reads answers from standard input; the table must be a file")
@@ -199,7 +186,7 @@ def whole_table(path: str) -> "Chunk":
 
 
 def decided(chunk: "Chunk", given: Any) -> "Columns":
-    """What the columns become, by the options ``given``; the target may have no label yet.
+    """Decide on the columns by the options ``given``; the target may have no label yet.
 
     Raises:
       UsageError: it cannot be told what the target is.
@@ -212,31 +199,12 @@ def decided(chunk: "Chunk", given: Any) -> "Columns":
     drop = [column for column in given.drop if column != name]
     first = chunk._replace(frame=inputs)
     columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False)
-    notes = list(columns.notes)
-    target = _target(chunk, name, given, notes)
-    return dataclasses.replace(columns, target=target, notes=tuple(notes))
-
-
-def _target(chunk: "Chunk", name: str, given: Any, notes: list[str]) -> Any:
-    from jaxmkl.tables import _cells, _decide
-    from jaxmkl.tables._target import Target, target_of
-
-    if given.classes:
-        classes = tuple(dict.fromkeys(given.classes))
-        if len(classes) < 2 or given.task == "regression":
-            raise UsageError("--classes: two classes or more are wanted, of a classification")
-        return Target(name, "classification", classes)
-    cells = chunk.frame[name] if name in chunk.frame.columns else None
-    if cells is not None:
-        _cells.flat(cells, chunk.cell(name))
-    known = None if cells is None else _cells.known(cells).drop_nulls()
-    if known is not None and known.n_unique() > 1:
-        comma = any(_decide.has_decimal_comma(column) for column in chunk.frame)
-        assert cells is not None
-        where = chunk.cell(name)
-        return target_of(chunk.source, name, cells, where, given.task, notes, comma)
-    if given.task == "regression":
-        return Target(name, "regression")
-    text = f"{chunk.source} has no labels of two kinds in a column {name!r}"
-    advice = "--classes A,B or --task regression tells of what kind they will be"
-    raise UsageError(f"{text}: {advice}, --target names another column")
+    classes = tuple(dict.fromkeys(given.classes))
+    if given.classes and (len(classes) < 2 or given.task == "regression"):
+        raise UsageError("--classes: two classes or more are wanted, of a classification")
+    columns = columns.with_target(chunk, name, given.task, classes)
+    if columns.target is None:
+        text = f"{chunk.source} has no labels of two kinds in a column {name!r}"
+        advice = "--classes A,B or --task regression tells of what kind they will be"
+        raise UsageError(f"{text}: {advice}, --target names another column")
+    return columns

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from jaxmkl.cli.report import markup, plot
-from jaxmkl.cli.report.markup import element
+from jaxmkl.cli.report import plot
 from jaxmkl.cli.report.windows import merged
-from jaxmkl.cli.results import Results, Row, plain
-from jaxmkl.cli.show import TITLES, figure, size, unjudged
+from jaxmkl.cli.results import Line, Results
+from jaxmkl.cli.show import TITLES, unjudged
+from jaxmkl.evaluate import LOW_IS_BETTER, figure, markup, plain, settings, size
+from jaxmkl.evaluate.markup import element
 
 MEANINGS = {
     "mistake_rate": "share of rows that were given another class",
@@ -23,7 +24,6 @@ MEANINGS = {
     "skill_last": "share of the squared error of the last label that was not made",
     "label_rate": "share of the labels that were asked for",
 }
-LOW_IS_BETTER = ("mistake_rate", "mse", "mae")
 CLASSES = 12  # that are named, at most
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
@@ -47,7 +47,7 @@ def page(results: Results) -> str:
     return markup.document(f"{name}: {results.target}", *parts)
 
 
-def _looks(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
+def _looks(rows: Iterable[Line]) -> dict[str, dict[str, str]]:
     rows = tuple(rows)
     groups = ([row for row in rows if row.is_baseline is kind] for kind in (False, True))
     return {row.name: plot.look(i, row.is_baseline) for of in groups for i, row in enumerate(of)}
@@ -113,7 +113,7 @@ def _table(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
         for name in metrics:
             value = row.metrics.get(name)
             is_best = value is not None and value[0] == best.get(name)
-            cells.append(cell(value, "best" if is_best and not row.is_baseline else ""))
+            cells.append(markup.cell(value, "best" if is_best and not row.is_baseline else ""))
         costs = ("", "") if row.is_baseline else (figure(row.microseconds), size(row.state_bytes))
         cells += [element("td", text) for text in costs]
         rows.append(element("tr", *cells, class_="baseline" if row.is_baseline else "learner"))
@@ -139,23 +139,13 @@ def _notes(notes: tuple[str, ...]) -> list[Element]:
     return [element("h3", "To be noted"), markup.items(notes)] if notes else []
 
 
-def _best(rows: Iterable[Row], metric: str) -> float:
+def _best(rows: Iterable[Line], metric: str) -> float:
     """The best mean of the learners, if there are several."""
     values = [row.metrics[metric][0] for row in rows if not row.is_baseline]
     if len(values) == 1:
         return math.nan
     known = [value for value in values if not math.isnan(value)]
     return (min if metric in LOW_IS_BETTER else max)(known, default=math.nan)
-
-
-def cell(value: tuple[float, float] | None, class_: str = "") -> Element:
-    """A figure of a table, with all its digits as its title: mean and standard deviation."""
-    if value is None:
-        return element("td")
-    mean, std = value
-    text = figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
-    exact = f"{mean!r} ± {std!r}" if std > 0 else repr(mean)
-    return element("td", text, title=exact, class_=class_)
 
 
 def _errors(results: Results, looks: Mapping[str, dict[str, str]]) -> Element:
@@ -200,7 +190,7 @@ def _first_seed(results: Results) -> str:
     return ", of the first seed" if max(row.seeds for row in results.table) > 1 else ""
 
 
-def _kernels(rows: Iterable[Row]) -> list[Element]:
+def _kernels(rows: Iterable[Line]) -> list[Element]:
     """The weights of each learner's kernels at the end, of those that have any."""
     drawn = [_weights(row) for row in rows if row.kernel_weights]
     if not drawn:
@@ -210,7 +200,7 @@ def _kernels(rows: Iterable[Row]) -> list[Element]:
     return [markup.section("Kernels", element("p", text, class_="faint"), panels)]
 
 
-def _weights(row: Row) -> Element:
+def _weights(row: Line) -> Element:
     matches = [ONE_PARAMETER.fullmatch(name) for name in row.kernel_weights]
     families = {match.group(1, 2) if match else None for match in matches}
     if len(families) == 1 and None not in families:
@@ -253,12 +243,3 @@ def _settings(results: Results) -> Element:
         element("div", options, arguments, class_="long"),
         element("p", made, class_="faint"),
     )
-
-
-def settings(of: Mapping[str, Any]) -> str:
-    """Names and values on one line.
-
-    >>> settings({"step_size": 0.5, "loss": "hinge"})
-    'step_size = 0.5, loss = hinge'
-    """
-    return ", ".join(f"{name} = {plain(value)}" for name, value in of.items())

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from jaxmkl.cli.report.markup import element
-from jaxmkl.cli.show import figure
+from jaxmkl.evaluate import figure
+from jaxmkl.evaluate.markup import element
 
 SIZE = 1000
 LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic

@@ -6,6 +6,8 @@ import importlib.resources
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, tostring
 
+from jaxmkl.evaluate.rows import figure
+
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
     """An element with text and elements inside it.
@@ -46,7 +48,7 @@ def pairs(of: Iterable[tuple[str, str]]) -> Element:
 
 
 def folded(title: str, *inside: Element | str) -> Element:
-    """What opens when its title is clicked."""
+    """Content that opens when its title is clicked."""
     return element("details", element("summary", title), *inside)
 
 
@@ -56,6 +58,16 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
     return element("div", element("table", top, body), class_="wide", tabindex=0)
+
+
+def cell(value: tuple[float, float] | None, class_: str = "") -> Element:
+    """A figure of a table, with all its digits as its title: mean and standard deviation."""
+    if value is None:
+        return element("td")
+    mean, std = value
+    text = figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
+    exact = f"{mean!r} ± {std!r}" if std > 0 else repr(mean)
+    return element("td", text, title=exact, class_=class_)
 
 
 def document(title: str, *inside: Element) -> str:

@@ -1,4 +1,4 @@
-"""What a method makes of rows: distinct ones, of a large pool some, and a kernel between them."""
+"""Choosing among rows: distinct ones, of a large pool some, and a kernel between them."""
 
 from typing import Any
 

@@ -176,7 +176,7 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
 
 
 def without_rows(table: Table) -> ValueError:
-    """What is said of a table that has none."""
+    """The error for a table without rows."""
     return ValueError(f"{table.top}: a header and no rows below it")
 
 

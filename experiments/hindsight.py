@@ -1,0 +1,58 @@
+"""The best fixed function of each kernel, which regret is measured against."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+ROWS_AT_ONCE = 512
+
+
+def hindsight_losses(
+    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
+) -> np.ndarray:
+    """Return the total squared loss (P,) of the best fixed function of each kernel, in hindsight.
+
+        loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
+
+    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. By the
+    triangular factor of the features in float64, block by block, not by normal equations, whose
+    condition would be squared: memory does not grow with T, and features may be dependent.
+
+    Args:
+        learner: one on random features, as :func:`jaxmkl.raker`.
+        state: one of its states, for the frequencies (P, F, D) of the first bank of models.
+        X: inputs (T, D). Rows that are not finite, in X or y, are left out, as the learner does.
+        y: numbers (T,), at least one row of them finite.
+        regularization: λ >= 0. The losses are without the penalty.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> losses = hindsight_losses(learner, learner.init(jax.random.key(0), 1), X, X[:, 0] ** 2)
+    >>> bool((losses < 1e-3).all())
+    True
+    """
+    bank, frequencies = learner.models[0], state.models[0].frequencies
+    factor: list[Any] = []  # R of [z_p, y] = Q R, (P, 2 F + 1, 2 F + 1), once there are rows
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        block = jnp.asarray(X[rows], frequencies.dtype)
+        z = np.asarray(bank.features(bank.kernels, frequencies, block), np.float64)
+        features = z.swapaxes(0, 1)
+        target = np.broadcast_to(y[rows].astype(np.float64)[:, None], (*features.shape[:2], 1))
+        table = np.concatenate([features, target], axis=2)
+        valid = np.isfinite(table).all(axis=(0, 2))
+        if valid.any():
+            table = np.concatenate([*factor, table[:, valid]], axis=1)
+            factor = [np.linalg.qr(table, mode="r")]
+    # In the basis of the singular vectors, θ keeps s²/(s² + λ) of the target along each.
+    triangle, target = factor[0][..., :-1], factor[0][..., -1]
+    left, singular, _ = np.linalg.svd(triangle, full_matrices=False)
+    along = np.einsum("pmk,pm->pk", left, target)
+    cut = np.finfo(np.float64).eps * max(triangle.shape[1:]) * singular.max(axis=1, keepdims=True)
+    squares = np.where(singular > cut, np.square(singular), 0.0)
+    whole = squares + regularization
+    kept = np.divide(squares, whole, out=np.zeros_like(squares), where=squares > 0)
+    outside = target - np.einsum("pmk,pk->pm", left, kept * along)
+    return np.square(outside).sum(axis=1)

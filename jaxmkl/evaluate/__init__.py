@@ -1,0 +1,75 @@
+"""An evaluation as plain values, shared by the command, the experiments and the estimators.
+
+- Candidates: learners by their names, with their arguments, or rivals that are no learners.
+- Scores, curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
+  methods return the next one, so that a checkpoint keeps them as it keeps any pytree.
+- Rows of results, as ``--json`` writes them, and their figures as text and on a page.
+- The memory that a process and a learner's state take.
+
+Nothing here reads a table or a command line.
+"""
+
+from jaxmkl.evaluate import markup
+from jaxmkl.evaluate.arguments import (
+    UsageError,
+    arguments_for,
+    check_settings,
+    names_of,
+    parameters_of,
+)
+from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
+from jaxmkl.evaluate.candidates import (
+    PAUSES,
+    Candidate,
+    candidates,
+    kernel_names,
+    kernel_weights,
+    pausing,
+)
+from jaxmkl.evaluate.memory import held_bytes, state_bytes
+from jaxmkl.evaluate.rows import (
+    LOW_IS_BETTER,
+    Row,
+    decimals,
+    figure,
+    plain,
+    row,
+    rows,
+    settings,
+    size,
+    spread,
+)
+from jaxmkl.evaluate.scores import Curve, Score, classes_of
+
+__all__ = [
+    "LOW_IS_BETTER",
+    "PAUSES",
+    "Baselines",
+    "Candidate",
+    "Curve",
+    "Row",
+    "Score",
+    "Seen",
+    "UsageError",
+    "arguments_for",
+    "candidates",
+    "check_settings",
+    "classes_of",
+    "decimals",
+    "figure",
+    "first_of",
+    "held_bytes",
+    "kernel_names",
+    "kernel_weights",
+    "markup",
+    "names_of",
+    "parameters_of",
+    "pausing",
+    "plain",
+    "row",
+    "rows",
+    "settings",
+    "size",
+    "spread",
+    "state_bytes",
+]

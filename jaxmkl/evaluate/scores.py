@@ -1,0 +1,140 @@
+"""How good predictions are, summed up chunk by chunk: errors, kappa, curves."""
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from jaxmkl.metrics import kappa_of
+
+WINDOWS = 256  # of a curve, at most; then two become one
+FIRST_WINDOW = 64  # rows
+
+
+class Curve(NamedTuple):
+    """Means over windows of rows, of which there are at most :data:`WINDOWS`, all of one size.
+
+    >>> Curve.begin().after(np.arange(100.0)).means.tolist()
+    [31.5, 81.5]
+    """
+
+    size: int
+    """Rows of a window."""
+    rows: int
+    sums: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def begin(cls) -> Self:
+        """Before the first row."""
+        return cls(FIRST_WINDOW, 0, *np.zeros((2, WINDOWS)))
+
+    def after(self, values: np.ndarray) -> Self:
+        """Add the values of the next rows (n,); NaN where there is none."""
+        size, rows, sums, counts = self
+        while rows + len(values) > size * WINDOWS:
+            size *= 2
+            sums, counts = (np.pad(a[::2] + a[1::2], (0, WINDOWS // 2)) for a in (sums, counts))
+        places = (rows + np.arange(len(values))) // size
+        known = ~np.isnan(values)
+        sums = sums + np.bincount(places[known], values[known], WINDOWS)
+        counts = counts + np.bincount(places[known], minlength=WINDOWS)
+        return self._replace(size=size, rows=rows + len(values), sums=sums, counts=counts)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Means of the windows so far, NaN for one without values; the last may be shorter."""
+        used = -(-self.rows // self.size)
+        sums, counts = self.sums[:used], self.counts[:used]
+        return np.divide(sums, counts, out=np.full(used, np.nan), where=counts > 0)
+
+
+class Score(NamedTuple):
+    """How good predictions of a stream are, one number a row: a class from 0 on, or a value.
+
+    >>> score = Score.begin(0).after(np.array([1.0, 2.0, 0.0]), np.array([1.0, 4.0, np.nan]))
+    >>> score.error, score.mae, score.num_judged
+    (2.0, 1.0, 2)
+    """
+
+    curve: Curve
+    """Squared errors, or mistakes."""
+    confusion: np.ndarray
+    """Rows of class i that were taken for class j (K, K); of numbers (0, 0)."""
+    num_judged: int = 0
+    total: float = 0.0
+    """Squared errors, or mistakes, of all rows."""
+    distances: float = 0.0
+    """Absolute errors."""
+
+    @classmethod
+    def begin(cls, num_classes: int) -> Self:
+        """Before the first row, of so many classes or 0 for numbers."""
+        return cls(Curve.begin(), np.zeros((num_classes, num_classes)))
+
+    def after(self, predicted: np.ndarray, y: np.ndarray) -> Self:
+        """Judge the predictions (n,) of the next rows by labels (n,), NaN where there is none."""
+        known, K = ~np.isnan(y), len(self.confusion)
+        of, said = y[known], predicted[known]
+        errors, confusion, distances = np.full(len(y), np.nan), self.confusion, self.distances
+        if K:
+            errors[known] = of != said
+            seen = ~np.isnan(said)
+            pairs = (of[seen] * K + said[seen]).astype(int)
+            confusion = confusion + np.bincount(pairs, minlength=K * K).reshape(K, K)
+        else:
+            errors[known] = np.square(of - said)
+            distances += float(np.abs(of - said).sum())
+        judged, total = self.num_judged + int(known.sum()), self.total + float(errors[known].sum())
+        return self._replace(
+            curve=self.curve.after(errors),
+            confusion=confusion,
+            num_judged=judged,
+            total=total,
+            distances=distances,
+        )
+
+    @property
+    def error(self) -> float:
+        """The mean squared error, or the share of mistakes."""
+        return self.total / self.num_judged if self.num_judged else math.nan
+
+    @property
+    def mae(self) -> float:
+        """The mean absolute error."""
+        return self.distances / self.num_judged if self.num_judged else math.nan
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa: the agreement beyond that by chance; 0 where nothing varies."""
+        return float(kappa_of(self.confusion)) if self.confusion.any() else 0.0
+
+    def beyond(self, other: "Score") -> float:
+        """The share of another's error that is not made: 1 - error / other's; NaN if that is 0.
+
+        Of classes against the last label this is the kappa of Žliobaitė et al. (2015).
+        """
+        return 1 - self.error / other.error if other.error > 0 else math.nan
+
+    def metrics(self, first: "Score", last: "Score") -> dict[str, float]:
+        """The figures of a table by name, given the scores of the two baselines."""
+        if len(self.confusion):
+            found = {"mistake_rate": self.error, "kappa": self.kappa}
+            return found | {"kappa_last": self.beyond(last)}
+        found = {"mse": self.error, "mae": self.mae}
+        return found | {"skill": self.beyond(first), "skill_last": self.beyond(last)}
+
+
+def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:
+    """Predictions (n,) or (n, K) of a learner as classes from 0 on, or as numbers; NaN stays.
+
+    >>> classes_of(np.array([-0.5, np.nan, 2.0]), 2).tolist()
+    [0.0, nan, 1.0]
+    """
+    prediction = np.asarray(prediction, np.float64)
+    if not num_classes:
+        return prediction
+    if prediction.ndim == 2:
+        lost = np.isnan(prediction).any(axis=1)
+        return np.where(lost, np.nan, prediction.argmax(axis=1))
+    return np.where(np.isnan(prediction), np.nan, prediction > 0)

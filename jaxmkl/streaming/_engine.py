@@ -1,0 +1,200 @@
+"""The engine of all drivers: a scan over blocks of rows, and streams padded to few lengths."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
+from jaxmkl._devices import left_to_xla
+from jaxmkl._learner import Learner, Output
+from jaxmkl._ranges import reported
+from jaxmkl.streaming import checks
+from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.wrappers.delayed import delayed
+
+Record = Callable[[Output], Any]
+
+
+class Plan(NamedTuple):
+    """The arguments of a driver that are compiled in."""
+
+    block_size: int
+    record: Record
+    delay: int = 0
+
+
+def plan_of(
+    driver: str, learner: Learner, block_size: int | None, record: Record, delay: int = 0
+) -> Plan:
+    """Check these arguments of a driver; the learner may take smaller blocks.
+
+    Raises:
+      ValueError: for a block size below 1 or a negative delay.
+    """
+    size = learner.preferred_block_size if block_size is None else block_size
+    good = isinstance(size, int | np.integer) and size >= 1
+    refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
+    delay = pytree.as_count(driver, "delay", delay, minimum=0)
+    return Plan(learner.fit_block_size(int(size)), record, delay)
+
+
+class Rows(NamedTuple):
+    """Examples X (T, D) and y in an order (T,), by default their own, of which some are run.
+
+    With a ``length`` these are the first so many. Without one they are all, and the run can be
+    differentiated.
+    """
+
+    X: Any
+    y: Any
+    order: Any = None
+    length: Any = None
+
+    def at(self, positions: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """X and y at some positions (B,), any row where there is none, and where there is one."""
+        T = self.X.shape[0]
+        present = (positions >= 0) & (positions < (T if self.length is None else self.length))
+        rows = jnp.clip(positions, 0, T - 1)
+        rows = rows if self.order is None else self.order[rows]
+        return self.X[rows].astype(dtype), self.y[rows].astype(dtype), present
+
+
+def scan_rows(
+    learner: Any, state: Any, rows: Rows, plan: Plan, blocks: Any = None
+) -> tuple[Any, Any]:
+    """Run a learner over rows in blocks, and return its state and the records (T, ...).
+
+    A block starts at a round that is a multiple of its size: of a state amid a block, the first
+    block's leading rows are absent. With a length, blocks behind it cost nothing; ``blocks`` is
+    their number where it is given, as runs of several lengths that advance side by side share it.
+    """
+    B, T = plan.block_size, rows.X.shape[0]
+    if plan.delay:
+        # rounds behind the last add nothing to how late labels are
+        late = delayed(learner, min(plan.delay, T))
+        begun, plan = late.around(state), plan._replace(delay=0)
+        after, recorded = scan_rows(late, begun, rows, plan, blocks)
+        return reported(learner, state, late.flushed(after).inner), recorded
+    # two blocks at least: XLA unrolls a loop of one, which may round in another way
+    most = max(2, -(-(T + B - 1) // B))
+    offset, dtype = state.round % B, learner.dtype(state)
+
+    def one(state: Any, example: tuple) -> tuple[Any, Any]:
+        state, output = learner.advance(state, *example)
+        return state, plan.record(output)
+
+    def block(state: Any, number: Any) -> tuple[Any, Any]:
+        positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
+        X, y, present = rows.at(positions, dtype)
+        codes = learner.encode_block(state, X)
+        state, recorded = jax.lax.scan(one, state, (codes, y, present))
+        return learner.close_block(state, codes), recorded
+
+    if rows.length is None:
+        after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
+    else:
+        blocks = num_blocks(state, rows.length, B) if blocks is None else blocks
+        after, recorded = _scan_first(block, state, most, blocks)
+    of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
+    after = reported(learner, state, after)
+    return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+
+
+run_rows = jax.jit(scan_rows, static_argnames="plan")
+
+
+def num_blocks(state: Any, length: Any, block_size: int) -> jax.Array:
+    """How many blocks the next ``length`` examples of a state are in."""
+    return (length + state.round % block_size + block_size - 1) // block_size
+
+
+def _scan_first(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
+    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
+
+    def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
+        state, ys = carry
+        state, y = body(state, i)
+        put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+        return state, jax.tree.map(put, ys, y)
+
+    like = jax.eval_shape(body, state, 0)[1]
+    ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
+    return jax.lax.fori_loop(0, number, turn, (state, ys))
+
+
+def run_padded(
+    driver: str,
+    learner: Learner,
+    state: Any,
+    X: Any,
+    y: Any,
+    room: int,
+    plan: Plan,
+    stacklevel: int = 4,
+) -> tuple[Any, Any]:
+    """Run outside of any trace over X and y, padded to a length of ``room``."""
+    length, dtype = X.shape[0], learner.dtype(state)
+    before, capacity = checks.count_troubles(state), learner.capacity(state)
+    if capacity is not None and not checks.is_traced(state):
+        used = int(learner.num_supports(state))
+        if used + length > capacity:
+            state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
+    rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
+    state, rows = left_to_xla((state, rows))
+    state, recorded = run_rows(learner, state, rows, plan)
+    checks.warn_of_troubles(driver, state, before, stacklevel)
+    if room > length:
+        recorded = jax.tree.map(partial(_cut, length=length), recorded)
+    return state, recorded
+
+
+def room_to_grow(used: int, wanted: int, capacity: int) -> int:
+    """The next capacity of a state with supports.
+
+    Each size is compiled: what has grown before gets twice its room at least.
+    """
+    return padded_length(max(wanted, 2 * capacity if used else 0))
+
+
+def padded_length(length: int) -> int:
+    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ..."""
+    step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
+    return -(-length // step) * step
+
+
+def room_for(X: Any) -> int:
+    """The length to which X is padded: its own where it lies on several devices."""
+    arrays = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
+    spread = any(len(array.devices()) > 1 for array in arrays)
+    return X.shape[0] if spread else padded_length(X.shape[0])
+
+
+def placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
+    """The array in a dtype, padded to a length, on the device where it is or will be."""
+    if isinstance(array, SparseRows):
+        indices = placed(array.indices, length, np.int32, array.num_columns)
+        return array._with(indices, placed(array.values, length, dtype))
+    missing, home = length - array.shape[0], None
+    pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
+    ready = missing == 0 and array.dtype == dtype
+    if isinstance(array, jax.Array):
+        if ready:
+            return array
+        if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
+            return jnp.pad(array.astype(dtype), pad, constant_values=fill)
+        home = array.sharding if array.committed else None
+    # in host memory: there no length needs a compilation of its own
+    with np.errstate(over="ignore"):
+        array = np.asarray(array, dtype)
+    return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)
+
+
+def _cut(leaf: jax.Array, length: int) -> jax.Array:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf[:length]
+    return jax.device_put(np.asarray(leaf)[:length], leaf.sharding if leaf.committed else None)

@@ -1,0 +1,66 @@
+"""Rooms of the house: imports point down, and what is private to a package stays inside it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in ("jaxmkl", "experiments")
+    for path in (ROOT / folder).rglob("*.py")
+}
+#: What each room must not import.
+ABOVE = {
+    "jaxmkl.evaluate": ("jaxmkl.cli", "jaxmkl.sklearn", "jaxmkl.tables", "experiments"),
+    "jaxmkl.tables": ("jaxmkl.cli", "jaxmkl.sklearn", "experiments"),
+    "jaxmkl.sklearn": ("jaxmkl.cli", "experiments"),
+    "jaxmkl.cli": ("jaxmkl.sklearn", "experiments"),
+    "experiments": ("jaxmkl.cli",),
+}
+
+
+def within(name, package):
+    return name == package or name.startswith(f"{package}.")
+
+
+def imported(module):
+    """Full names of all that a module imports."""
+    path, found = FILES[module], set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            source = (
+                ".".join([*above, *filter(None, [node.module])]) if node.level else node.module
+            )
+            found |= {f"{source}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("room", ABOVE)
+def test_imports_point_down(room):
+    upward = {
+        (module, name)
+        for module in FILES
+        if within(module, room)
+        for name in imported(module)
+        if any(within(name, above) for above in ABOVE[room])
+    }
+    assert not upward
+
+
+def test_what_is_private_is_imported_by_its_own_package_alone():
+    entered = set()
+    for module in FILES:
+        for name in imported(module):
+            parts = name.split(".")
+            hidden = (i for i, part in enumerate(parts) if re.match("_(?!_)", part))
+            owner = ".".join(parts[: next(hidden, 0)])
+            if parts[0] in ("jaxmkl", "experiments") and owner and not within(module, owner):
+                entered.add(f"{module} imports {name}")
+    assert not entered
