@@ -210,6 +210,7 @@ def stream(num_examples=60):
     return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=num_examples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "oracle"),
     [
@@ -246,6 +247,7 @@ def test_gradient_descent_on_features_and_supports(loss, oracle, x64):
         np.testing.assert_allclose(outputs.loss, loss.value(predictions, y), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_parameters_are_swept_and_differentiated(x64):
     X, y = stream()
 
