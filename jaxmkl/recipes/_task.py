@@ -1,29 +1,31 @@
-"""Recipes by their names alone: the arguments with which one makes a learner of a task."""
+"""The arguments with which a recipe makes a learner for a task."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
+from jaxmkl._learner import Learner
+
 #: Arguments that follow from the labels, where a recipe has them.
 BY_TASK = "task", "num_outputs", "num_classes"
 
 
-def names_of(recipe: Callable[..., Any]) -> tuple[str, ...]:
+def names_of(recipe: Callable) -> tuple[str, ...]:
     """The names of a recipe's arguments that do not follow from the labels."""
     return tuple(name for name in inspect.signature(recipe).parameters if name not in BY_TASK)
 
 
 def arguments_for(
-    recipe: Callable[..., Any], task: str, num_outputs: int | None = None
+    recipe: Callable[..., Learner], task: str, num_outputs: int | None = None
 ) -> dict[str, Any]:
-    """Arguments with which a recipe makes a learner of a task, as far as it has them.
+    """The arguments with which a recipe makes a learner for a task, as far as it has them.
 
-    A loss of numbers by default becomes the logistic one for classes.
+    For classification, the logistic loss replaces a squared loss that is the default.
 
     Args:
       recipe: a function that makes a learner, as one of :data:`jaxmkl.recipes.LEARNERS`.
       task: "regression" or "classification".
-      num_outputs: K of several targets or classes.
+      num_outputs: number K of targets or classes, None for one target or two classes.
 
     >>> import jaxmkl
     >>> arguments_for(jaxmkl.expert_mkl, "classification", 3)
