@@ -17,10 +17,10 @@ class Magnitudes(NamedTuple):
         |y| > b:    b <- 10 b                                       it is refused
 
     At first a = 0 and b is infinite; the first label that is not 0 sets b = 10^6 a. So one absurd
-    label costs nothing; when the level grows by a factor of 10^(2 + k), k labels are refused before
-    the new level is learned; and labels as far off that are more frequent than one in 45 are
-    learned in the end. A change of units y -> c y changes nothing. Each of several outputs has its own
-    numbers, and one output beyond its bound refuses the example.
+    label costs nothing; when the level grows by a factor of 10^(2 + k), k labels are refused
+    before the new level is learned; and labels as far off that are more frequent than one in 45
+    are learned in the end. A change of units y -> c y changes nothing. Each of several outputs has
+    its own numbers, and one output beyond its bound refuses the example.
     """
 
     levels: jax.Array
