@@ -61,5 +61,5 @@ class Archive:
             array = np.lib.format.read_array(member, allow_pickle=False)
         if dtype.kind == "U" and array.size and dtype.itemsize:
             letters = array.astype(dtype.newbyteorder("=")).ravel().view(np.uint32)
-            refuse_unless(letters.max() <= sys.maxunicode, f"{key} holds what is no text")
+            refuse_unless(np.max(letters) <= sys.maxunicode, f"{key} holds invalid text")
         return array

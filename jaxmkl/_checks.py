@@ -27,7 +27,7 @@ def refuse_masked(name: str, array: object) -> None:
     """Refuse a masked array of NumPy that masks anything, as masked entries have no value."""
     masked = isinstance(array, np.ma.MaskedArray) and bool(np.ma.getmaskarray(array).any())
     text = f"{name} must not be masked: drop what is missing, or fill it ({name}.filled(...)) and "
-    text += "say so by one more column; labels may be missing in jaxmkl.stream(..., gaps=True)"
+    text += "mark it in one more column; labels may be missing in jaxmkl.stream(..., gaps=True)"
     refuse_unless(not masked, text)
 
 
@@ -55,7 +55,7 @@ def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
     """The checked dtype of a state, which JAX must have switched on."""
     wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
     good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
-    text = "a floating dtype; float64 wants jax.config.update('jax_enable_x64', True)"
+    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True)"
     pytree.require(good, owner, "dtype", wanted.name, text)
     return wanted
 

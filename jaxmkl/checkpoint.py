@@ -150,7 +150,7 @@ def packed(learner: Learner, state: PyTree, extra: Any = None) -> dict[str, np.n
             leaf = jax.random.key_data(leaf)
         arrays[name] = whole(leaf)
     for name, array in arrays.items():
-        text = f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}"
+        text = f"save: {name} must have a dtype of NumPy; got {array.dtype}"
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
@@ -201,7 +201,7 @@ def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Le
         archive = Archive(file)
         arrays = {key: archive.read(key) for key in archive.keys}
         header = json.loads(bytes(arrays[_HEADER]).decode())
-        refuse_unless(isinstance(header, dict), "its header is another's")
+        refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
         raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
     version = header.get("version")

@@ -53,7 +53,7 @@ def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
         elif kind == "f" and np.isfinite(values).all() and np.any(values % 1):
-            text += " (numbers want a learner of numbers, as jaxmkl.raker())"
+            text += " (for regression take a learner such as jaxmkl.raker())"
         text = ("value " if len(shown) == 1 else "values ") + text
         wanted = "{0, 1}, {-1, 1}, booleans or two strings"
         raise ValueError(f"labels: y must be {wanted}; got the {text}")

@@ -70,7 +70,7 @@ def choose_rows(
     points_wanted(owner, num_points, len(rows), "the number of distinct rows")
     most = MOST[method]
     if len(rows) > most:
-        points_wanted(owner, num_points, most, f"as many as {method} looks at of a larger pool")
+        points_wanted(owner, num_points, most, f"the number of rows that {method} considers")
         rows = np.sort(jax.random.permutation(key, rows)[:most])
     grams = _grams(owner, X[rows], method, kernels)
     shared = {"share_of": "diagonal"} if method == "ted" else {}

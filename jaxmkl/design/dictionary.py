@@ -89,7 +89,7 @@ def dictionary(
     np.fill_diagonal(squared, 0.0)
     widest = squared.max()
     found = "points that are all the same"
-    require(bool(widest > 0), "dictionary", name, found, "two different points at least")
+    require(bool(widest > 0), "dictionary", name, found, "at least two different points")
     result = np.empty((len(WIDTHS) + len(DEGREES), *products.shape))
     for t, size in enumerate(WIDTHS + DEGREES):
         gaussian = t < len(WIDTHS)
@@ -97,7 +97,7 @@ def dictionary(
         if centre:
             kernel = normalised(centred(kernel), normalise)
         elif gaussian and normalise == "distance":  # the distances of k - 1 are those of k
-            kernel = normalised(kernel, normalise) + 1.0 / (-2 * kernel.min())
+            kernel = normalised(kernel, normalise) + 1.0 / (-2 * np.min(kernel))
         else:
             kernel = normalised(kernel + 1.0 if gaussian else kernel, normalise)
         result[t] = (kernel + kernel.T) / 2

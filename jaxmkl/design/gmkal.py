@@ -243,7 +243,8 @@ def gmkal(
 
     Args:
       grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: as there, with lambda_max of the consensus kernel with equal weights.
+      regularization: as for :func:`cted`; lambda_max is that of the consensus kernel with
+        equal weights.
       features: features (P, n, r) instead of ``grams``.
       initial_weights: weights (P,) to start from; by default they are equal.
 

@@ -5,7 +5,7 @@
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late labels, a pool.
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
-- :mod:`jaxmkl.guide.compose`: learners inside one's own JAX: networks, optax, sweeps, bandits.
+- :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps, bandits.
 - :mod:`jaxmkl.guide.extend`: write a kernel, an update rule, a learner.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.
 - :mod:`jaxmkl.guide.symbols`: a glossary, symbols of the papers, their names here, the papers.

@@ -284,7 +284,7 @@ def _as_columns(owner: object, name: str, value: Columns) -> tuple[int, ...]:
     columns = np.atleast_1d(np.asarray(value))
     good = columns.dtype.kind in "iu" and columns.ndim == 1 and columns.size > 0
     good = good and bool((columns >= 0).all()) and len(set(columns.tolist())) == columns.size
-    pytree.require(good, owner, name, value, "a column's number from 0 on, or several that differ")
+    pytree.require(good, owner, name, value, "a column index, or several that differ")
     return tuple(columns.tolist())
 
 

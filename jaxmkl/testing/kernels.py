@@ -148,7 +148,7 @@ class _KernelCheck(Check):
         self.require(np.isfinite(K).all(), "kernel values must be finite")
         self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
         values = np.linalg.eigvalsh(K)
-        least = (values[:, 0] / np.maximum(values[:, -1], 1e-300)).min()
+        least = np.min(values[:, 0] / np.maximum(values[:, -1], 1e-300))
         text = f"a Gram matrix must be positive semidefinite; an eigenvalue is {least:.3g} of"
         self.require(least > -1e-9, f"{text} the largest")
         G = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 1.3**2))[None]
@@ -246,5 +246,5 @@ class _KernelCheck(Check):
             return
         error = np.abs(_approximated(self.subject, X) - _gram(self.subject, X)).max()
         # a mean of cosines, with a standard error of at most sqrt(1 / 2 F)
-        text = "Fourier features must approximate the kernel: its spectral_scale is another's"
+        text = "Fourier features must approximate the kernel: its spectral_scale is wrong"
         self.require(error < 6 / np.sqrt(NUM_FEATURES), f"{text} (error {error:.3g})")

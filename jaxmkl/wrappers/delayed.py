@@ -70,7 +70,7 @@ class Delayed(OneByOne):
         return state.replace(awaited=state.awaited + query.astype(jnp.int32))
 
     def receive_label(self, state: DelayedState, asked: Array) -> DelayedState:
-        """A label is received; the inner learner still waits for those of the examples due."""
+        """The state after a label arrived, which counts only if ``ask`` had asked for it."""
         known = asked & (state.awaited > 0)
         state = super().receive_label(state, known)
         return state.replace(awaited=state.awaited - known.astype(jnp.int32))

@@ -19,7 +19,7 @@ from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
-WANTED = "a number of labels from 0 to 2**31 - 1, whole"
+WANTED = "a whole number of labels, from 0 to 2**31 - 1"
 
 
 @pytree.dataclass
@@ -92,10 +92,11 @@ class LabelBudget(Wrapper):
         examples: tuple[Array, Array],
         most: Array | int | None = None,
     ) -> tuple[LabelBudgetState, Output]:
-        """As :meth:`jaxmkl.models.MultiTask.round`, with at most as many labels as are left.
+        """Do as :meth:`jaxmkl.models.MultiTask.round`, with at most as many labels as are left.
 
         Args:
-          state, examples, most: as there; ``most`` is by default the rest of the budget.
+          state, examples: as for that method.
+          most: as for that method; by default the rest of the budget.
 
         Raises:
           ValueError: if the inner learner has no rounds of many examples.

@@ -135,7 +135,7 @@ class OneByOne(Wrapper):
 
 def require_numbers(owner: Wrapper) -> None:
     """Raise unless the inner learner is a regression learner."""
-    wanted = "a learner of numbers, as jaxmkl.raker()"
+    wanted = "a regression learner, as jaxmkl.raker()"
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
