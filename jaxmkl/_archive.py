@@ -1,4 +1,4 @@
-"""Archives of arrays (npz) from anywhere: an array comes whole or not at all, and runs no code."""
+"""Reading untrusted archives of arrays (npz): arrays are complete, and no code is run."""
 
 import math
 import os
@@ -13,16 +13,16 @@ from jaxmkl._checks import refuse_unless
 
 
 class Archive:
-    """An npz file that is open; nothing is allocated for what a file only says it holds.
+    """An open npz file; no memory is allocated for sizes that a file merely declares.
 
     Args:
-      file: the bytes, which can be sought in.
-      most: bytes that all arrays read may take, if more than the file has.
+      file: a seekable file.
+      most: the largest number of bytes of all arrays together, if more than the size of the file.
 
     Raises:
-      ValueError: two members have one name; an array is of Python objects, is not as long as it
-        says, or takes too much. And zipfile, zlib and NumPy raise a dozen kinds of errors where
-        bytes are damaged.
+      ValueError: if two members have one name, or an array holds Python objects, has another
+        length than it declares, or takes too much. Damaged bytes also raise a dozen other kinds
+        of errors, of zipfile, zlib and NumPy.
 
     >>> import io
     >>> np.savez(file := io.BytesIO(), x=np.arange(3))
@@ -40,7 +40,7 @@ class Archive:
         self.keys = sorted(self._names)
 
     def read(self, key: str) -> np.ndarray:
-        """The array of a key."""
+        """The array with this key."""
         name = self._names[key]
         size = self._zip.getinfo(name).file_size
         self._left -= size
@@ -61,5 +61,5 @@ class Archive:
             array = np.lib.format.read_array(member, allow_pickle=False)
         if dtype.kind == "U" and array.size and dtype.itemsize:
             letters = array.astype(dtype.newbyteorder("=")).ravel().view(np.uint32)
-            refuse_unless(letters.max() <= sys.maxunicode, f"{key} holds what is no text")
+            refuse_unless(np.max(letters) <= sys.maxunicode, f"{key} holds invalid text")
         return array

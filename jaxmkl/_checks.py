@@ -1,66 +1,73 @@
-"""What is looked at before work begins: rows, dtypes, whether a state is a learner's own."""
+"""Checks of rows, dtypes and states."""
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
+
+if TYPE_CHECKING:
+    from jaxmkl._learner import Learner
+
+A = TypeVar("A", np.ndarray, jax.Array)
 
 MOST_SHOWN = 5  # values of a message
 
 
-def refuse_unless(condition: Any, text: str) -> None:
-    """Raise a ``ValueError`` that says this, unless it holds."""
+def refuse_unless(condition: object, text: str) -> None:
+    """Raise a ``ValueError`` with this text unless the condition holds."""
     if not condition:
         raise ValueError(text)
 
 
-def refuse_masked(name: str, array: Any) -> None:
-    """Refuse a masked array of NumPy that masks anything: what lies beneath is no value."""
+def refuse_masked(name: str, array: object) -> None:
+    """Refuse a masked array of NumPy that masks anything, as masked entries have no value."""
     masked = isinstance(array, np.ma.MaskedArray) and bool(np.ma.getmaskarray(array).any())
     text = f"{name} must not be masked: drop what is missing, or fill it ({name}.filled(...)) and "
-    text += "say so by one more column; labels may be missing in jaxmkl.stream(..., gaps=True)"
+    text += "mark it in one more column; labels may be missing in jaxmkl.stream(..., gaps=True)"
     refuse_unless(not masked, text)
 
 
-def as_array(name: str, value: Any) -> jax.Array:
-    """The value as an array of JAX, unless something of it is masked."""
+def as_array(name: str, value: ArrayLike) -> jax.Array:
+    """The value as a JAX array; raise if an entry is masked."""
     refuse_masked(name, value)
     return jnp.asarray(value)
 
 
-def input_bound(dtype: Any) -> float:
+def input_bound(dtype: DTypeLike) -> float:
     """The largest magnitude of an input that is learned from, 4.6e18 in float32.
 
-    A quarter of the root of the dtype's largest number: beyond, squares of differences may
-    overflow, so such an input is refused like an infinite one.
+    It is a quarter of the square root of the dtype's largest number: beyond it, squares of
+    differences may overflow, so such an input is refused like an infinite one.
     """
     return 0.25 * float(np.sqrt(float(jnp.finfo(dtype).max)))
 
 
 def usable_rows(X: jax.Array) -> jax.Array:
-    """Which rows (B,) of ``X`` (B, D) are learned from: all finite and within the bound."""
+    """Mask (B,) of the rows of ``X`` (B, D) that are learned from: finite and within the bound."""
     return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)  # NaN fails the comparison
 
 
-def floating_dtype(owner: Any, dtype: Any) -> np.dtype:
-    """The dtype of a state, one that JAX has switched on."""
+def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
+    """The checked dtype of a state, which JAX must have switched on."""
     wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
     good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
-    text = "a floating dtype; float64 wants jax.config.update('jax_enable_x64', True)"
+    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True)"
     pytree.require(good, owner, "dtype", wanted.name, text)
     return wanted
 
 
 def fingerprints(X: jax.Array) -> jax.Array:
-    """A number for each row (B,), so that at one state each example draws for itself.
+    """A number for each row (B,), so that in one state different examples draw different numbers.
 
-    In single precision whatever the dtype, so that float32 and float64 runs ask alike. At least
-    2^31: an algorithm's own numbers come from the subkeys below.
+    Rows are read in single precision, so that float32 and float64 runs ask alike. The numbers are
+    at least 2^31, as smaller ones make an algorithm's own subkeys.
     """
     bits = jax.lax.bitcast_convert_type(X.astype(jnp.float32) + 0.0, jnp.uint32)
     places = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint32) * np.uint32(2654435769))
@@ -68,15 +75,21 @@ def fingerprints(X: jax.Array) -> jax.Array:
     return total | np.uint32(2**31)
 
 
-def _mixed(bits: Any) -> Any:
-    """Integers in which every bit depends on all: small whole numbers differ in the first few."""
+def _mixed(bits: A) -> A:
+    """Mix the bits of integers, as small whole numbers differ in few bits of their floats."""
     bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
     return bits ^ (bits >> 15)
 
 
 @lru_cache(maxsize=256)
-def _abstract_state(structure: Any, shapes: tuple, num_inputs: int, dtype: str, room: Any) -> Any:
-    def start(key: Any, leaves: Any) -> Any:
+def _abstract_state(
+    structure: jax.tree_util.PyTreeDef,
+    shapes: tuple,
+    num_inputs: int,
+    dtype: str,
+    room: int | None,
+) -> PyTree:
+    def start(key: jax.Array, leaves: list) -> PyTree:
         learner = jax.tree.unflatten(structure, leaves)
         state = learner.init(key, num_inputs, dtype)
         return state if room is None else learner.enlarged(state, room)
@@ -85,21 +98,23 @@ def _abstract_state(structure: Any, shapes: tuple, num_inputs: int, dtype: str, 
     return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
 
 
-def abstract_state(learner: Any, num_inputs: int, dtype: str, capacity: int | None = None) -> Any:
-    """Shapes and dtypes of a learner's state, in a tree like the state's."""
+def abstract_state(
+    learner: "Learner", num_inputs: int, dtype: str, capacity: int | None = None
+) -> PyTree:
+    """Shapes and dtypes of a learner's state, in a tree like the state."""
     leaves, structure = jax.tree.flatten(learner)
-    # in the dtypes that JAX has switched on, as arrays of these leaves would be
+    # with the dtypes that these leaves have as JAX arrays
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     return _abstract_state(structure, shapes, num_inputs, dtype, capacity)
 
 
-def leaves_by_name(tree: Any, prefix: str = "state") -> dict[str, Any]:
-    """Leaves of a tree by their paths."""
+def leaves_by_name(tree: PyTree, prefix: str = "state") -> dict[str, Any]:
+    """The leaves of a tree by their paths."""
     named = jax.tree.leaves_with_path(tree)
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in named}
 
 
-def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | None]:
+def kind_of(learner: "Learner", state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
     """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
         return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
@@ -108,8 +123,8 @@ def kind_of(learner: Any, state: Any, *refusal: Any) -> tuple[int, str, int | No
         raise
 
 
-def check_state(learner: Any, state: Any) -> None:
-    """Raise unless ``state`` is one that ``learner`` could have made."""
+def check_state(learner: "Learner", state: PyTree) -> None:
+    """Raise unless ``state`` could have been made by ``learner``."""
     name = type(state).__name__
     kind = kind_of(learner, state, learner, "state", name, "one of learner.init(...)")
     expected, structure = jax.tree.flatten(abstract_state(learner, *kind))

@@ -1,28 +1,33 @@
 """Arrays that lie on several devices, of one process or of several (``jax.distributed``).
 
-Where they are gathered, or waited for, all processes have to come by.
+Functions that gather arrays, or wait, must be called by all processes.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding, Sharding
+from jax.typing import ArrayLike
+
+from jaxmkl._types import PyTree
+
+T = TypeVar("T")
 
 
 def by_xla(sharding: Any) -> Any:
-    """The sharding on a mesh whose axes leave that of what follows to XLA."""
+    """The sharding with automatic axes: XLA chooses the sharding of what is computed from it."""
     if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
         return sharding
     auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
     return NamedSharding(sharding.mesh.update(axis_types=auto), sharding.spec)
 
 
-def left_to_xla(tree: Any) -> Any:
-    """The arrays where they are, on a mesh whose axes leave the sharding to XLA."""
+def left_to_xla(tree: T) -> T:
+    """The arrays on the same devices, with automatic axes (:func:`by_xla`)."""
 
     def one(leaf: Any) -> Any:
         found = getattr(leaf, "sharding", None)
@@ -32,27 +37,27 @@ def left_to_xla(tree: Any) -> Any:
     return jax.tree.map(one, tree)
 
 
-def is_shared(tree: Any) -> bool:
+def is_shared(tree: PyTree) -> bool:
     """Whether some leaf has parts, or copies, on devices of other processes."""
     leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
     known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
     return any(not leaf.is_fully_addressable for leaf in known)
 
 
-def seen_whole(array: Any) -> bool:
+def seen_whole(array: PyTree) -> bool:
     """Whether this process can read all of an array."""
     return not is_shared(array) or array.is_fully_replicated
 
 
-def whole(array: Any) -> np.ndarray:
-    """All of an array, with NumPy; from all processes, if parts are elsewhere."""
+def whole(array: ArrayLike) -> np.ndarray:
+    """The whole array in NumPy, gathered from all processes if parts are elsewhere."""
     if seen_whole(array):
         return np.asarray(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
-def place(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
-    """The array in a sharding; of several processes each has the same array before."""
+def place(array: Any, sharding: Sharding) -> jax.Array:
+    """Put an array into a sharding; every process must pass the same array."""
     if getattr(array, "sharding", None) == sharding:
         return array
     if is_shared(array) or sharding.is_fully_addressable:
@@ -65,7 +70,7 @@ def place(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
 
 
 def local(array: jax.Array) -> jax.Array:
-    """The array on this process alone, if it was on others too."""
+    """The array on this process alone."""
     if not is_shared(array):
         return array
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
@@ -75,7 +80,7 @@ def local(array: jax.Array) -> jax.Array:
 
 
 def by_one_process(action: str, act: Callable[[], None]) -> None:
-    """Have the first process act and the others wait; an ``OSError`` in these if it fails."""
+    """Let the first process act while the others wait; they raise ``OSError`` if it fails."""
     failure: Exception | None = None
     if jax.process_index() == 0:
         try:

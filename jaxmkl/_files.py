@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and files that one process at a time may have."""
+"""Files that appear complete or not at all, and locks that keep a file to one process."""
 
 import contextlib
 import errno
@@ -11,20 +11,20 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
 
-FAR = 2**31 - 2  # a byte that no file here has, which Windows locks
+FAR = 2**31 - 2  # the byte that Windows locks, beyond the end of all files here
 
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str], keep: bool = False) -> Iterator[BinaryIO]:
-    """A file to write to, which is at ``path`` once all is on the disk.
+    """Open a file for writing that appears at ``path`` once it is complete and on the disk.
 
-    After an error all is as before, with nothing beside it, and the error names ``path``. An
-    interrupt waits for the end. What a killed process left beside the file goes. A device or a
-    pipe is written to as it is.
+    After an error the old file is unchanged, no other file is left, and the error names ``path``.
+    An interrupt waits for the end. Files left behind by killed processes are removed. A device or
+    a pipe is written to directly.
 
     Args:
       path: the file.
-      keep: whether the file that was there stays, as ``path`` + ``.before``.
+      keep: whether the old file is kept, as ``path`` + ``.before``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def written_whole(path: str | os.PathLike[str], keep: bool = False) -> Iterator[
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                if os.name == "nt":  # where nothing is moved that is open
+                if os.name == "nt":  # Windows cannot move an open file
                     file.close()
                 if keep:
                     with contextlib.suppress(FileNotFoundError):
@@ -64,7 +64,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 @contextlib.contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Have an error of the system name the file that the caller gave."""
+    """Let a system error name the file that the caller gave."""
     try:
         yield
     except OSError as error:
@@ -76,17 +76,17 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _partial(place: str) -> tuple[str, BinaryIO]:
-    """A new file beside another, held by this process."""
+    """A new file beside another, locked by this process."""
     while True:
         name = f"{place}.{secrets.token_hex(4)}.partial"
         file = open(name, "xb")  # noqa: SIM115 (closed by the caller)
         if is_taken(file) is not False and _is_at(name, file):
             return name, file
-        file.close()  # a sweep came between
+        file.close()  # another process has just removed it
 
 
 def _sweep(place: str) -> None:
-    """Remove what killed processes left beside a file; what another is writing stays."""
+    """Remove files that killed processes left beside a file, but none that is being written."""
     for name in glob.glob(f"{glob.escape(place)}.*.partial"):
         with contextlib.suppress(OSError):
             file = open(name, "r+b")  # noqa: SIM115 (closed below)
@@ -96,10 +96,10 @@ def _sweep(place: str) -> None:
 
 
 def is_taken(file: IO[Any]) -> bool | None:
-    """Whether this process now has a file, open for writing, to itself.
+    """Try to lock a file, open for writing; return whether this process now has the lock.
 
-    The system lets go of it when the file is closed or the process ends, however it does. False
-    if another has it, None where the file system has no locks.
+    The lock ends when the file is closed, or with the process. The answer is False if another
+    process has it, and None if the file system has no locks.
     """
     number = file.fileno()
     try:
@@ -121,7 +121,7 @@ def _take_on_windows(number: int) -> None:
 
     system: Any = msvcrt
     stands = os.lseek(number, 0, os.SEEK_CUR)
-    os.lseek(number, FAR, os.SEEK_SET)  # others may read what is before
+    os.lseek(number, FAR, os.SEEK_SET)  # other processes may read the bytes before
     try:
         system.locking(number, system.LK_NBLCK, 1)
     finally:
@@ -129,7 +129,7 @@ def _take_on_windows(number: int) -> None:
 
 
 def _is_at(name: str, file: IO[Any]) -> bool:
-    """Whether the open file is still the one of that name."""
+    """Whether the open file is still the one at that path."""
     try:
         return os.path.samestat(os.stat(name), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -137,8 +137,8 @@ def _is_at(name: str, file: IO[Any]) -> bool:
 
 
 def _remove(name: str, file: IO[Any]) -> None:
-    """Remove and close a file that this process has taken: so that no other takes it between."""
-    if os.name == "nt":  # where nothing is removed that is open
+    """Remove and close a file that this process has locked; no other can lock it in between."""
+    if os.name == "nt":  # Windows cannot remove an open file
         file.close()
     with contextlib.suppress(OSError):
         os.unlink(name)
@@ -147,10 +147,10 @@ def _remove(name: str, file: IO[Any]) -> None:
 
 @contextlib.contextmanager
 def kept_from_others(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep a file to this process, whether it exists or not, by a lock beside it.
+    """Reserve a file, whether it exists or not, for this process by a lock file beside it.
 
-    ``path`` + ``.lock`` holds the number of the process; it is removed at the end. One that a
-    killed process left behind keeps nobody out.
+    ``path`` + ``.lock`` holds the number of the process, and is removed at the end. A lock file
+    that a killed process left behind is ignored.
 
     Raises:
       OSError: another process has the file, or nothing can be written beside it.
@@ -167,7 +167,7 @@ def kept_from_others(path: str | os.PathLike[str]) -> Iterator[None]:
                 raise BlockingIOError(errno.EAGAIN, f"{text}; end that one, or name another file")
             if _is_at(name, file):
                 break
-            file.close()  # whoever had it has just removed it
+            file.close()  # its owner has just removed it
     try:
         with named(path):
             file.truncate(0)
@@ -179,7 +179,7 @@ def kept_from_others(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Have an interrupt raise at the end, not amid a clean-up, or where Python only prints it."""
+    """Delay interrupts to the end, so that none strikes amid a clean-up or is merely printed."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

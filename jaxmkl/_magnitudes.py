@@ -1,9 +1,10 @@
-"""How large labels of numbers have been: by this a label is judged before it is believed."""
+"""Magnitudes of labels in regression, by which absurd labels are refused."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 FAR, FAR_AT_FIRST = 100.0, 1e6
 WIDER, NARROWER = 10.0, 0.95
@@ -13,30 +14,30 @@ class Magnitudes(NamedTuple):
     """The largest magnitude learned, and the bound b beyond which a label is refused.
 
         |y| <= b:   a <- max(a, |y|),  b <- max(100 a, .95 b)       the label is learned
-        |y| > b:    b <- 10 b                                       it is not
+        |y| > b:    b <- 10 b                                       it is refused
 
-    from a = 0 and b infinite; the first label that is not 0 makes b = 10^6 a. So one absurd label
-    costs nothing; a target that has changed its level is followed after as many labels as the
-    change has tens beyond a hundred; and what is as far off in more than one label of 45 is
-    believed in the end. Only the units of the target are its own: y -> c y changes nothing.
-    Of several outputs each has its own numbers, and one that is beyond refuses the example.
+    At first a = 0 and b is infinite; the first label that is not 0 sets b = 10^6 a. So one absurd
+    label costs nothing; when the level grows by a factor of 10^(2 + k), k labels are refused
+    before the new level is learned; and labels as far off that are more frequent than one in 45
+    are learned in the end. A change of units y -> c y changes nothing. Each of several outputs has
+    its own numbers, and one output beyond its bound refuses the example.
     """
 
     levels: jax.Array
-    """[a, b], (2,) or (2, K); one array, which is cheaper in a scan than two."""
+    """The numbers [a, b], (2,) or (2, K), in one array, as two are slower in a scan."""
 
     @classmethod
-    def none(cls, num_outputs: int | None, dtype: Any) -> "Magnitudes":
-        """Before the first label."""
+    def none(cls, num_outputs: int | None, dtype: DTypeLike) -> "Magnitudes":
+        """The magnitudes before the first label."""
         shape = () if num_outputs is None else (num_outputs,)
         return cls(jnp.stack([jnp.zeros(shape, dtype), jnp.full(shape, jnp.inf, dtype)]))
 
     def beyond(self, y: jax.Array) -> jax.Array:
-        """Which outputs of a label are beyond the bound, none where it is not finite."""
+        """Which outputs of a label are beyond the bound; those that are not finite are not."""
         return jnp.isfinite(y) & (jnp.abs(y) > self.levels[1])
 
     def after(self, y: jax.Array, learns: jax.Array, refused: jax.Array) -> "Magnitudes":
-        """After a label that is learned, or one that is refused as it is beyond, or none."""
+        """The magnitudes after a label that is learned, refused as it is beyond, or missing."""
         largest, bound = self.levels
         larger = jnp.maximum(largest, jnp.abs(y))
         first = jnp.where(larger > 0, FAR_AT_FIRST * larger, jnp.inf)

@@ -1,32 +1,36 @@
-"""The ranges that numbers are declared with: maps to numbers without limits, checks in a trace."""
+"""Ranges of declared numbers: maps to unconstrained numbers and back, and checks in a trace."""
 
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._devices import is_shared
+from jaxmkl._types import PyTree
+
+T = TypeVar("T")
 
 
 class _Declared(NamedTuple):
-    """Where a number is declared, and as what."""
+    """The declaration of a number: its owner and field."""
 
-    owner: Any
+    owner: object
     field: dataclasses.Field
 
     @property
     def range(self) -> dict[str, Any]:
-        """What :func:`jaxmkl.pytree.as_leaf` is told of it: minimum, maximum, ..."""
+        """Arguments for :func:`jaxmkl.pytree.as_leaf`: minimum, maximum, ..."""
         return self.field.metadata["convert"].keywords
 
     @property
-    def limits(self) -> tuple[Any, Any]:
-        """Below and above, where it has any and may be moved."""
+    def limits(self) -> tuple[float | None, float | None]:
+        """Lower and upper limit; None without one, and for numbers that count something."""
         if self.field.metadata["discrete"]:
             return None, None
         ends = self.range["minimum"], self.range["maximum"]
@@ -34,10 +38,10 @@ class _Declared(NamedTuple):
         return below, above
 
 
-def _mapped(function: Callable[[_Declared, Any], Any], tree: Any) -> Any:
-    """The tree with ``function(declared, number)`` in place of each number that is declared."""
+def _mapped(function: Callable[[_Declared, Any], Any], tree: T) -> T:
+    """Replace each declared number of a tree by ``function(declared, number)``."""
 
-    def is_value(node: Any) -> bool:
+    def is_value(node: object) -> bool:
         return pytree.registered(pytree.qualified_name(type(node))) is not None
 
     def of_value(node: Any) -> Any:
@@ -56,27 +60,27 @@ def _mapped(function: Callable[[_Declared, Any], Any], tree: Any) -> Any:
     return jax.tree.map(of_value, tree, is_leaf=is_value)
 
 
-def _floating(x: Any) -> jax.Array:
+def _floating(x: ArrayLike) -> jax.Array:
     return jnp.asarray(x, jnp.result_type(x, float))
 
 
-def unconstrain(value: Any) -> Any:
+def unconstrain(value: T) -> T:
     """Map the numbers of a learner, or of a part of one, to numbers without limits.
 
-        u = log(x - a)                     of a number above a, as positive() and nonnegative()
-        u = log(x - a) - log(b - x)        of a number from a to b, as share(): its logit
+        u = log(x - a)                     for a number above a, as positive() and nonnegative()
+        u = log(x - a) - log(b - x)        for a number from a to b, as share(): its logit
 
-    The result has the form of a learner but is none: optimisers work on it, and :func:`constrain`
-    makes a learner of it again. Numbers that are declared without limits or count something
-    (``max_skips``, ``budget``), leaves that are not declared and static fields stay as they are.
+    The result has the form of a learner, but cannot be used as one: it is for optimisers, and
+    :func:`constrain` turns it into a learner again. Numbers that are declared without limits or
+    count something (``max_skips``, ``budget``), undeclared leaves and static fields are unchanged.
 
     A number at its limit, as a forgetting factor of 1 or a penalty of 0, becomes infinite, and its
-    derivative is 0: gradient steps leave it where it is. Begin inside the range with what is to
-    move. Optimisers that look at the numbers themselves (weight decay, L-BFGS) want all of them
-    inside.
+    derivative is 0: gradient steps do not change it. So numbers to be optimised must start inside
+    their range. Optimisers that use the values of the numbers (weight decay, L-BFGS) need all of
+    them to be inside.
 
     Args:
-      value: any value with declared fields (:func:`jaxmkl.pytree.dataclass`), or a tree of such.
+      value: any value with declared fields (:func:`jaxmkl.pytree.dataclass`), or a tree of them.
 
     >>> import jaxmkl
     >>> free = unconstrain(jaxmkl.updates.OGD(0.5))
@@ -97,13 +101,13 @@ def unconstrain(value: Any) -> Any:
     return _mapped(free, value)
 
 
-def constrain(value: Any) -> Any:
-    """Map what :func:`unconstrain` made, whatever it has become since, into the declared ranges.
+def constrain(value: T) -> T:
+    """Map the result of :func:`unconstrain`, optimised or not, back into the declared ranges.
 
     Both functions are pure, and inverse to each other up to rounding.
 
     Args:
-      value: a value whose numbers are without limits.
+      value: a value whose numbers are unconstrained.
 
     >>> import jaxmkl, optax
     >>> free, optimizer = unconstrain(jaxmkl.updates.OGD(0.1)), optax.adam(1.0)
@@ -118,21 +122,21 @@ def constrain(value: Any) -> Any:
         if below is above is None:
             return u
 
-        def inside(u: Any) -> Any:
+        def inside(u: jax.Array) -> jax.Array:
             if below is None:
-                return above - jnp.exp(-u)
+                return above - jnp.exp(-u)  # type: ignore[operator]
             return below + (jnp.exp(u) if above is None else (above - below) * jax.nn.sigmoid(u))
 
         fixed = jnp.isinf(u)
-        # no derivative of the infinite: 0 times that of the loss might not be 0
+        # no derivative where u is infinite: 0 times that of the loss might be NaN
         at_limit = jax.lax.stop_gradient(inside(u))
         return jnp.where(fixed, at_limit, inside(jnp.where(fixed, 0.0, u)))
 
     return _mapped(held, value)
 
 
-def in_range(value: Any) -> jax.Array:
-    """Whether every number is in the range that it is declared with, a boolean; NaN is not."""
+def in_range(value: PyTree) -> jax.Array:
+    """Whether every number is in its declared range, a boolean; NaN is not."""
     found: list[tuple[_Declared, Any]] = []
     _mapped(lambda *declared: found.append(declared), value)
     if not found:
@@ -149,19 +153,19 @@ def in_range(value: Any) -> jax.Array:
     return jnp.all(jnp.where(of_each("exclusive"), x > below, x >= below) & (x <= above))
 
 
-def reported(learner: Any, before: Any, after: Any) -> Any:
-    """The state after some rounds: all count as ``nonfinite`` where a number is out of range."""
+def reported(learner: PyTree, before: PyTree, after: PyTree) -> PyTree:
+    """The state after some rounds, which count as ``nonfinite`` if a number is out of range."""
     sound, rounds = in_range(learner), after.round - before.round
 
-    def one(path: tuple, old: Any, new: Any) -> Any:
+    def one(path: tuple, old: jax.Array, new: jax.Array) -> jax.Array:
         counts = path and getattr(path[-1], "name", None) == "nonfinite"
         return jnp.where(sound, new, old + rounds) if counts else new
 
     return jax.tree.map_with_path(one, before, after)
 
 
-def refuse_out_of_range(value: Any) -> None:
-    """Raise a ``ValueError`` for the first number that can be seen to be out of its range."""
+def refuse_out_of_range(value: PyTree) -> None:
+    """Raise a ``ValueError`` for the first number that is out of its range; tracers pass."""
 
     def check(declared: _Declared, x: Any) -> None:
         if not is_shared(x):

@@ -1,7 +1,7 @@
-"""Save a learner with its state, and go on from there bit for bit.
+"""Saving a learner with its state, to continue from there bit for bit.
 
-A checkpoint is one npz file: the arrays of learner and state, and a header in JSON that describes
-the learner in full (classes, static fields, numbers). It holds no code and no pickles.
+A checkpoint is one npz file: the arrays of the learner and its state, and a header in JSON that
+describes the learner in full (classes, static fields, numbers). It holds no code and no pickles.
 """
 
 import dataclasses
@@ -20,13 +20,14 @@ from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unles
 from jaxmkl._devices import by_one_process, is_shared, whole
 from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._types import PyTree
 
 _FORMAT, _VERSION, _HEADER = "jaxmkl checkpoint", 5, "header"
 _KIND = "num_inputs", "dtype", "capacity"  # in the order of ``kind_of``
 
 
 def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
-    """A JSON value for part of a learner; arrays go into ``arrays`` under ``name``."""
+    """A JSON value for part of a learner; its arrays are added to ``arrays`` under ``name``."""
     cls = pytree.qualified_name(type(value))
     if pytree.registered(cls) is not None:  # or an older class of this name, as in a notebook
         of = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
@@ -47,7 +48,7 @@ def _describe(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     raise ValueError(f"save: {name} must be {text}jaxmkl.pytree.dataclass; got {value!r}")
 
 
-def _rebuild(description: Any, arrays: Any) -> Any:
+def _rebuild(description: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(description, dict):
         return description
     if "array" in description:
@@ -69,38 +70,42 @@ def _rebuild(description: Any, arrays: Any) -> Any:
 
 
 def _nonfinite(array: np.ndarray) -> bool:
-    """Whether any number of it is infinite or NaN."""
+    """Whether any number of the array is infinite or NaN."""
     return array.dtype.kind == "f" and not np.isfinite(array).all()
 
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
-    """The array in JAX, unless its dtype would have to change."""
+    """The array in JAX; raise if its dtype would have to change."""
     text = "switch double precision on first (jax.config.update('jax_enable_x64', True))"
     good = jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype
     refuse_unless(good, f"load: {name} is in {array.dtype}; {text}")
     return jax.device_put(array)
 
 
-def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: Any = None) -> None:
+def save(
+    path: str | os.PathLike[str], learner: Learner, state: PyTree, *, extra: Any = None
+) -> None:
     """Write a learner and its state, after any number of rounds, to one file.
 
-    The file appears at ``path`` whole or not at all: an error leaves what was there, and an
-    interrupt waits until the file is there.
+    The file appears at ``path`` complete or not at all: after an error the old file is unchanged,
+    and an interrupt waits until the new file is complete.
 
-    Where learner or state lie on devices of several processes (``jax.distributed``), all of these
-    call this function: the arrays are gathered, the first process writes the file, and all go on
-    once it is there. :func:`load` gives each process that can read the file all of the state;
-    ``mesh`` of a driver shares it out again.
+    If the learner or its state lie on devices of several processes (``jax.distributed``), all of
+    these must call this function: the arrays are gathered, the first process writes the file, and
+    all continue once it is complete. :func:`load` returns the whole state to each process that can
+    read the file; ``mesh`` of a driver distributes it again.
 
     Args:
-      path: the file to write, by custom ending in ``.npz``.
-      learner, state: the learner made of numbers, strings, arrays, tuples and classes that
-        :func:`jaxmkl.pytree.dataclass` registered, and a state of it or those of many runs.
-      extra: what JSON can hold, to be kept beside them (see :func:`load_extra`).
+      path: the file to write, usually named ``*.npz``.
+      learner: a learner made of numbers, strings, arrays, tuples and classes registered by
+        :func:`jaxmkl.pytree.dataclass`.
+      state: a state of the learner, or the stacked states of many runs.
+      extra: a JSON value to be kept beside them (see :func:`load_extra`).
 
     Raises:
-      ValueError: for another learner, a state of another one, or another order of arguments.
-      OSError: where the file cannot be written; of several processes in each.
+      ValueError: if the learner is not of this kind, the state belongs to another one, or the
+        arguments are in another order.
+      OSError: if the file cannot be written; with several processes, in each of them.
 
     >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker(step_size=0.01)
@@ -113,9 +118,9 @@ def save(path: str | os.PathLike[str], learner: Learner, state: Any, *, extra: A
 
 
 def save_beside(
-    path: str | os.PathLike[str], learner: Learner, state: Any, extra: Any, keep: bool = False
+    path: str | os.PathLike[str], learner: Learner, state: PyTree, extra: Any, keep: bool = False
 ) -> None:
-    """As :func:`save`; to ``keep`` what was there, as ``path`` + ``.before``."""
+    """Do as :func:`save`; with ``keep`` the old file is kept as ``path`` + ``.before``."""
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
     arrays = packed(learner, state, extra)
@@ -130,8 +135,8 @@ def save_beside(
         write()
 
 
-def packed(learner: Learner, state: Any, extra: Any = None) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint by their names: what :func:`save` writes, which see."""
+def packed(learner: Learner, state: PyTree, extra: Any = None) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint by their names, as :func:`save` writes them."""
     require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
     description = _describe(learner, arrays, "learner")
@@ -146,11 +151,11 @@ def packed(learner: Learner, state: Any, extra: Any = None) -> dict[str, np.ndar
             leaf = jax.random.key_data(leaf)
         arrays[name] = whole(leaf)
     for name, array in arrays.items():
-        text = f"save: {name} must be of a dtype of NumPy's own; got {array.dtype}"
+        text = f"save: {name} must have a dtype of NumPy; got {array.dtype}"
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
-    # what no number is may stand there for a reason, as the range of labels before the first
+    # arrays that may hold NaN or infinity, as the range of labels does before the first one
     header |= {"extra": extra, "nonfinite": sorted(n for n in leaves if _nonfinite(arrays[n]))}
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
@@ -185,20 +190,20 @@ def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:
-    """Read what :func:`save` wrote.
+    """Read a learner and its state from a file written by :func:`save`.
 
     Args:
       path: the file.
-      like: refuse a checkpoint whose learner differs from this one in anything but the values of
-        its numbers: other classes, other static fields, other shapes.
+      like: a learner that the one in the checkpoint must equal in everything but the values of its
+        numbers: in classes, static fields and shapes.
 
     Returns:
       The learner and its state, bit for bit as they were saved.
 
     Raises:
-      FileNotFoundError: when there is no such file.
-      ValueError: for no checkpoint, one damaged or of another version, a learner that is not like
-        ``like``, or a double-precision state where JAX has x64 switched off.
+      FileNotFoundError: if there is no such file.
+      ValueError: if the file is not a checkpoint, is damaged or of another version, if the learner
+        differs from ``like``, or if the state needs x64, which JAX has switched off.
     """
     return load_extra(path, like=like)[:2]
 
@@ -206,7 +211,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 def load_extra(
     path: str | os.PathLike[str], *, like: Learner | None = None
 ) -> tuple[Learner, Any, Any]:
-    """As :func:`load`, with the ``extra`` that was saved beside them, None if there was none.
+    """Do as :func:`load`, and return also the ``extra`` that was saved, None if there was none.
 
     >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker()
@@ -221,12 +226,12 @@ def load_extra(
 
 
 def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Learner, Any, Any]:
-    """As :func:`load_extra`, of a file that is open and can be sought in."""
+    """Do as :func:`load_extra` with an open, seekable file."""
     try:
         archive = Archive(file)
         arrays = {key: archive.read(key) for key in archive.keys}
         header = json.loads(bytes(arrays[_HEADER]).decode())
-        refuse_unless(isinstance(header, dict), "its header is another's")
+        refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
         raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
     version = header.get("version")
@@ -241,11 +246,13 @@ def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Le
         return *_restored(header, arrays, like), header.get("extra")
     except ValueError as error:
         raise ValueError(f"{error} (in {name})") from None
-    except Exception as error:  # whatever one meets where other things stand than were written
+    except Exception as error:  # damaged contents can raise anything
         raise ValueError(f"load: {name} is a damaged checkpoint: {error!r}") from error
 
 
-def _restored(header: dict, arrays: dict[str, np.ndarray], like: Any) -> tuple[Learner, Any]:
+def _restored(
+    header: dict, arrays: dict[str, np.ndarray], like: Learner | None
+) -> tuple[Learner, PyTree]:
     """The learner and the state in a checkpoint."""
     _on_device("the checkpoint", np.zeros((), header["dtype"]))
     learner = _rebuild(header["learner"], arrays)
@@ -265,10 +272,12 @@ def _restored(header: dict, arrays: dict[str, np.ndarray], like: Any) -> tuple[L
     return learner, jax.tree.unflatten(jax.tree.structure(fitting), leaves)
 
 
-def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]) -> Any:
+def _require_fit(
+    action: str, learner: Learner, kind: tuple, leaves: dict[str, jax.Array]
+) -> PyTree:
     """Raise unless these are the leaves of a state of this learner; return a tree like it.
 
-    The states of many runs, with one or several leading axes in common, are one state, too.
+    Stacked states of many runs, with one or several leading axes in common, are allowed.
     """
     try:
         like = abstract_state(learner, *kind)
@@ -293,9 +302,9 @@ def _require_fit(action: str, learner: Learner, kind: tuple, leaves: dict[str, j
 
 
 def _differences(here: Any, there: Any, name: str) -> list[str]:
-    """Every place where two learners differ in structure."""
+    """All differences in structure between two learners, in words."""
 
-    def differ(what: str, mine: Any, other: Any) -> list[str]:
+    def differ(what: str, mine: object, other: object) -> list[str]:
         return [f"{name}{what} {mine} in the checkpoint and {other} in like"]
 
     numbers = float | int | np.ndarray | np.generic | jax.Array

@@ -1,21 +1,24 @@
-"""Labels of two classes as -1 and +1, of several as 0 to K - 1: on the host or in a trace."""
+"""Labels as numbers, on the host or in a trace: two classes are -1 and +1, K are 0 to K - 1."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._checks import refuse_unless
 
+Labels = np.ndarray | jax.Array | Sequence
 
-def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
+
+def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
-    Numbers above 0 are +1: of two values one must be above 0 and one not ({0, 1}, {-1, 1},
-    booleans, {0, 5}), a single one must be 1, 0, -1 or a boolean. Of two strings the second in
-    sorted order is +1. {1, 2} is refused: it would be one class inside a trace.
+    Numbers above 0 are +1: if there are two values, one must be above 0 and one not ({0, 1},
+    {-1, 1}, booleans, {0, 5}); a single value must be 1, 0, -1 or a boolean. Of two strings, the
+    second in sorted order is +1. {1, 2} is refused, as both would be one class inside a trace.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -25,7 +28,7 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
       classes (negative, positive) as they were given.
 
     Raises:
-      ValueError: any other labels, NaN among them; the message shows the values given.
+      ValueError: if labels are of another kind or NaN; the message shows the values given.
 
     >>> labels(["spam", "ham"])
     (array([ 1., -1.], dtype=float32), ('ham', 'spam'))
@@ -50,7 +53,7 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
         if len(shown) == 2 and kind in "iuf" and not np.isnan(values).any():
             text += f" (numbers are read by their sign: pass y == {values.max()})"
         elif kind == "f" and np.isfinite(values).all() and np.any(values % 1):
-            text += " (numbers want a learner of numbers, as jaxmkl.raker())"
+            text += " (for regression take a learner such as jaxmkl.raker())"
         text = ("value " if len(shown) == 1 else "values ") + text
         wanted = "{0, 1}, {-1, 1}, booleans or two strings"
         raise ValueError(f"labels: y must be {wanted}; got the {text}")
@@ -58,12 +61,12 @@ def labels(y: Any) -> tuple[np.ndarray, tuple[Any, Any]]:
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
-def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+def codes(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Turn labels of K classes into whole numbers from 0 to K - 1.
 
-    Numbers are these already; K different strings get them in sorted order. Other numbers are
-    refused: inside a trace they would be no class. ``np.unique(y, return_inverse=True)[1]`` makes
-    such numbers of any labels.
+    Such numbers are kept; K different strings are numbered in sorted order. Other numbers are
+    refused, as inside a trace they would not be classes. ``np.unique(y, return_inverse=True)[1]``
+    turns any labels into such numbers.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -73,7 +76,7 @@ def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
       The numbers (T,), float32, and the classes (K,) as they were given.
 
     Raises:
-      ValueError: for any other labels, NaN among them, and for strings of more classes or fewer.
+      ValueError: if labels are of another kind or NaN, or strings are not of K classes.
 
     >>> codes(["oak", "ash", "elm", "ash"], 3)
     (array([2., 0., 1., 0.], dtype=float32), ('ash', 'elm', 'oak'))
@@ -96,9 +99,9 @@ def codes(y: Any, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
 def where_known(
     read: Callable[[np.ndarray], np.ndarray], y: np.ndarray, known: np.ndarray | None = None
 ) -> np.ndarray:
-    """What ``read`` makes of labels that are known, by default those that are not NaN; else NaN.
+    """Apply ``read`` to the known labels, by default those that are not NaN; the others are NaN.
 
-    All have the same shape, and ``read`` is given those known in a row (n,).
+    All arrays have the same shape, and ``read`` is given the known labels in a row (n,).
 
     >>> where_known(lambda known: labels(known)[0], np.array([0.0, np.nan, 1.0]))
     array([-1., nan,  1.])
@@ -113,10 +116,10 @@ def where_known(
     return filled
 
 
-def signs(y: Any) -> jax.Array:
-    """The same inside a trace, of numbers or booleans of any shape: +1 above 0, else -1, or NaN.
+def signs(y: ArrayLike) -> jax.Array:
+    """Signs of numbers or booleans of any shape, also in a trace: +1 above 0, NaN if NaN, else -1.
 
-    In the dtype of ``y`` if it is floating, else in JAX's default one.
+    Their dtype is that of ``y`` if it is floating, else JAX's default one.
 
     >>> jax.jit(signs)(jax.numpy.array([True, False]))
     Array([ 1., -1.], dtype=float32)
@@ -126,10 +129,11 @@ def signs(y: Any) -> jax.Array:
     return jnp.where(jnp.isnan(y), y, jnp.where(y > 0, jnp.ones_like(y), -jnp.ones_like(y)))
 
 
-def one_vs_rest(y: Any, num_classes: int) -> jax.Array:
-    """Classes 0 to K - 1 (...) as K labels each (..., K): +1 at the class's place, else -1.
+def one_vs_rest(y: ArrayLike, num_classes: int) -> jax.Array:
+    """Classes 0 to K - 1 (...) as K labels each (..., K): +1 for the class, -1 for the others.
 
-    NaN for what is no class. In the dtype of ``y`` if it is floating, else in JAX's default one.
+    Numbers that are not classes become NaN. The dtype is that of ``y`` if it is floating, else
+    JAX's default one.
 
     >>> one_vs_rest(jax.numpy.array([1.0, 3.0]), 3)
     Array([[-1.,  1., -1.],
@@ -143,8 +147,8 @@ def one_vs_rest(y: Any, num_classes: int) -> jax.Array:
     return jnp.where(jnp.any(found, axis=-1, keepdims=True), signs, jnp.nan)
 
 
-def _column(y: Any) -> np.ndarray:
-    """Labels (T,), of Python objects as strings, booleans or numbers."""
+def _column(y: Labels) -> np.ndarray:
+    """Labels as an array (T,); Python objects become strings, booleans or numbers."""
     values = np.asarray(y)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
@@ -153,7 +157,7 @@ def _column(y: Any) -> np.ndarray:
 
 
 def _unboxed(values: np.ndarray) -> np.ndarray:
-    """Python objects as an array of strings, booleans or numbers, where all are of a kind."""
+    """Python objects as an array of strings, booleans or numbers, if all are of one kind."""
     items = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
     found = {type(item) for item in items}
     for kind, dtype in (({str}, np.str_), ({bool}, np.bool_), ({int, float}, None)):

@@ -1,6 +1,4 @@
-"""Merge: shards of a stream that were learned apart become one model."""
-
-from typing import Any
+"""Merging the states of shards of a stream that were learned separately."""
 
 import jax
 import jax.numpy as jnp
@@ -12,52 +10,53 @@ from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
 from jaxmkl._shards import added
+from jaxmkl._types import PyTree
 from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]
 
 
-def merge(learner: MKL, states: Any, *, start: Any = None) -> MKLState:
-    """One state of those of several shards: least squares on all that they learned.
+def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKLState:
+    """Merge the states of several shards into one: least squares on all that they learned.
 
     Recursive least squares keep Σ z z' and Σ z y, which add up; so models of shards that were
-    learned apart become, to rounding, the one that a single pass over all shards would have made.
-    Of S shards, with S_s and θ_s what each has, and S_0 and θ_0 what all began with,
+    learned separately become, to rounding, those of a single pass over all shards. With S_s and
+    θ_s the state of shard s, and S_0 and θ_0 the state that all began with,
 
         A = A_0 + Σ_s (A_s - A_0),    b = b_0 + Σ_s (b_s - b_0),    A_s = S_s⁻¹,  b_s = A_s θ_s
         S = A⁻¹,                      θ = S b
 
-    What is not a sum in one pass either way:
+    The other parts of a state are merged as follows:
 
-    - Rounds and counters add up. The key is that of the first state, and labels are believed as
-      far as in the shard that believes the largest.
-    - Log-weights of Hedge add up, as the losses do that they stand for. These are losses of models
-      that knew one shard, so with several models the weights, other than the models, are not those
-      of one pass. Uniform weights stay.
+    - Rounds and counters add up. The key is that of the first state, and the bound on labels is
+      the largest of the shards.
+    - Log-weights of Hedge add up, as the losses behind them do. As these are losses of models that
+      knew one shard only, the weights of several models differ from those of one pass. Uniform
+      weights stay.
     - A query and a selection must have no state of their own.
 
     The learner must keep nothing that does not add up: its models are on features that do not
-    grow, learn by :class:`jaxmkl.updates.RLS` without forgetting, and stand under
+    grow, and learn by :class:`jaxmkl.updates.RLS` without forgetting; its aggregate is
     :class:`jaxmkl.aggregate.Uniform`, :class:`jaxmkl.aggregate.Hedge` or
-    :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses lose what the covariances' condition
-    takes; have float64 where θ must be exact.
+    :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses of badly conditioned covariances
+    lose digits; use float64 if θ must be exact.
 
     Args:
       learner: a composed learner, as above.
-      states: of the shards, all leaves with a leading axis S, as :func:`jaxmkl.run_fleet` returns
-        them; all with the same features, so begin all from one ``learner.init``, and have the
-        shards' states as ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``. Where they
-        lie on devices of several processes, all of these call this function.
-      start: the state that all shards began with, if that had learned already; by default one of
-        ``learner.init``. Else what it knew would count S times.
+      states: the states of the shards, all leaves with a leading axis S, as
+        :func:`jaxmkl.run_fleet` returns them. All must have the same features, so start from one
+        ``learner.init``, stacked by ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``.
+        If they lie on devices of several processes, all of these must call this function.
+      start: the state that all shards began with, if it had learned already; by default one of
+        ``learner.init``. Without it, what it had learned would count S times.
 
     Returns:
       One state of the learner.
 
     Raises:
-      ValueError: for a part that does not add up, which it names; states of another learner or of
-        different features; a covariance that rounding has left without an inverse.
+      ValueError: if a part does not add up, which the message names; if states belong to another
+        learner or to different features; if rounding has left a covariance without an inverse.
 
     >>> import jaxmkl
     >>> features, rule = jaxmkl.features.FourierFeatures(10), jaxmkl.updates.RLS(0.1)

@@ -1,61 +1,66 @@
-"""Selection: which of the models speak, and which learn.
+"""Selection: which of the models are active, and which learn.
 
-    All                        all speak, all learn
-    AdaptiveKernelSelection    some, drawn by their weights after each label, speak; all learn
-    Sampled                    all speak; each learns with a probability that grows with its weight
+    All                        all are active, all learn
+    AdaptiveKernelSelection    a subset, drawn by weight after each label, is active; all learn
+    Sampled                    all are active; each learns with a probability that its weight sets
 
-A selection draws from noise that depends on the key and the round alone, so that the noise of a
-whole block can be made at once.
+An active model takes part in the prediction. A selection draws from noise that depends on the key
+and the round alone, so that the noise of a whole block can be made at once.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, PyTree
 
 __all__ = ["AdaptiveKernelSelection", "All", "Sampled", "Select"]
 
 
 class Select:
-    """Base of all selections: frozen pytree dataclasses; by default all speak and all learn."""
+    """Base of all selections: frozen pytree dataclasses; here all models are active and learn."""
 
     random = False
-    """Whether learning is by chance: :meth:`probabilities` is not None."""
-    judge_sampled: Any = False
-    """Whether only models that were drawn to learn are judged."""
+    """Whether models learn at random, so that :meth:`probabilities` is not None."""
+    judge_sampled: bool = False
+    """Whether only models that were drawn to learn are discounted."""
 
-    def init(self, num_models: int) -> Any:
+    def init(self, num_models: int) -> PyTree:
         """The selection's own state before the first round, a pytree."""
         return ()
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
+    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
         """The random numbers of one round."""
         return ()
 
-    def speaking(self, state: Any) -> jax.Array | None:
-        """Which models (E,) speak; None for all."""
+    def speaking(self, state: PyTree) -> jax.Array | None:
+        """Mask (E,) of the active models; None for all."""
         return None
 
-    def probabilities(self, state: Any, log_weights: jax.Array) -> jax.Array | None:
-        """Probability (E,) with which a model learns; None for always."""
+    def probabilities(self, state: PyTree, log_weights: jax.Array) -> jax.Array | None:
+        """Probabilities (E,) with which the models learn; None if all always learn."""
         return None
 
-    def update(self, state: Any, log_weights: jax.Array, noise: Any, learns: jax.Array) -> Any:
-        """The state after a round; unless a label was learned, as it was."""
+    def update(
+        self, state: PyTree, log_weights: jax.Array, noise: PyTree, learns: jax.Array
+    ) -> PyTree:
+        """The state after a round; unchanged unless a label was learned."""
         return state
 
 
 @pytree.dataclass
 class All(Select):
-    """Every model speaks and learns."""
+    """Every model is active and learns."""
 
 
 class AdaptiveState(NamedTuple):
-    """Which models speak until the next label, boolean (E,)."""
+    """State of :class:`AdaptiveKernelSelection`."""
 
     selected: jax.Array
+    """Mask (E,) of the models that are active until the next label."""
 
 
 @pytree.dataclass
@@ -64,29 +69,31 @@ class AdaptiveKernelSelection(Select):
 
     With p the Hedge weights of P models and K = #{i : p_i / max p > threshold}, the paper fills a
     collection of N = γP bins so that each model lies in J = γK of them, γ = min(C(P, K)/P, 2), and
-    draws a bin with probability proportional to the weights in it. The drawn subset has this law,
-    which is drawn directly in O(P): one model i with probability p_i; every other one belongs to
-    the subset independently with probability J/N = K/P. Before the first label all speak.
+    draws a bin with probability proportional to the weights in it. A subset with the same law is
+    drawn directly in O(P): one model i with probability p_i; every other one joins it
+    independently with probability J/N = K/P. Before the first label all models are active.
 
     Args:
-      threshold: δ in [0, 1], else a ``ValueError``: models whose weight exceeds this share of the
-        largest count in K.
+      threshold: δ in [0, 1], otherwise a ``ValueError`` is raised: K counts the models whose
+        weight exceeds this share of the largest.
 
     References:
       Hong and Chae, equations (23) to (30), (40) to (42) and (58).
 
     >>> rule = AdaptiveKernelSelection(threshold=0.8)
     >>> noise = rule.noise(jax.random.key(0), 4, jnp.float32)
-    >>> int(rule.draw(jnp.zeros(4), noise).sum())  # equal weights: K = P, all take part
+    >>> int(rule.draw(jnp.zeros(4), noise).sum())  # equal weights: K = P, all are active
     4
     """
 
-    threshold: Any = pytree.share(0.8)
+    threshold: Number = pytree.share(0.8)
 
     def init(self, num_models: int) -> AdaptiveState:
         return AdaptiveState(jnp.ones((num_models,), bool))
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    def noise(
+        self, key: jax.Array, num_models: int, dtype: DTypeLike
+    ) -> tuple[jax.Array, jax.Array]:
         """Gumbel noise (E,) for the first model, uniform noise (E,) for the others."""
         smallest = jnp.finfo(dtype).tiny
         uniform = jax.random.uniform(key, (2 * num_models,), dtype, minval=smallest)
@@ -104,7 +111,9 @@ class AdaptiveKernelSelection(Select):
     def speaking(self, state: AdaptiveState) -> jax.Array:
         return state.selected
 
-    def update(self, state: Any, log_weights: jax.Array, noise: Any, learns: jax.Array) -> Any:
+    def update(
+        self, state: AdaptiveState, log_weights: jax.Array, noise: tuple, learns: jax.Array
+    ) -> AdaptiveState:
         return AdaptiveState(jnp.where(learns, self.draw(log_weights, noise), state.selected))
 
 
@@ -113,7 +122,7 @@ class Sampled(Select):
     """A model learns with probability p = (1 - δ) w / max w + δ.
 
     Args:
-      smoothing: δ in [0, 1], else a ``ValueError``.
+      smoothing: δ in [0, 1], otherwise a ``ValueError`` is raised.
       judge_sampled: whether only models that were drawn are discounted, as in OMKC(SD) (static).
 
     References:
@@ -123,7 +132,7 @@ class Sampled(Select):
     Array([1.  , 0.75], dtype=float32)
     """
 
-    smoothing: Any = pytree.share(0.001)
+    smoothing: Number = pytree.share(0.001)
     judge_sampled: bool = pytree.flag(False)
     random = True
 

@@ -195,7 +195,7 @@ def test_a_state_of_another_learner_is_refused():
 
 
 def test_a_dtype_that_is_off_is_refused():
-    with pytest.raises(ValueError, match=r"dtype must be a floating dtype; float64 wants jax\.c"):
+    with pytest.raises(ValueError, match=r"dtype must be a floating dtype; float64 needs jax\.c"):
         small().init(jax.random.key(0), 2, np.float64)
 
 

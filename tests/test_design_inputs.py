@@ -236,7 +236,7 @@ def test_a_literal_reading_has_entries_that_are_degenerate() -> None:
     ("arguments", "message"),
     [
         ({}, "X or inner must be given"),
-        ({"X": np.ones((3, 2))}, "X must be two different points at least"),
+        ({"X": np.ones((3, 2))}, "X must be at least two different points"),
         ({"X": np.array([[1.0, np.nan]])}, "X must be finite"),
         ({"inner": np.ones((3, 2))}, r"inner must be an array \(n, n\)"),
         ({"X": np.eye(2), "normalise": "trace"}, "by must be one of distance, max_abs, none"),

@@ -163,7 +163,7 @@ def test_of_a_large_pool_some_rows_are_looked_at(monkeypatch, tmp_path, capsys):
     assert found.indices_.tolist() == found.pool_[order].tolist()
     again = PoolSelector(6, random_state=2).fit(X)
     assert again.indices_.tolist() == found.indices_.tolist()
-    with pytest.raises(ValueError, match="from 1 to 40, as many as ted looks at of a larger pool"):
+    with pytest.raises(ValueError, match="from 1 to 40, the number of rows that ted considers"):
         PoolSelector(41).fit(X)
     path = tmp_path / "pool.csv"
     np.savetxt(path, X, delimiter=",", header="a,b,c,d", comments="")

@@ -206,7 +206,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
 
     def of_rows(rows: Any) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
-        return float(kernels.bandwidth[int(np.argmax(np.asarray(alignments)))])
+        return float(np.asarray(kernels.bandwidth)[int(np.argmax(np.asarray(alignments)))])
 
     if whole:
         return [of_rows(slice(None))] * len(keys)

@@ -1,14 +1,14 @@
 """Which points of a pool to label: experimental design with one kernel or several.
 
-    random   any points
+    random   points drawn at random
     ted      greedily, the point that lowers the variance most
     cted     the points that reconstruct all others, chosen at once (convex)
-    rrss     the same with a loss that outliers matter less to
-    gmkal    the same with several kernels, each with a weight
-    lmkal    the same with a weight for every point and kernel
+    rrss     as cted, with a loss that is less sensitive to outliers
+    gmkal    as cted, with several kernels, each with a weight
+    lmkal    as gmkal, with a weight for every point and kernel
 
 Each takes Gram matrices, or ``features`` of kernels of low rank, and returns a :class:`Design`.
-All are functions that can be traced: map them over ``regularization`` or over a stack of pools.
+All can be traced: map them over ``regularization`` or over a stack of pools.
 """
 
 from jaxmkl.design._frame import Design

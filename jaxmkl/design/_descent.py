@@ -1,16 +1,16 @@
-"""Descent by reweighting, made faster and kept monotone.
+"""Descent by reweighting, accelerated and kept monotone.
 
-A reweighting method is a map x -> g(x) of positive numbers (norms of rows, weights of kernels),
-each application of which lowers an objective. Its slow part is linear, so a few past steps tell
-where it goes (Anderson, 1965): the next point is
+A reweighting method is a map x -> g(x) of positive numbers (norms of rows, weights of kernels);
+each application lowers an objective. It converges linearly in the end, so a few past steps predict
+its limit (Anderson, 1965): the next point is
 
     g_k - sum_j c_j (g_{j+1} - g_j),     c least squares for the residuals f = g - x.
 
-Far from the minimum that tells little, since sizes grow and vanish by factors. So the first steps
-go further along the plain one, to x (g / x)^s with s = 1, 1.5, 1.5², ..., at most 16, until one is
-refused. A point that does not lower the objective is refused; then follows the plain step g_k and
-the memory starts anew. So the objective falls in every iteration that counts, and the iteration
-stands still only where the plain one does.
+Far from the minimum this predicts little, as sizes grow and vanish by factors. So the first steps
+extend the plain one to x (g / x)^s with s = 1, 1.5, 1.5², ..., at most 16, until one is refused. A
+point that does not lower the objective is refused; then the plain step g_k follows, and the memory
+of past steps is cleared. So the objective falls in every accepted step, and the iteration stops
+only where the plain one does.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxmkl._types import Number
 from jaxmkl.design._reconstruction import dot, solver
 
-MEMORY = 6  # past steps the next point is made of
+MEMORY = 6  # past steps that the next point is computed from
 REACH = 10.0  # a point lies between a tenth and ten times the plain step
-LONGER, LONGEST = 1.5, 16.0  # by what the first steps become longer, and how long at most
+LONGER, LONGEST = 1.5, 16.0  # growth of the first steps' exponent s, and its maximum
 
 
 class Move(NamedTuple):
@@ -32,24 +33,24 @@ class Move(NamedTuple):
 
     point: jax.Array  # the next point (d,), positive
     objective: jax.Array  # its value there, a number
-    violation: jax.Array  # by how much the optimality conditions are violated, relative
+    violation: jax.Array  # the relative violation of the optimality conditions
 
 
 class Descent(NamedTuple):
     """State and result of a descent."""
 
-    origin: jax.Array  # the point (d,) the last accepted step was taken from
+    origin: jax.Array  # the point (d,) that the last accepted step started from
     move: Move  # that step
     points: Any  # differences (m, d) of past origins
     images: Any  # differences (m, d) of past steps' points
-    held: jax.Array  # how many of them there are
-    turn: jax.Array  # how often the map was applied
-    length: jax.Array  # how many steps were accepted
-    objective: jax.Array  # history (T,), NaN behind its end
+    held: jax.Array  # number of these differences
+    turn: jax.Array  # number of applications of the map
+    length: jax.Array  # number of accepted steps
+    objective: jax.Array  # history (T,), NaN after its end
     plain: jax.Array  # whether the next step is plain
     stretch: jax.Array  # s of the first steps, 0 once one was refused
     done: jax.Array  # whether to stop
-    converged: jax.Array  # whether that is by the tolerance
+    converged: jax.Array  # whether the tolerance was reached
 
 
 def extrapolated(state: Descent) -> jax.Array:
@@ -69,16 +70,16 @@ def descend(
     step: Callable[[jax.Array], Move],
     start: jax.Array,
     *,
-    tolerance: Any,
+    tolerance: Number,
     max_iterations: int,
-    limit: Any = None,
+    limit: int | jax.Array | None = None,
     accelerate: bool = True,
 ) -> Descent:
     """Apply a map until its objective hardly falls and its violation is small.
 
     It stops when an accepted step lowers the objective by at most ``tolerance`` of its value,
-    with a violation of at most the root of the tolerance; when a plain step does not lower the
-    objective any more, which is where the precision ends; or after ``max_iterations`` (T) or
+    with a violation of at most the square root of the tolerance; when a plain step no longer
+    lowers the objective, at the limit of the precision; or after ``max_iterations`` (T) or
     ``limit`` applications, the latter a number that may be traced. The first point, ``start``
     (d,), is positive. Without ``accelerate`` all steps are plain.
     """
@@ -108,10 +109,10 @@ def descend(
         near = (fall <= tolerance * jnp.abs(move.objective)) & accepted
         converged = near & (move.violation <= jnp.sqrt(tolerance))
         stuck = ~accepted & state.plain
-        # a point beyond a plain step may violate where that step does not
+        # an extended step may violate the conditions where the plain step does not
         violation = jnp.minimum(state.move.violation, move.violation)
         converged |= stuck & (violation <= jnp.sqrt(tolerance))
-        # the first step has no step before it to differ from
+        # the first step has no earlier step to differ from
         slot = jnp.where(state.length == 0, MEMORY, state.held % MEMORY)
         points = state.points.at[slot].set(x - state.origin, mode="drop")
         images = state.images.at[slot].set(move.point - state.move.point, mode="drop")

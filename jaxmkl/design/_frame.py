@@ -1,39 +1,40 @@
-"""What the methods share: the result, the settings, the penalty, the iteration, the ranking.
+"""The parts that all methods share: result, settings, penalty, iteration and ranking.
 
-Shapes: n points of the pool, P kernels, r features a kernel, T iterations at most.
+Shapes: n points of the pool, P kernels, r features of each, at most T iterations.
 """
 
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
+from jaxmkl._types import Number
 from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._pool import Pool, traced
 
-# A row of the coefficients is active from this share of the largest row on.
+# A row of the coefficients is active if it exceeds this share of the largest row.
 ACTIVE = 1e-4
 as_positive = partial(as_leaf, wanted="positive and finite", minimum=0.0, exclusive=True)
 warn = partial(warnings.warn, stacklevel=3)  # names the line that asked for the design
 
 
 class Design(NamedTuple):
-    """Which points of a pool to label, and how that was found.
+    """The points of a pool to label, and how they were found.
 
     Attributes:
       scores: a number for each point (n,), the larger the better: the sum of the absolute
-        values of its row of coefficients, what all points are reconstructed from.
-      ranking: indices of the points (p,), best first; equal scores go to the smaller index.
-      num_active: how many points have a row that does not vanish, a number. Points further down
-        the ranking are unranked: their order says nothing of their worth.
-      kernel_weights: the weights w (P,) of the kernels, of sum 1; of localized ones (n, P).
-      objective: its value after each iteration (T,), falling; NaN behind the last one.
-      converged: whether the iteration ended by its tolerance, a boolean.
+        values of its row of coefficients, with which all points are reconstructed.
+      ranking: indices of the points (p,), best first; ties are ranked by index.
+      num_active: the number of points whose row does not vanish. Points further down the ranking
+        are unranked: their order means nothing.
+      kernel_weights: the weights w (P,) of the kernels, of sum 1; (n, P) if localized.
+      objective: the objective after each iteration (T,), falling; NaN after the last one.
+      converged: whether the iteration reached its tolerance, a boolean.
     """
 
     scores: jax.Array
@@ -45,19 +46,26 @@ class Design(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What is minimised, and how finely."""
+    """An objective to minimise, and its precision."""
 
     pool: Pool
-    penalty: Any  # lambda, a number
-    eps: Any  # the smoothing
-    tolerance: Any
-    largest: Any = jnp.inf  # the penalty from which on no point is chosen
+    penalty: jax.Array  # lambda, a number
+    eps: jax.Array  # the smoothing
+    tolerance: Number
+    largest: Number = float("inf")  # the smallest penalty with which no point is chosen
+
+
+Settings = tuple[int | None, Number, bool, Number, int, Number | None]
 
 
 def choose(
-    owner: str, pool: Pool, solve: Callable[..., Design], largest_penalty: Any, settings: Any
+    owner: str,
+    pool: Pool,
+    solve: Callable[..., Design],
+    largest_penalty: Callable[[Pool], jax.Array],
+    settings: Settings,
 ) -> Design:
-    """Check the settings of ``owner``, solve a problem, and warn of what means little."""
+    """Check the settings of ``owner``, solve a problem, and warn of results that mean little."""
     num_points, regularization, absolute, tolerance, max_iterations, smoothing = settings
     num_points = points_wanted(owner, num_points, pool.num_points)
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
@@ -87,9 +95,9 @@ def choose(
 
 
 def points_wanted(
-    owner: str, num_points: Any, most: int, why: str = "the size of the pool"
+    owner: str, num_points: int | None, most: int, why: str = "the size of the pool"
 ) -> int | None:
-    """The checked number of points p to choose; None where all are to be ranked."""
+    """The checked number p of points to choose, or None to rank all."""
     if num_points is None:
         return None
     whole = isinstance(num_points, int | np.integer) and not isinstance(num_points, bool)
@@ -98,18 +106,26 @@ def points_wanted(
     return int(num_points)
 
 
-def penalty_of(owner: str, regularization: Any, absolute: bool, largest: jax.Array) -> jax.Array:
-    """The penalty: ``regularization`` itself if ``absolute``, else as a share of ``largest``."""
+def penalty_of(
+    owner: str, regularization: Number, absolute: bool, largest: jax.Array
+) -> jax.Array:
+    """The penalty: ``regularization`` itself if ``absolute``, else that share of ``largest``."""
     given = jnp.asarray(as_positive(owner, "regularization", regularization), largest.dtype)
     return given if absolute else given * largest
 
 
-def iterated(problem: Problem, step: Any, start: jax.Array, **more: Any) -> Descent:
-    """The descent whose points are the rows' sizes sqrt(|a^i|² + eps), then what else there is.
+def iterated(
+    problem: Problem,
+    step: Callable[[jax.Array], tuple[jax.Array, ...]],
+    start: jax.Array,
+    *,
+    max_iterations: int,
+    limit: int | jax.Array | None = None,
+) -> Descent:
+    """The descent on the rows' sizes sqrt(|a^i|² + eps), followed by any other numbers.
 
-    What follows a point are, by ``step``, the squared norms (n,) of the rows, the objective
-    without its penalty, the other numbers, and any duality gap: the last coefficients are those
-    that follow from the origin. ``more`` goes to :func:`descend`.
+    From a point, ``step`` computes the squared norms (n,) of the rows, the objective without its
+    penalty, the other numbers, and any duality gap. The last coefficients follow from the origin.
     """
 
     def move(x: jax.Array) -> Move:
@@ -121,15 +137,17 @@ def iterated(problem: Problem, step: Any, start: jax.Array, **more: Any) -> Desc
             violation = jnp.maximum(violation, gap[0] / objective)
         return Move(jnp.concatenate([sizes, others]), objective, violation)
 
-    return descend(move, start, tolerance=problem.tolerance, **more)
+    bounds: dict = {"max_iterations": max_iterations, "limit": limit}
+    return descend(move, start, tolerance=problem.tolerance, **bounds)
 
 
 def design_of(
     problem: Problem, end: Descent, scores: jax.Array, kernel_weights: jax.Array, none: jax.Array
 ) -> Design:
-    """The design, or that of coefficients that all vanish, of objective ``none``, if better.
+    """The design found, or the empty one, whose objective is ``none``, if that is better.
 
-    With one kernel that is from the largest penalty on, else where the last objective is not less.
+    With one kernel it is better from the largest penalty on; with several, if the last objective
+    is not less than ``none``.
     """
     sizes = end.move.point[: len(scores)]
     if kernel_weights.shape == (1,):
@@ -150,7 +168,7 @@ def design_of(
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
     """Indices (p,) of the largest ``scores`` (n,), ties to the smaller index.
 
-    Scores count as equal when they agree in the leading half of their binary digits and a bit
+    Scores count as equal if they agree in the leading half of their binary digits and a few
     more, so that rounding decides no tie.
     """
     digits = 32 if jnp.finfo(scores.dtype).bits == 64 else 14

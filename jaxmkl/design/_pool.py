@@ -1,4 +1,4 @@
-"""What points are chosen from: Gram matrices of P kernels over n points, or r features of each."""
+"""Pools to choose points from: Gram matrices of P kernels over n points, or their features."""
 
 import math
 import warnings
@@ -7,20 +7,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 
 
 class Pool(NamedTuple):
-    """Kernels over a pool of points: of ``gram`` and ``features`` one is None."""
+    """Kernels over a pool of points; either ``gram`` or ``features`` is None."""
 
     gram: Any  # Gram matrices (P, n, n)
     features: Any  # features (P, n, r); the inner products of rows are the kernels' values
 
     @property
     def values(self) -> jax.Array:
-        """The one that is not None."""
+        """The array that is not None."""
         return self.features if self.gram is None else self.gram
 
     @property
@@ -32,21 +33,21 @@ class Pool(NamedTuple):
         return self.values.shape[1]
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         return self.values.dtype
 
 
-def traced(*values: Any) -> bool:
-    """Whether any of these is a tracer, whose numbers cannot be looked at."""
+def traced(*values: object) -> bool:
+    """Whether any of these is a tracer, whose numbers are unknown."""
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
-def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
-    """The checked pool of ``owner``; with ``stacked`` there is a leading axis of kernels.
+def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stacked: bool) -> Pool:
+    """The checked pool of ``owner``; with ``stacked`` arrays have a leading axis of kernels.
 
     Raises:
-      ValueError: for both or none, a wrong shape, a number that is not finite, a Gram matrix
-        that is not symmetric or not positive semi-definite.
+      ValueError: if both or none are given, a shape is wrong, a number is not finite, or a Gram
+        matrix is not symmetric or not positive semi-definite.
     """
     name = "grams" if stacked else "gram"
     given, argument = (gram, name) if features is None else (features, "features")
@@ -73,7 +74,7 @@ def pool_of(owner: str, gram: Any, features: Any, stacked: bool) -> Pool:
 
 
 def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -> None:
-    """Raise for values no design can be made of; warn of points that occur twice."""
+    """Raise if no design can be made from the values; warn of points that occur twice."""
     root = math.sqrt(jnp.finfo(values.dtype).eps)
     for kernel, size in enumerate(jnp.max(jnp.abs(values), axis=(1, 2)).tolist()):
         place = argument if len(values) == 1 else f"{argument}[{kernel}]"
@@ -97,7 +98,7 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
 
 @jax.jit
 def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
-    """Largest asymmetry, and whether (n, n) shifted a little has a root."""
+    """The largest asymmetry, and whether a slightly shifted (n, n) has a Cholesky factor."""
     shift = root * jnp.max(jnp.sum(jnp.abs(matrix), axis=1))
     shifted = (matrix + matrix.T) / 2 + shift * jnp.eye(len(matrix), dtype=matrix.dtype)
     factor = jax.lax.linalg.cholesky(shifted, symmetrize_input=False)
@@ -105,11 +106,11 @@ def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
 
 
 def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
-    """The first two points whose rows of (P, n, k) agree, and how many rows occurred before.
+    """The first two points whose rows of (P, n, k) agree, and the number of repeated rows.
 
-    Rows of features must be the same bit by bit; rows of Gram matrices to rounding.
+    Rows of features must agree bit for bit, rows of Gram matrices to rounding.
     """
-    # a number (n,) for each row, the same for rows that are the same
+    # a number (n,) for each row; equal rows have equal numbers
     draws = jax.random.normal(jax.random.key(0), values.shape[::2], values.dtype)
     prints = whole(jnp.einsum("pnk,pk->n", values, draws, precision="highest"))
     order = np.argsort(prints, kind="stable")
@@ -118,7 +119,7 @@ def twins(values: jax.Array, is_gram: bool) -> tuple[int, int, int]:
     close = np.flatnonzero(np.diff(prints[order]) <= slack)
     if not len(close):
         return 0, 0, 0
-    # of a pool with more such pairs a sample will do
+    # in a pool with more such pairs, a sample of them is enough
     pairs = np.sort(np.stack([order[close], order[close + 1]]), axis=0)[:, :4096]
     one, other = values[:, pairs[0]], values[:, pairs[1]]
     apart = whole(jnp.max(jnp.abs(one - other), axis=(0, 2)))

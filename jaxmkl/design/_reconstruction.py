@@ -1,12 +1,12 @@
 """How the points of a pool reconstruct each other, from Gram matrices or from features.
 
-With weights w the kernels make up K = sum_t w_t² K_t. Given d (n,), positive, the coefficients
+With weights w the kernels add up to K = sum_t w_t² K_t. Given positive d (n,), the coefficients
 
     A = (K + lambda D)^-1 K,     D = diag(1 / d),     R = I - A
 
 minimise tr(R' K R) + lambda sum_i |a^i|² / d_i, a^i the rows of A. With S = D^(-1/2) and
-M = lambda I + S K S this is A = S M^-1 S K = I - lambda S M^-1 S^-1: symmetric, bounded, and
-rows that vanish do no harm. From features F (n, r), K = F F', nothing of size (n, n) is formed:
+M = lambda I + S K S this is A = S M^-1 S K = I - lambda S M^-1 S^-1: M is symmetric and bounded,
+also if rows vanish. From features F (n, r), K = F F', nothing of size (n, n) is formed:
 
     M = lambda I + F' S² F (r, r),   A = S² F M^-1 F',   |a^i|² = d_i² F_i N F_i',
     N = M^-1 F' F M^-1,              tr(R' K_t R) = lambda² tr(N_tt) / w_t².
@@ -14,16 +14,17 @@ rows that vanish do no harm. From features F (n, r), K = F F', nothing of size (
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxmkl._types import Number
 from jaxmkl.design._pool import Pool
 
 HIGHEST = jax.lax.Precision.HIGHEST
+FeatureProducts = tuple[jax.Array, ...]
 dot = partial(jnp.dot, precision=HIGHEST)
-# Where A has more entries than these, only so many rows of it are summed; and so many at once.
+# If A has more than ENTRIES entries, only EXACT_ROWS of its rows are summed; ROWS_AT_ONCE a time.
 ENTRIES, EXACT_ROWS, ROWS_AT_ONCE = 2**31, 4096, 64
 
 
@@ -39,24 +40,24 @@ def consensus(gram: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def stacked(features: jax.Array, weights: jax.Array) -> jax.Array:
-    """Features (n, P r) [w_1 F_1, ..., w_P F_P] of the consensus kernel, of w (P,) or (n, P)."""
+    """Features (n, P r) of the consensus kernel, [w_1 F_1, ..., w_P F_P], for w (P,) or (n, P)."""
     P, n, r = features.shape
     scale = weights[:, None, None] if weights.ndim == 1 else weights.T[:, :, None]
     return jnp.moveaxis(features * scale, 0, 1).reshape(n, P * r)
 
 
 def forms(F: jax.Array, N: jax.Array) -> jax.Array:
-    """F_i N F_i' (n,) of the rows of F (n, k)."""
+    """The forms F_i N F_i' (n,) of the rows of F (n, k)."""
     return jnp.sum(dot(F, N) * F, axis=1)
 
 
 def equal_weights(pool: Pool) -> jax.Array:
-    """One weight (P,) for all kernels, of sum 1."""
+    """Equal weights (P,) of sum 1."""
     return jnp.full((pool.num_kernels,), 1 / pool.num_kernels, pool.dtype)
 
 
 def squared_columns(pool: Pool, by: jax.Array) -> jax.Array:
-    """sum_j K_ij² b_j (n,) of the consensus kernel with equal weights."""
+    """The sums sum_j K_ij² b_j (n,), with K the consensus kernel with equal weights."""
     if pool.gram is not None:
         return jnp.sum(consensus(pool.gram, equal_weights(pool)) ** 2 * by[None, :], axis=1)
     F = stacked(pool.features, equal_weights(pool))
@@ -65,7 +66,7 @@ def squared_columns(pool: Pool, by: jax.Array) -> jax.Array:
 
 @jax.jit
 def largest_penalty(pool: Pool) -> jax.Array:
-    """lambda_max = 2 max_i |k_i| with equal weights: from it on all coefficients vanish."""
+    """The penalty 2 max_i |k_i| with equal weights, from which on all coefficients vanish."""
     one = jnp.ones((pool.num_points,), pool.dtype)
     return 2 * jnp.sqrt(jnp.max(squared_columns(pool, one)))
 
@@ -78,27 +79,27 @@ def diagonals_of(pool: Pool) -> jax.Array:
 
 
 def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """R' = I - A' and R (n, n)."""
+    """The matrices R' = I - A' and R (n, n)."""
     s = jnp.sqrt(d)
     one = jnp.eye(len(K), dtype=K.dtype)
     inverted = penalty * solver(s[:, None] * K * s[None, :] + penalty * one)(one)
     return inverted * s[None, :] / s[:, None], inverted * s[:, None] / s[None, :]
 
 
-def products_of(pool: Pool) -> Any:
-    """What every iteration needs of a pool and none changes: all features F (n, k), and F'F."""
+def products_of(pool: Pool) -> FeatureProducts:
+    """All features F (n, k) and F'F (k, k), the same in every iteration; of grams nothing."""
     if pool.gram is not None:
-        return None
+        return ()
     F = stacked(pool.features, jnp.ones((1,), pool.dtype))
     return F, dot(F.T, F)
 
 
 def factored(
-    products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
+    products: FeatureProducts, weights: jax.Array, d: jax.Array, penalty: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
     """The product with M^-1, N (k, k), and w_s w_t (k, k) for features of kernels s and t.
 
-    Here both are of features without their weights, which ``F N F'`` takes as ``N w_s w_t``.
+    Both belong to features without weights, so ``F N F'`` needs ``N w_s w_t`` in place of N.
     """
     F, inner = products
     scale = jnp.repeat(weights, F.shape[1] // len(weights), total_repeat_length=F.shape[1])
@@ -110,9 +111,9 @@ def factored(
 
 
 def reconstruct(
-    pool: Pool, products: Any, weights: jax.Array, d: jax.Array, penalty: jax.Array
+    pool: Pool, products: FeatureProducts, weights: jax.Array, d: jax.Array, penalty: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """|a^i|² (n,) and errors e_t = tr(R' K_t R) (P,), of :func:`products_of`, w, d > 0, lambda."""
+    """Squared norms |a^i|² (n,) and errors e_t = tr(R' K_t R) (P,), for given w, d > 0, lambda."""
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)
@@ -130,11 +131,11 @@ def reconstruct(
 
 
 def row_sums(
-    pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, floor: Any = 0.0
+    pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, floor: Number = 0.0
 ) -> jax.Array:
-    """Sums of the absolute values of the rows of A (n,), from features as in :func:`block_sums`.
+    """Sums (n,) of the absolute values of the rows of A, from features as in :func:`block_sums`.
 
-    Of features d may be zero: such a row takes no part in M, and is worked out with ``floor``.
+    With features, d may be zero: such a row does not enter M, and is computed with ``floor``.
     """
     if pool.gram is not None:
         R = coefficients(consensus(pool.gram, weights), d, penalty)[1]
@@ -150,8 +151,8 @@ def row_sums(
 def block_sums(left: jax.Array, right: jax.Array, d: jax.Array, norms: jax.Array) -> jax.Array:
     """Sums of absolute values (n,) of the rows of A = diag(d) L R' with L and R (n, k).
 
-    Where A has more than 2^31 entries that is done for the 4,096 rows of largest ``norms`` (n,).
-    The others get their norm, which is less than the sum: they stay behind these.
+    If A has more than 2^31 entries, only the 4,096 rows of largest ``norms`` (n,) are summed.
+    The others get their norm, which is less than their sum, so they are ranked after these.
     """
     n = len(right)
     wanted = n if n * n <= ENTRIES else min(n, EXACT_ROWS)

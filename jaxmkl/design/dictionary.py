@@ -1,14 +1,13 @@
-"""The paper's nine kernels over a pool, in double precision whatever JAX is set to.
+"""The paper's nine kernels over a pool, in double precision whatever the settings of JAX.
 
-Six Gaussians of bandwidths 1, 10, ..., 1e5 times the largest distance, the polynomials of degree
-2 and 4, the linear kernel. A Gaussian wider than 1e4 distances is exactly the constant 1 in
-float32, and in float64 has few digits that are not those of 1. So it is built as
-expm1(-r² / (2 b²)) = k - 1, and centring takes the same from both.
+They are six Gaussians of bandwidths 1, 10, ..., 1e5 times the largest distance, the polynomials
+of degree 2 and 4, and the linear kernel. A Gaussian wider than 1e4 distances is exactly the
+constant 1 in float32, and differs from it in few digits in float64. So expm1(-r² / (2 b²)) = k - 1
+is computed instead, which is the same after centring.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxmkl._pytree import require
 
@@ -17,8 +16,8 @@ DEGREES = (2, 4, 1)  # the last is the linear kernel
 NORMALISATIONS = ("distance", "max_abs", "none")
 
 
-def centred(gram: Any) -> np.ndarray:
-    """Gram matrices (..., n, n) of features whose mean over the pool is taken off.
+def centred(gram: ArrayLike) -> np.ndarray:
+    """Gram matrices (..., n, n) of features with their mean over the pool subtracted.
 
     >>> centred(np.ones((2, 2))).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
@@ -28,11 +27,11 @@ def centred(gram: Any) -> np.ndarray:
     return gram - rows - columns + rows.mean(axis=-2, keepdims=True)
 
 
-def normalised(gram: Any, by: str = "distance") -> np.ndarray:
+def normalised(gram: ArrayLike, by: str = "distance") -> np.ndarray:
     """Gram matrices (..., n, n), each divided by one number.
 
-    That is ``by`` "distance" the largest squared distance of two points in feature space, by
-    "max_abs" the largest absolute value, by "none" 1; anything else raises a ``ValueError``.
+    If ``by`` is "distance", it is the largest squared distance of two points in feature space; if
+    "max_abs", the largest absolute value; if "none", 1. Anything else raises a ``ValueError``.
 
     >>> normalised(np.diag([1.0, 3.0])).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
@@ -48,26 +47,30 @@ def normalised(gram: Any, by: str = "distance") -> np.ndarray:
 
 
 def dictionary(
-    X: Any = None, *, inner: Any = None, centre: bool = True, normalise: str = "distance"
+    X: ArrayLike | None = None,
+    *,
+    inner: ArrayLike | None = None,
+    centre: bool = True,
+    normalise: str = "distance",
 ) -> np.ndarray:
     """Gram matrices (9, n, n), float64, of the paper's kernels over a pool, exactly symmetric.
 
-    The order is that of the widths 1 to 1e5 of the Gaussians, the degrees 2 and 4, the linear.
-    Centred and divided by the largest squared distance in feature space, they are comparable and
-    the consensus of GMKAL does not depend on where it starts. The other settings are there to be
-    compared with, and degenerate: without centring, a wide Gaussian is the constant 1 but for
-    1e-10, and the weights go to it, since a constant is easy to reconstruct; divided by its
-    largest distance, its entries are then as large as 1e10. Even centred, the wide Gaussians and
-    the linear kernel are one kernel to some 1e-4.
+    Their order is: Gaussians of widths 1 to 1e5, polynomials of degree 2 and 4, the linear kernel.
+    Centred and divided by the largest squared distance in feature space, they are comparable, and
+    the consensus of GMKAL does not depend on its initial weights. The other settings serve for
+    comparison, and are degenerate: without centring, a wide Gaussian is the constant 1 up to
+    1e-10, and gets all the weight, since a constant is easy to reconstruct; divided by its
+    largest distance, its entries are then as large as 1e10. Even when centred, the wide Gaussians
+    and the linear kernel agree to some 1e-4.
 
     Args:
       X: the points (n, D).
-      inner: their inner products (n, n) in the place of ``X``, as where X is sparse.
+      inner: their inner products (n, n) instead of ``X``, as for sparse points.
       centre: whether to centre each kernel over the pool.
-      normalise: what each is divided by, see :func:`normalised`.
+      normalise: the divisor of each kernel, see :func:`normalised`.
 
     Raises:
-      ValueError: for points that are not finite or all the same, and for wrong shapes.
+      ValueError: if points are not finite or all the same, or shapes are wrong.
 
     >>> dictionary(np.array([[0.0], [1.0], [3.0]])).shape
     (9, 3, 3)
@@ -86,7 +89,7 @@ def dictionary(
     np.fill_diagonal(squared, 0.0)
     widest = squared.max()
     found = "points that are all the same"
-    require(bool(widest > 0), "dictionary", name, found, "two different points at least")
+    require(bool(widest > 0), "dictionary", name, found, "at least two different points")
     result = np.empty((len(WIDTHS) + len(DEGREES), *products.shape))
     for t, size in enumerate(WIDTHS + DEGREES):
         gaussian = t < len(WIDTHS)
@@ -94,7 +97,7 @@ def dictionary(
         if centre:
             kernel = normalised(centred(kernel), normalise)
         elif gaussian and normalise == "distance":  # the distances of k - 1 are those of k
-            kernel = normalised(kernel, normalise) + 1.0 / (-2 * kernel.min())
+            kernel = normalised(kernel, normalise) + 1.0 / (-2 * np.min(kernel))
         else:
             kernel = normalised(kernel + 1.0 if gaussian else kernel, normalise)
         result[t] = (kernel + kernel.T) / 2

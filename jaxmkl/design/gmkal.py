@@ -1,18 +1,18 @@
-"""CTED: points that reconstruct all others; and GMKAL: with one consensus kernel for the pool.
+"""CTED: points that reconstruct all others; GMKAL: the same with a consensus of several kernels.
 
     minimise  tr((I - A)' K_w (I - A)) + lambda sum_i |a^i|     over A (n, n) and w (P,),
     K_w = sum_t w_t² K_t,  sum_t w_t = 1,  w >= 0
 
-by turns of one reweighting step of A and the exact step of w,
+by alternating a reweighting step for A and the exact minimisation over w,
 
     D_ii = 1 / (2 sqrt(|a^i|² + eps)),   A = (K_w + lambda D)^-1 K_w,
     e_t = tr(K_t (I - A) (I - A)'),      w_t = (1 / e_t) / sum_s (1 / e_s),
 
-e floored at 1e-12 of its largest. Each lowers the objective with sqrt(|a^i|² + eps) - sqrt(eps)
-in the place of |a^i|. One step of A for each of w reaches what the paper's full minimisation in
-A reaches. Equation (7) of the paper leaves out lambda, which is meant. CTED is the same with a
-single kernel, K_w = K. The problem is then convex; a point whose row a^i vanishes takes no part in
-reconstructing the others.
+with e floored at 1e-12 of its maximum. Each step lowers the objective in which |a^i| is replaced
+by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w reaches the minimum that the
+paper's full minimisation over A reaches. Equation (7) of the paper omits lambda by mistake. CTED
+is the same with a single kernel, K_w = K. The problem is then convex; a point whose row a^i
+vanishes is not used to reconstruct the others.
 
 References:
   Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex
@@ -21,24 +21,26 @@ References:
   (17), Algorithms 1 and 2.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._pytree import as_leaf, require
+from jaxmkl._types import Number, Numbers
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, active, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of, traced
 from jaxmkl.design._reconstruction import dot, equal_weights, largest_penalty
 
-FLOOR = 1e-12  # of the largest error
-STEPS_OF_ALL = 10  # that go through the whole pool before the first working set
-STEPS_OF_SET = 25  # at most, before the pool is looked through for other points
-WORTH = 4  # working sets are used where the pool is at least that much larger
+FLOOR = 1e-12  # the smallest error counted, as a share of the largest
+STEPS_OF_ALL = 10  # steps on the whole pool before the first working set
+STEPS_OF_SET = 25  # most steps on a working set before the pool is searched for other points
+WORTH = 4  # working sets are used if the pool is at least this many times larger
 
 
 def weights_of(errors: jax.Array) -> jax.Array:
@@ -49,9 +51,15 @@ def weights_of(errors: jax.Array) -> jax.Array:
 
 
 def iterate(
-    problem: Problem, weights: Any, *, products: Any = None, start: Any = None, **more: Any
+    problem: Problem,
+    weights: jax.Array,
+    *,
+    max_iterations: int,
+    products: reconstruction.FeatureProducts | None = None,
+    start: jax.Array | None = None,
+    limit: int | jax.Array | None = None,
 ) -> Descent:
-    """The iteration: its points (n + P,) are the rows' sizes, then the weights."""
+    """The descent on points (n + P,) that hold the rows' sizes, then the weights."""
     pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
 
@@ -59,32 +67,32 @@ def iterate(
         sizes, w = x[:n], x[n:] / jnp.sum(x[n:])
         norms, errors = reconstruction.reconstruct(pool, products, w, 2 * sizes, problem.penalty)
         updated = weights_of(errors)
-        # 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A: at most 1, and 1 where a row
-        # is not zero
+        # The optimality conditions: 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A,
+        # is at most 1, and is 1 if row i is not zero.
         lengths = jnp.sqrt(norms)
         gap = problem.penalty * jnp.sum(lengths * jnp.abs(1 - lengths / sizes))
         return norms, jnp.sum(updated**2 * errors), updated, gap
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights]) if start is None else start
-    return iterated(problem, step, start, **more)
+    return iterated(problem, step, start, max_iterations=max_iterations, limit=limit)
 
 
 def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -> Descent:
-    """Iterate from ``weights``, on pools too large to go through in every iteration by parts.
+    """Iterate from ``weights``; on large pools, on one working set of points after the other.
 
-    A row a^i of the coefficients that is zero needs no work: with d_i = 0 it drops out of
-    M = lambda I + F' S² F (k, k), a matrix of k (k + 1) / 2 numbers, so there is a minimum with no
-    more rows than these. After some steps that go through all of the pool, the iteration therefore
-    goes through a working set of k² points alone, for some steps at a time. These reconstruct all
-    points of the pool: that is in F'F (k, k), worked out once. After each working set one pass
-    over the pool finds the points that violate the conditions
+    A row a^i that is zero needs no work: with d_i = 0 it drops out of M = lambda I + F' S² F
+    (k, k), a matrix of k (k + 1) / 2 numbers, so there is a minimum with no more rows than that.
+    After some steps on the whole pool, the iteration therefore continues on a working set of k²
+    points, for some steps at a time. These still reconstruct all points of the pool, which enter
+    through F'F (k, k), computed once. After each working set, one pass over the pool finds the
+    points that violate the conditions
 
         2 |row i of K (I - A)| = 2 lambda sqrt(F_i N F_i') <= lambda,
 
-    and these take the places of points that are not active, until none does. What is found is the
+    and these replace points that are not active, until no point violates them. The result is the
     minimum over the whole pool, to the same tolerance. Points outside the last working set have
-    size 0 in the origin of what is returned, and sqrt(eps) in the point after it; differences of
-    past steps are not in it.
+    size 0 in the origin that is returned, and sqrt(eps) in the point after it; differences of
+    past steps are not returned.
     """
     pool, penalty, eps = problem.pool, problem.penalty, problem.eps
     n, k, dtype = pool.num_points, pool.num_kernels * pool.values.shape[2], pool.dtype
@@ -99,7 +107,7 @@ def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -
         return ~state[0].converged & (state[0].turn < max_iterations)
 
     def turn(state: tuple) -> tuple:
-        # the descent, and for this working set the priority (n,) and the sizes (n,) to start from
+        # the descent so far; priorities (n,), which select the working set; initial sizes (n,)
         past, priority, start = state
         rows = jnp.sort(jax.lax.top_k(priority, m)[1].astype(jnp.int32))
         end = of(
@@ -113,10 +121,10 @@ def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -
         _, N, scales = reconstruction.factored((F[rows], inner), w, 2 * origin, penalty)
         slopes = jnp.sqrt(jnp.maximum(reconstruction.forms(F, N * scales), 0))
         outside = jnp.max(2 * slopes, where=jnp.ones((n,), bool).at[rows].set(False), initial=0)
-        # a point alone would get a row of this norm; half of it, as it is not alone
+        # half of the norm that the row would get if this point alone joined
         gain = penalty * jnp.maximum(2 * slopes - 1, 0) / 4
         alone = gain / jnp.maximum(dot(w**2, diagonals), jnp.finfo(dtype).tiny)
-        # a working set that does not yet lower the objective is not a step of its own
+        # steps of a working set that do not yet lower the objective repeat its last value
         places = jnp.arange(max_iterations) - past.length
         inside = (places >= 0) & (places < end.length)
         values = end.objective[jnp.clip(places, 0, max_iterations - 1)]
@@ -141,21 +149,26 @@ def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -
 
 @partial(jax.jit, static_argnames="max_iterations")
 def solve(weights: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
-    """The design from weights to start from; with one kernel it is that of CTED."""
+    """The design from initial weights; with one kernel, that of CTED."""
     pool, n = problem.pool, problem.pool.num_points
     end = by_working_sets(problem, weights, max_iterations)
     before, floor = end.origin[n:] / jnp.sum(end.origin[n:]), 2 * jnp.sqrt(problem.eps)
     scores = reconstruction.row_sums(pool, before, 2 * end.origin[:n], problem.penalty, floor)
-    # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t as 1 / e_t
+    # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t ~ 1 / e_t
     none = 1 / jnp.sum(1 / jnp.sum(reconstruction.diagonals_of(pool), axis=1))
     updated = end.move.point[n:] if pool.num_kernels > 1 else jnp.ones((1,), pool.dtype)
     return design_of(problem, end, scores, updated, none)
 
 
 def start_of(
-    owner: str, given: Any, pool: Pool, shapes: Any, wanted: str, exclusive: bool = False
+    owner: str,
+    given: Numbers,
+    pool: Pool,
+    shapes: Sequence[tuple[int, ...]],
+    wanted: str,
+    exclusive: bool = False,
 ) -> jax.Array:
-    """The checked weights (..., P) to start from, made to sum to 1."""
+    """The checked initial weights (..., P), normalised to sum 1."""
     about = owner, "initial_weights"
     weights = as_leaf(*about, given, wanted=wanted, minimum=0.0, exclusive=exclusive, max_ndim=2)
     good = np.shape(weights) in shapes
@@ -166,37 +179,37 @@ def start_of(
 
 
 def cted(
-    gram: Any = None,
-    regularization: Any = 0.1,
+    gram: ArrayLike | None = None,
+    regularization: Number = 0.1,
     *,
-    features: Any = None,
+    features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
-    tolerance: Any = 1e-5,
+    tolerance: Number = 1e-5,
     max_iterations: int = 500,
-    smoothing: Any = None,
+    smoothing: Number | None = None,
 ) -> Design:
     """Choose points with one kernel (CTED).
 
     Args:
       gram: the Gram matrix (n, n), symmetric and positive semi-definite.
-      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, k_i the columns
-        of the Gram matrix, from which on no point is chosen; a number that may be traced.
-      features: features (n, r) in the place of ``gram``: a kernel of low rank, for which nothing
-        of size (n, n) is formed.
-      num_points: how many points to rank; all by default.
+      regularization: the penalty lambda as a share of lambda_max = 2 max_i |k_i|, with k_i the
+        columns of the Gram matrix, from which on no point is chosen; a number that may be traced.
+      features: features (n, r) instead of ``gram``: a kernel of low rank, for which nothing of
+        size (n, n) is formed.
+      num_points: the number of points to rank; all by default.
       absolute: whether ``regularization`` is lambda itself.
-      tolerance: the share of the objective a last step may lower it by; its root bounds how far
-        the optimality conditions may be violated.
-      max_iterations: steps at most.
-      smoothing: eps, 1e-16 in float64 and 1e-12 in float32 by default.
+      tolerance: the iteration ends when a step lowers the objective by at most this share; its
+        square root bounds the violation of the optimality conditions.
+      max_iterations: the largest number of steps.
+      smoothing: eps, by default 1e-16 in float64 and 1e-12 in float32.
 
     Returns:
-      A :class:`Design`; its weight of the one kernel is 1.
+      A :class:`Design`; the weight of its only kernel is 1.
 
     Raises:
-      ValueError: for a Gram matrix that is not symmetric, not positive semi-definite or not
-        finite, and for any other argument out of its range.
+      ValueError: if the Gram matrix is not symmetric, not positive semi-definite or not finite, or
+        another argument is out of its range.
 
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design
@@ -212,27 +225,28 @@ def cted(
 
 
 def gmkal(
-    grams: Any = None,
-    regularization: Any = 0.1,
+    grams: ArrayLike | None = None,
+    regularization: Number = 0.1,
     *,
-    features: Any = None,
+    features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
-    initial_weights: Any = None,
-    tolerance: Any = 1e-5,
+    initial_weights: Numbers | None = None,
+    tolerance: Number = 1e-5,
     max_iterations: int = 500,
-    smoothing: Any = None,
+    smoothing: Number | None = None,
 ) -> Design:
     """Choose points and one weight for each of several kernels (GMKAL).
 
-    The work is done in the precision of the input as JAX takes it: float64 needs
-    ``jax_enable_x64``. Other arguments, the result and errors are as of :func:`cted`.
+    The precision is that of the input in JAX: float64 needs ``jax_enable_x64``. Other arguments,
+    the result and errors are as for :func:`cted`.
 
     Args:
       grams: Gram matrices (P, n, n), symmetric and positive semi-definite.
-      regularization: as there, with lambda_max of the consensus kernel with equal weights.
-      features: features (P, n, r) in the place of ``grams``, as there.
-      initial_weights: weights (P,) to start from; equal ones by default.
+      regularization: as for :func:`cted`; lambda_max is that of the consensus kernel with
+        equal weights.
+      features: features (P, n, r) instead of ``grams``.
+      initial_weights: weights (P,) to start from; by default they are equal.
 
     >>> from jaxmkl import design
     >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])

@@ -3,20 +3,20 @@
     minimise  tr((I - A)' K_Z (I - A)) + lambda sum_i |a^i|     over A (n, n) and Z (n, P),
     K_Z = sum_t (z_t z_t') * K_t (entry by entry),  rows of Z >= 0 and of sum 1
 
-by turns of one reweighting step of A with Z fixed, as in GMKAL, and of Z with A fixed. The latter
-is to minimise a quadratic form,
+by alternating a reweighting step for A with Z fixed, as in GMKAL, and a minimisation over Z with A
+fixed. The latter minimises a quadratic form,
 
     f(Z) = sum_t z_t' (K_t * G) z_t,     G = (A - I)(A - I)',
 
-over a simplex for each point, solved by accelerated proximal gradient until its Frank-Wolfe gap,
-which bounds how far f is above its minimum, is small. Equations (24) to (26) of the paper leave
-out Z >= 0, and its Algorithm 4 takes a step with a bound of the curvature that it has just
-refused; both are put right. Points differ much in how steep f is, so lengths are measured with
-m_i = max_t (K_t * G)_ii, which turns thousands of steps into a hundred and leaves the projection
-of each row as it is. As f is a quadratic form, a bound L is good for a step d of Z if
+over a simplex for each point, by accelerated proximal gradient steps until its Frank-Wolfe gap,
+which bounds how far f is above its minimum, is small. Equations (24) to (26) of the paper omit
+Z >= 0, and its Algorithm 4 takes a step with a bound of the curvature that it has just refused;
+both are corrected here. The steepness of f differs much between points, so lengths are measured
+with m_i = max_t (K_t * G)_ii, which turns thousands of steps into a hundred and does not change
+the projection of each row. As f is a quadratic form, a bound L holds for a step d of Z if
 f(d) <= L/2 sum_i m_i |d^i|².
 
-K_Z is defined on the pool alone: there are no weights for other points, and none are invented.
+K_Z is defined on the pool alone: other points have no weights.
 
 Reference:
   Wang, Du, Shi, Zhou, Qian and Shen, Experimental design with multiple kernels, equations (18) to
@@ -30,8 +30,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 
 from jaxmkl._devices import local
+from jaxmkl._types import Number, Numbers
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
@@ -46,12 +48,12 @@ class Proximal(NamedTuple):
     """State of the accelerated proximal gradient."""
 
     Z: jax.Array  # the weights (n, P)
-    Y: jax.Array  # where the next step starts from (n, P)
+    Y: jax.Array  # the point (n, P) that the next step starts from
     value: jax.Array  # f(Z)
     momentum: jax.Array  # the paper's a_t
-    curvature: jax.Array  # L, the bound that was good last
+    curvature: jax.Array  # L, the last bound that held
     gap: jax.Array  # the Frank-Wolfe gap of Z
-    turn: jax.Array  # steps tried
+    turn: jax.Array  # number of steps tried
 
 
 def minimised(
@@ -59,7 +61,7 @@ def minimised(
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Lengths are measured with ``steepness``, m (n,) >= 0; it ends at a ``gap`` of that share of f.
+    Lengths are measured with the ``steepness`` m (n,) >= 0; ``gap`` ends it, as a share of f.
     """
     gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
     gradient = jax.grad(f)
@@ -73,7 +75,7 @@ def minimised(
     value, first = f(Z), gap_of(Z)
     least = 1e-6 * jnp.max(steepness) + jnp.finfo(Z.dtype).tiny
     metric = jnp.maximum(steepness, least)[:, None]
-    # a lower bound of what is good; the test below doubles one that is not
+    # a lower bound of the curvature; the test below doubles it until it holds
     curvature = jnp.maximum(2 * value / jnp.sum(metric * Z**2), jnp.finfo(Z.dtype).tiny)
     state = Proximal(Z, Z, value, one, curvature, first, jnp.asarray(0, jnp.int32))
 
@@ -86,7 +88,7 @@ def minimised(
         taken = good & lower
         momentum = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
         ahead = new + (state.momentum - 1) / momentum * (new - state.Z)
-        # a plain step that does not lower f: the end of the precision
+        # a plain step that does not lower f: the limit of the precision is reached
         stuck = good & ~lower & (state.momentum == 1)
         return Proximal(
             Z=jnp.where(taken, new, state.Z),
@@ -113,7 +115,7 @@ def localized(pool: Pool, Z: jax.Array) -> Pool:
 
 
 def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Form, jax.Array]:
-    """The quadratic form f of weights (n, P), with A as it follows from Z and d; and m (n,)."""
+    """The quadratic form f of weights (n, P), for the A that follows from Z and d; and m (n,)."""
     largest = jnp.max(reconstruction.diagonals_of(pool), axis=0)
     of_Z = localized(pool, Z)
     if pool.gram is not None:
@@ -143,7 +145,7 @@ def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Fo
 
 
 def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
-    """The iteration: its points (n + n P,) are the rows' sizes, then the weights."""
+    """The descent on points (n + n P,) that hold the rows' sizes, then the weights."""
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     one = jnp.ones((1,), pool.dtype)
 
@@ -172,7 +174,7 @@ def _solve(Z: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
     (sizes, before), weights = parts(end.origin, n), parts(end.move.point, n)[1]
     one, of_before = jnp.ones((1,), pool.dtype), localized(pool, before)
     scores = reconstruction.row_sums(of_before, one, 2 * sizes, problem.penalty)
-    # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it as 1 / K_t(i, i)
+    # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it ~ 1 / K_t(i, i)
     diagonals = reconstruction.diagonals_of(pool)
     smallest = jnp.min(diagonals, axis=0, keepdims=True)
     shares = jnp.where(diagonals > 0, smallest / diagonals, 1)
@@ -181,24 +183,24 @@ def _solve(Z: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
 
 
 def lmkal(
-    grams: Any = None,
-    regularization: Any = 0.1,
+    grams: ArrayLike | None = None,
+    regularization: Number = 0.1,
     *,
-    features: Any = None,
+    features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
-    initial_weights: Any = None,
-    tolerance: Any = 1e-5,
+    initial_weights: Numbers | None = None,
+    tolerance: Number = 1e-5,
     max_iterations: int = 500,
-    smoothing: Any = None,
+    smoothing: Number | None = None,
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
-    Other arguments, result and errors: as of :func:`gmkal`, but with weights (n, P).
+    Other arguments, the result and errors are as for :func:`gmkal`, but weights are (n, P).
 
     Args:
-      initial_weights: weights (P,) or (n, P) to start from. By default those that
-        :func:`jaxmkl.design.gmkal` ends with, so that the objective is at most its.
+      initial_weights: weights (P,) or (n, P) to start from, by default the final weights of
+        :func:`jaxmkl.design.gmkal`, so that the objective ends no higher than there.
 
     >>> from jaxmkl import design
     >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])

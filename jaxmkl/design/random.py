@@ -1,4 +1,4 @@
-"""Random sampling: what every other method has to beat."""
+"""Random sampling, the baseline of all other methods."""
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +13,13 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     Args:
       key: a typed key.
       pool_size: the number of points n.
-      num_points: how many points to rank; all by default.
+      num_points: the number of points to rank; all by default.
 
     Returns:
       A :class:`Design` with evenly spaced scores, all points active, no kernels, no objective.
 
     Raises:
-      ValueError: for a pool_size below 1 or a num_points outside of 1 to pool_size.
+      ValueError: if ``pool_size`` is below 1, or ``num_points`` not from 1 to ``pool_size``.
 
     >>> import jax
     >>> from jaxmkl import design
@@ -31,7 +31,7 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     require(typed, "random", "key", key, "a typed key, as of jax.random.key")
     num_points = points_wanted("random", num_points, pool_size)
     order = jax.random.permutation(key, pool_size)
-    # evenly spaced numbers in the drawn order: a tie would favour early points
+    # evenly spaced in the drawn order, as ties would favour points with a small index
     spaced = (pool_size - jnp.arange(pool_size)) / pool_size
     scores = jnp.zeros((pool_size,)).at[order].set(spaced)
     ranking, number = order[:num_points].astype(jnp.int32), jnp.asarray(pool_size, jnp.int32)

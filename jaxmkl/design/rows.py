@@ -1,5 +1,6 @@
-"""Choosing among rows: distinct ones, of a large pool some, and a kernel between them."""
+"""Designs from rows: distinct ones, a sample of a large pool, and the kernels between them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,14 +19,16 @@ from jaxmkl.design.ted import ted
 from jaxmkl.kernels import Gaussian, Kernel, median_distance
 from jaxmkl.kernels.heuristics import median_of
 
-METHODS = {one.__name__: one for one in (random, ted, cted, rrss, gmkal, lmkal)}
+METHODS: dict[str, Callable[..., Design]] = {
+    one.__name__: one for one in (random, ted, cted, rrss, gmkal, lmkal)
+}
 SEVERAL = "gmkal", "lmkal"
-# Of a larger pool so many rows are drawn: a point costs TED O(n²), an iteration the others O(n³).
+# Rows drawn from a larger pool: TED takes O(n²) a point, the others O(n³) an iteration.
 MOST = {"ted": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
 
 
 def distinct(X: Any) -> np.ndarray:
-    """Places (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time."""
+    """Indices (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time."""
     if not scipy.sparse.issparse(X):
         return np.sort(np.unique(X, axis=0, return_index=True)[1])
     X = X.copy()
@@ -45,20 +48,20 @@ def choose_rows(
     kernels: Kernel | None = None,
     **parameters: Any,
 ) -> tuple[Design, np.ndarray]:
-    """The design of rows that were looked at, and the places (m,) of these in ``X``.
+    """The design for the rows that were considered, and the indices (m,) of these in ``X``.
 
     Args:
-      owner: who asks, for messages.
+      owner: the name of the caller, for messages.
       X: finite rows (n, D), or a CSR matrix of SciPy.
       method: one of ``METHODS``.
-      key: of the rows that are drawn.
-      num_points: how many rows to choose.
+      key: a typed key, with which rows of a large pool are drawn.
+      num_points: the number of rows to choose.
       kernels: by default a Gaussian as wide as the median distance, or for several kernels those
-        of :func:`dictionary`; of a sparse ``X`` only these.
+        of :func:`dictionary`; must be None if ``X`` is sparse.
       parameters: the method's own; the regularization of "ted" is a share of the mean diagonal.
 
     Raises:
-      ValueError: for fewer distinct rows than ``num_points``, and as the method does.
+      ValueError: if there are fewer distinct rows than ``num_points``, or the method raises it.
     """
     if method == "random":
         n = X.shape[0]
@@ -67,7 +70,7 @@ def choose_rows(
     points_wanted(owner, num_points, len(rows), "the number of distinct rows")
     most = MOST[method]
     if len(rows) > most:
-        points_wanted(owner, num_points, most, f"as many as {method} looks at of a larger pool")
+        points_wanted(owner, num_points, most, f"the number of rows that {method} considers")
         rows = np.sort(jax.random.permutation(key, rows)[:most])
     grams = _grams(owner, X[rows], method, kernels)
     shared = {"share_of": "diagonal"} if method == "ted" else {}
@@ -79,10 +82,10 @@ def _evaluated(kernels: Kernel, X: jax.Array) -> jax.Array:
     return kernels.gram(X)
 
 
-def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> Any:
+def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> np.ndarray | jax.Array:
     """Gram matrices (P, n, n) of distinct rows, or one (n, n)."""
     several = method in SEVERAL
-    inner: Any = (X @ X.T).toarray() if scipy.sparse.issparse(X) else None
+    inner = (X @ X.T).toarray() if scipy.sparse.issparse(X) else None
     if kernels is not None:
         other = "or a KernelDictionary" if several else f"one for {method}"
         wanted = f"a kernel of jaxmkl, {other}"

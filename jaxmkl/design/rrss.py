@@ -1,4 +1,4 @@
-"""RRSS: points that reconstruct all others, with a loss that outliers matter less to.
+"""RRSS: points that reconstruct all others, with a loss that is less sensitive to outliers.
 
     minimise  sum_j r_j + gamma sum_i |a^i|,     r_j² = (1_j - a_j)' K (1_j - a_j),
 
@@ -7,9 +7,9 @@ a_j the columns and a^i the rows of A (n, n), by reweighting:
     a_j = (K + c_j V)^-1 k_j,
     c_j = 2 gamma sqrt(r_j² + eps),   V_ii = 1 / (2 sqrt(|a^i|² + eps)).
 
-A system for every column would take O(n⁴). But with S = V^(-1/2) and S K S = Q diag(e) Q' it is
-A = S Q [(Q' S K)_kj / (e_k + c_j)]: one eigendecomposition serves all columns, O(n³). From
-features F (n, r), F' V^-1 F = U diag(e) U' and H = F U do as well, in O(n r²):
+Solving a system for every column would take O(n⁴). But with S = V^(-1/2) and S K S = Q diag(e) Q',
+A = S Q [(Q' S K)_kj / (e_k + c_j)]: one eigendecomposition serves all columns, in O(n³). With
+features F (n, r), F' V^-1 F = U diag(e) U' and H = F U serve the same purpose, in O(n r²):
 
     A = V^-1 H G',   G_jk = H_jk / (e_k + c_j),   r_j² = sum_k (c_j G_jk)².
 
@@ -19,11 +19,12 @@ References:
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
+from jaxmkl._types import Number
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
@@ -31,7 +32,7 @@ from jaxmkl.design._reconstruction import block_sums, diagonals_of, dot, forms, 
 
 
 def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
-    """A (n, n), its columns a_j = (K + c_j V)^-1 k_j with V = diag(1 / d)."""
+    """The matrix A (n, n) with columns a_j = (K + c_j V)^-1 k_j, where V = diag(1 / d)."""
     s = jnp.sqrt(d)
     e, Q = jnp.linalg.eigh(s[:, None] * K * s[None, :])
     e = jnp.maximum(e, 0)
@@ -40,7 +41,7 @@ def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
 
 
 def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """H and G (n, r): A = diag(d) H G'."""
+    """The factors H and G (n, r) of A = diag(d) H G'."""
     rooted = F * jnp.sqrt(d)[:, None]
     e, U = jnp.linalg.eigh(dot(rooted.T, rooted))
     H = dot(F, U)
@@ -49,7 +50,7 @@ def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Ar
 
 @jax.jit
 def _largest_penalty(pool: Pool) -> jax.Array:
-    """gamma_max = max_i sqrt(sum_j K_ij² / K_jj): from it on all coefficients vanish."""
+    """The penalty max_i sqrt(sum_j K_ij² / K_jj), from which on all coefficients vanish."""
     diagonal = diagonals_of(pool)[0]
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1), 0)
     return jnp.sqrt(jnp.max(squared_columns(pool, inverse)))
@@ -70,7 +71,7 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def iterate(problem: Problem, *, max_iterations: int) -> Descent:
-    """The iteration: its points (2 n,) are the rows' sizes, then the residuals' lengths."""
+    """The descent on points (2 n,) that hold the rows' sizes, then the residuals' lengths."""
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     diagonal = diagonals_of(pool)[0]
     floor = problem.eps * jnp.mean(diagonal)
@@ -99,25 +100,25 @@ def _solve(problem: Problem, *, max_iterations: int) -> Design:
 
 
 def rrss(
-    gram: Any = None,
-    regularization: Any = 0.1,
+    gram: ArrayLike | None = None,
+    regularization: Number = 0.1,
     *,
-    features: Any = None,
+    features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
-    tolerance: Any = 1e-5,
+    tolerance: Number = 1e-5,
     max_iterations: int = 500,
-    smoothing: Any = None,
+    smoothing: Number | None = None,
 ) -> Design:
     """Choose points with one kernel and a robust loss (RRSS).
 
-    In float32 residuals r_j² below some 1e-6 K_jj have no digits left: a small regularization
-    needs float64, and where digits ran out ``converged`` is False. All else is as of :func:`cted`.
+    In float32, residuals r_j² below some 1e-6 K_jj have no correct digits: a small regularization
+    needs float64, and ``converged`` is False if digits ran out. All else is as for :func:`cted`.
 
     Args:
       regularization: the penalty gamma as a share of the smallest one with which no point is
-        chosen, max_i sqrt(sum_j K_ij² / K_jj), or with ``absolute`` itself; may be traced.
-      smoothing: eps as in :func:`cted`; for residuals it is taken times the mean of K_ii.
+        chosen, max_i sqrt(sum_j K_ij² / K_jj), or gamma itself if ``absolute``; may be traced.
+      smoothing: eps as in :func:`cted`; for residuals it is multiplied by the mean of K_ii.
 
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]

@@ -4,12 +4,12 @@ Each step takes the point that lowers tr(K) most,
 
     i = argmax |k_i|² / (K_ii + lambda),     K <- K - k_i k_i' / (K_ii + lambda),
 
-with k_i the columns of the kernel as it then stands. Only two numbers a point are kept up to date,
+with k_i the columns of the current kernel. Only two numbers for each point are updated,
 
     K_jj <- K_jj - c_j² / d,     |k_j|² <- |k_j|² - 2 (c_j / d) (K c)_j + c_j² |c|² / d²,
 
-with c = k_i and d = c_i + lambda. The Gram matrix itself is never changed: what was taken off it
-are the columns c / sqrt(d) so far. A point costs O(n²) with a Gram matrix, O(n r) with features.
+with c = k_i and d = c_i + lambda. The Gram matrix itself is not changed: the columns c / sqrt(d)
+so far say what is to be subtracted. A point costs O(n²) with a Gram matrix, O(n r) with features.
 
 Reference:
   Yu, Bi and Tresp (2006), Active learning via transductive experimental design.
@@ -17,12 +17,13 @@ Reference:
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from jaxmkl._pytree import require
+from jaxmkl._types import Number
 from jaxmkl.design._frame import Design, penalty_of, points_wanted, ranked
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import diagonals_of, dot, largest_penalty, squared_columns
@@ -38,7 +39,7 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
     n, dtype = pool.num_points, pool.dtype
     values = pool.values[0]
     squares = squared_columns(pool, jnp.ones((n,), dtype))
-    # what is left of K_ii and of |k_i|² (n,), what was taken off (steps, n), who is taken (n,)
+    # current K_ii and |k_i|² (n,), subtracted columns (steps, n), and which points are taken (n,)
     state = diagonals_of(pool)[0], squares, jnp.zeros((steps, n), dtype), jnp.zeros((n,), bool)
 
     def gains(diagonal: jax.Array, squares: jax.Array) -> jax.Array:
@@ -74,35 +75,35 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
 
 
 def ted(
-    gram: Any = None,
-    regularization: Any = 0.1,
+    gram: ArrayLike | None = None,
+    regularization: Number = 0.1,
     *,
-    features: Any = None,
+    features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
     share_of: str = "columns",
 ) -> Design:
-    """Choose points greedily (TED); other arguments and errors are those of :func:`cted`.
+    """Choose points greedily (TED); other arguments and errors are as for :func:`cted`.
 
     With one Gaussian as wide as the median distance and a tenth of the diagonal as the ridge,
-    the points chosen are better to learn from than random ones on most data sets; with the ridge
-    that is the default here, which grows with the pool, they often are not:
+    learners do better on the chosen points than on random ones for most data sets; with the
+    default ridge, which grows with the pool, often they do not:
 
         design.ted(jaxmkl.Gaussian(jaxmkl.kernels.median_distance(X)).gram(X)[0],
                    0.1, share_of="diagonal", num_points=50)
 
     Args:
-      regularization: the ridge lambda as a share, or with ``absolute`` itself; a number that may
-        be traced.
-      num_points: how many points to choose. By default all of a Gram matrix, which takes O(n³),
-        are chosen, and r of features, each in O(n r); the others are ranked by what each alone
-        would bring.
-      share_of: what ``regularization`` is a share of unless it is absolute: "columns", for
-        2 max_i |k_i|, k_i the columns of the Gram matrix, or "diagonal", for the mean of K_ii.
+      regularization: the ridge lambda as a share, or lambda itself if ``absolute``; a number that
+        may be traced.
+      num_points: the number of points to choose, by default all n with a Gram matrix, which takes
+        O(n³), and r with features, O(n r) for each; the others are ranked by the gain that each
+        alone would add.
+      share_of: the unit of ``regularization`` unless it is absolute: "columns" for 2 max_i |k_i|,
+        with k_i the columns of the Gram matrix, or "diagonal" for the mean of K_ii.
 
     Returns:
-      A :class:`Design`. The ranking is the order in which points were taken, the score what each
-      brought when it was, which need not fall; the objective is tr(K) after each point.
+      A :class:`Design`. The ranking is the order in which points were taken, a score is the gain
+      at that time, which need not fall; the objective is tr(K) after each point.
 
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]

@@ -2,13 +2,13 @@
 
 - :mod:`jaxmkl.guide.choose`: which learner, for which labels, at which cost.
 - :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
-- :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late answers, a pool.
+- :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late labels, a pool.
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
-- :mod:`jaxmkl.guide.compose`: learners inside one's own JAX: networks, optax, sweeps, bandits.
+- :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps, bandits.
 - :mod:`jaxmkl.guide.extend`: write a kernel, an update rule, a learner.
-- :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, what is said then, and what to do.
-- :mod:`jaxmkl.guide.symbols`: symbols of the papers, their names here, and the papers.
+- :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.
+- :mod:`jaxmkl.guide.symbols`: a glossary, symbols of the papers, their names here, the papers.
 - :mod:`jaxmkl.guide.changelog`: what changed from version to version.
 
 Every example is run as a test. ``pip install pdoc && pdoc -d google jaxmkl`` shows the guides

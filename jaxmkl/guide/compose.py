@@ -1,12 +1,12 @@
-"""Compose in JAX: sweeps, gradients, optax on a learner, a network under it, bandits.
+"""Compose in JAX: sweeps, gradients, optax on a learner, a network before it, bandits.
 
-A learner is a pytree and its step a pure function. So whatever JAX does with functions and trees
-it does with learners. Inside a transformation values cannot be looked at: nothing is checked
-there, and what is wrong with an example is counted in the state (``invalid``, ``nonfinite``).
+A learner is a pytree and its step a pure function, so all transformations of JAX apply. Inside a
+transformation values are unknown: nothing is checked there, and bad examples are counted in the
+state (``invalid``, ``nonfinite``).
 
 ## Many learners at once
 
-Numbers are leaves. Map over those that differ, and the sweep is one program:
+Numbers are leaves. Map over those that differ, and a sweep is one program:
 
 >>> import jax, jax.numpy as jnp, jaxmkl, optax
 >>> X = jax.random.normal(jax.random.key(0), (300, 3))
@@ -20,15 +20,15 @@ Numbers are leaves. Map over those that differ, and the sweep is one program:
 >>> sweep(jnp.array([[0.1, 0.2], [1.0, 2.0]])).shape            # two learners of two kernels
 (2,)
 
-What changes shapes or code (number of features, budget, names of losses) is static: make another
-learner. Many seeds or orders of one learner: :func:`jaxmkl.run_many`.
+Fields that change shapes or code (number of features, budget, names of losses) are static: make
+another learner for each value. :func:`jaxmkl.run_many` runs many seeds or orders of one learner.
 
 ## A gradient through the stream, and optax
 
-The derivative of the mean loss by every number of a learner has the learner's own form, so any
-optimiser of optax runs on the learner itself. It knows no limits, and would soon make a step size
-negative. So it works on the learner that :func:`jaxmkl.pytree.unconstrain` has freed of them, by
-logarithms and logits, and :func:`jaxmkl.pytree.constrain` makes the learner to be played:
+The gradient of the mean loss has the form of the learner, so any optimiser of optax works on the
+learner itself. But it ignores limits, and could make a step size negative. So it gets numbers
+without limits, logarithms and logits from :func:`jaxmkl.pytree.unconstrain`, and
+:func:`jaxmkl.pytree.constrain` turns them into a learner again:
 
 >>> step = jax.jit(jax.value_and_grad(lambda free: loss(jaxmkl.pytree.constrain(free))))
 >>> free = jaxmkl.pytree.unconstrain(with_bandwidths([3.0, 4.0]))
@@ -44,18 +44,18 @@ logarithms and logits, and :func:`jaxmkl.pytree.constrain` makes the learner to 
 >>> history[-1] < history[0], bool(tuned.models[0].rules[0].step_sizes > 0)
 (True, True)
 
-What is at its limit stays there: a penalty of 0, a forgetting factor of 1. A number that does get
-out of its range counts every round in ``state.nonfinite``; outside of ``jit`` it is refused.
-Derivatives do not see what is drawn or compared, as which labels are asked for.
+A number at its limit stays there, as a penalty of 0 or a forgetting factor of 1. If a number
+leaves its range, every round counts in ``state.nonfinite``; outside of ``jit`` it is refused.
+Discrete choices, such as which labels are asked for, have no derivatives.
 
-Reverse mode keeps what every round needs. For long streams differentiate pieces (carry the state
-from one to the next), or wrap the piece in ``jax.checkpoint``. With few numbers to tune,
-``jax.jvp`` needs no such memory.
+Reverse mode stores intermediate values of every round. For long streams differentiate pieces
+(carry the state from one to the next), or wrap the piece in ``jax.checkpoint``. With few numbers
+to tune, ``jax.jvp`` needs no such memory.
 
-## A network under a learner
+## A network before a learner
 
-A network makes the inputs, the learner predicts from them, and both learn online. The learner's
-state is a constant to the gradient of this round; ``loss_value`` is its loss:
+A network computes the inputs, the learner predicts from them, and both learn online. In the
+gradient of a round, the learner's state is a constant; ``loss_value`` is its loss:
 
 >>> def network(weights, x):
 ...     return jnp.tanh(weights @ x)
@@ -76,12 +76,12 @@ state is a constant to the gradient of this round; ``loss_value`` is its loss:
 >>> bool(losses[150:].mean() < losses[:150].mean())
 True
 
-What the kernels see moves while the network learns: let it learn more slowly than the learner.
+The learner's inputs move while the network learns, so it should learn more slowly.
 
 ## Bandits
 
-One learner for each arm is one learner with a leading axis in its state. All arms predict, one is
-played, and it alone learns. Tell the others by ``where``, which costs no copy inside a scan:
+One learner for each arm is one learner with a leading axis in its state. All arms predict, and
+only the chosen arm learns. ``where`` keeps the states of the others, without a copy in a scan:
 
 >>> arms = 3
 >>> def play(states, inputs):
@@ -102,12 +102,12 @@ True
 
 ## What else fits
 
-- ``jax.jit(learner.predict)`` and ``jax.jit(learner.update)`` for one example at a time: without
-  ``jit`` every call is traced anew.
-- ``jax.lax.scan(learner.step, state, (X, y))`` is all of ``run`` but its blocks and checks.
-- Precision: a state has one dtype, ``learner.init(..., dtype=jnp.float64)`` where JAX has it on.
-- Learners with supports keep the room they have inside a ``jit``: make it with
-  ``learner.enlarged(state, capacity)``; what found none is ``learner.info(state).overflow``.
-- Learner and state go into any checkpoint of pytrees; :func:`jaxmkl.save` also checks that they
-  fit when they come back.
+- Use ``jax.jit(learner.predict)`` and ``jax.jit(learner.update)`` for one example at a time:
+  without ``jit`` every call is traced again.
+- ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks.
+- A state has one dtype, as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 switched on.
+- Inside a ``jit``, learners with supports cannot grow: make room by
+  ``learner.enlarged(state, capacity)``; ``learner.info(state).overflow`` counts lost examples.
+- Learner and state fit into any checkpoint of pytrees; :func:`jaxmkl.save` also checks that they
+  belong together.
 """

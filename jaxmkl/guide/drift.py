@@ -1,12 +1,12 @@
-"""Streams that change: what forgets, what follows, and how to see it.
+"""Streams that change: which parts forget, how fast they adapt, and how to see it.
 
-Every learner here learns on for ever: there is nothing to retrain. How fast it follows a change is
-decided by what it forgets.
+Every learner here continues to learn, so nothing is ever retrained. How fast it follows a change
+depends on how it forgets.
 
 ## See it
 
-The mean loss of a whole stream hides a change. Look at windows. Here the sign of the function
-turns around after 1,000 rounds, and the learner is least squares, which weigh all the past alike:
+The mean loss of a whole stream hides a change, so look at windows. Here the sign of the function
+flips after 1,000 rounds, and the learner is least squares, which weigh the whole past equally:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> from jaxmkl import aggregate, updates, wrappers
@@ -26,10 +26,10 @@ turns around after 1,000 rounds, and the learner is least squares, which weigh a
 
 ## The models forget
 
-Recursive least squares forget if they are told to; a factor of .99 looks back some hundred rounds.
-Gradient steps of a fixed size (:class:`jaxmkl.updates.OGD`) forget by themselves: the larger the
-step, the faster, and the noisier. Supports on a budget forget what is evicted; without a budget
-they grow, and forget nothing.
+Recursive least squares forget by a factor; .99 looks back some hundred rounds. Gradient steps of a
+fixed size (:class:`jaxmkl.updates.OGD`) always forget: the larger the step, the faster, but the
+noisier. Models with supports on a budget forget what they evict; without a budget they grow, and
+forget nothing.
 
 >>> forgetful = windows(learner(updates.RLS(0.1, forgetting=0.99), aggregate.Hedge()))
 >>> bool(forgetful[-1] < steady[-1] / 2)
@@ -37,9 +37,9 @@ True
 
 ## The aggregate forgets
 
-``Hedge`` remembers for ever which model was good. ``Mixture`` has several memories, from the whole
-past to some hundred rounds, and learns which of them to believe. So give it models that are steady
-and models that are quick, and it changes over:
+``Hedge`` never forgets which model was good. ``Mixture`` has several memories, from the whole past
+to some hundred rounds, and learns how to weigh them. So give it both slow and fast models, and it
+switches between them:
 
 >>> rules = updates.OGD((0.1, 0.5)), updates.RLS(0.1)
 >>> hedge = windows(learner(rules, aggregate.Hedge()))
@@ -47,25 +47,24 @@ and models that are quick, and it changes over:
 >>> bool(mixture[4] < hedge[4])                                 # the window after the change
 True
 
-The recipe :func:`jaxmkl.expert_mkl` has all of it: several step sizes, least squares with and
-without forgetting, and a stack on a mixture of memories. That is why nothing detects a change
-here, and nothing is reset: the part that is right after the change takes over. How fast to forget
-is a matter of the stream; give several values, and let the mixture choose.
+The recipe :func:`jaxmkl.expert_mkl` combines all of this: several step sizes, least squares with
+and without forgetting, and a stack on a mixture of memories. So there is no detection of changes
+and no reset: the models that fit after a change take over. How fast to forget depends on the
+stream; provide several values, and let the mixture choose.
 
 ## Other things that change
 
-- **The inputs' scale.** :class:`jaxmkl.wrappers.RunningMoments` follows a column whose scale has
-  grown, and judges a value by what it knows before it believes it.
-- **The target's level.** Where yesterday's label says something of today's, have the last labels
-  among the inputs (:func:`jaxmkl.wrappers.lagged`): the learner becomes an autoregression.
-- **The labels' delay.** A change is seen when labels come, so :func:`jaxmkl.wrappers.delayed`
-  learners follow so many rounds later.
+- **The scale of inputs.** :class:`jaxmkl.wrappers.RunningMoments` follows a column whose scale
+  grows, and clips outliers.
+- **The level of the target.** If the last labels help to predict the next one, add them to the
+  inputs (:func:`jaxmkl.wrappers.lagged`): the learner becomes an autoregression.
+- **Late labels.** A change shows when labels arrive, so :func:`jaxmkl.wrappers.delayed` learners
+  follow it that many rounds later.
 
-## How sure, meanwhile
+## Uncertainty after a change
 
-After a change errors are larger. :func:`jaxmkl.wrappers.intervals` widens the ends of its
-predictions until the share of labels between them is right again. It holds whatever the stream
-does, as it counts what was missed:
+After a change errors are larger. :func:`jaxmkl.wrappers.intervals` widens its intervals until the
+share of labels inside them is right again. This holds on any stream, as misses are counted:
 
 >>> learner = wrappers.intervals(jaxmkl.raker(kernels), coverage=0.9)
 >>> record = lambda output: (output.prediction, output.info.radius)
@@ -78,6 +77,6 @@ True
 
 ## Start again
 
-A state is a value: keep the one of before the season, and go on from it when the season comes
-back. To forget everything, ``learner.init`` again; to forget the models and keep the scaler,
-replace the part: ``state.replace(inner=learner.learner.init(key, num_inputs))``."""
+A state is a value: keep the state of a season, and continue from it when the season returns. To
+forget everything, call ``learner.init`` again; to forget the models but not the scaler, replace a
+part of the state: ``state.replace(inner=learner.learner.init(key, num_inputs))``."""

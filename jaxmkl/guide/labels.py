@@ -1,13 +1,13 @@
-"""Ask for few labels: at a rate, on a budget, with answers that come late, from a pool.
+"""Ask for few labels: at a rate, on a budget, with labels that arrive late, from a pool.
 
-A learner's prediction says whether it wants the label (``query``), and how much that would be
-worth (``score``). In a run it gets the labels that it asked for and no others; ``outputs.queried``
-says which. Losses are of all examples, asked or not.
+A learner's prediction says whether it wants the label (``query``), and how much the label is worth
+(``score``). In a run it gets only the labels that it asked for; ``outputs.queried`` says which.
+Losses are recorded for all examples, whether their labels were asked for or not.
 
 ## A share of the labels
 
-:class:`jaxmkl.query.Rate` keeps a share, whatever the stream does, and spends it where the models
-disagree or the classes are close. It goes into any learner:
+:class:`jaxmkl.query.Rate` asks for a given share of the labels on any stream, preferably where the
+models disagree or the classes are close. It goes into any learner:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> from jaxmkl import query
@@ -21,21 +21,21 @@ disagree or the classes are close. It goes into any learner:
 >>> bool(180 <= outputs.queried.sum() <= 220)
 True
 
-:mod:`jaxmkl.query` has the others, as the papers have them: ``Disagreement`` by a tolerance,
-``Margin`` and ``Uncertainty`` by chance that falls with how sure the learner is, and ``Random`` to
-compare with. Always compare: on some streams a label at random is as good.
+:mod:`jaxmkl.query` has the queries of the papers too: ``Disagreement`` has a tolerance, ``Margin``
+and ``Uncertainty`` ask at random, less often the more certain the learner is, and ``Random`` is a
+baseline. Always compare with it: on some streams random labels are as good.
 
 ## A number of labels
 
-:func:`jaxmkl.label_budget` ends the questions after so many, around any learner and any query:
+:func:`jaxmkl.label_budget` limits the number of labels, around any learner with any query:
 
 >>> capped = jaxmkl.label_budget(learner, 50)
 
-## Labels that come late
+## Labels that arrive late
 
-Where a person answers, questions and answers are apart. ``ask`` predicts and counts the question
-at once; ``update`` learns whenever the answer is there; ``skip`` tells of an example without a
-question. So a rate and a budget hold however late the answers are.
+If a person labels the examples, labels arrive some time after the query. ``ask`` predicts, and
+counts the query at once; ``update`` learns when the label arrives; ``skip`` passes an example
+without a query. So a rate and a budget hold however late the labels are.
 
 >>> ask, update, skip = jax.jit(capped.ask), jax.jit(capped.update), jax.jit(capped.skip)
 >>> state = capped.init(jax.random.key(1), num_inputs=2)
@@ -43,17 +43,17 @@ question. So a rate and a budget hold however late the answers are.
 >>> for x, label in zip(X[:100], y[:100]):
 ...     prediction, state = ask(state, x)
 ...     if prediction.query:
-...         waiting.append((x, label))                  # put the question to somebody
+...         waiting.append((x, label))                  # ask a person for it
 ...     else:
 ...         state = skip(state, x)
-...     if len(waiting) > 5:                            # an answer arrives
+...     if len(waiting) > 5:                            # a label arrives
 ...         state = update(state, *waiting.pop(0))
 >>> asked = 50 - int(state.remaining)
 >>> 0 < asked <= 50, len(waiting)
 (True, 5)
 
-To try beforehand what a delay of N rounds costs, ``run(..., delay=N)`` plays it on labels that are
-all there (:func:`jaxmkl.wrappers.delayed`):
+``run(..., delay=N)`` simulates a delay of N rounds if all labels are known already
+(:func:`jaxmkl.wrappers.delayed`):
 
 >>> state, outputs = jaxmkl.run(learner, start, X, y, delay=100)
 >>> bool(outputs.loss.mean() > error)
@@ -61,10 +61,10 @@ True
 
 ## A pool
 
-Nothing is labelled yet, and all points are there. First choose some without any label: those
-from which the others can be rebuilt best (:mod:`jaxmkl.design`), with one Gaussian as wide as the
-median distance of the points, whose columns are standardised. ``jaxmkl.sklearn.PoolSelector`` and
-``jaxmkl select`` do all of that, and draw 4,000 points from a larger pool to choose among.
+In a pool all points are known, and none is labelled yet. First choose some without any label, from
+which the others can be reconstructed best (:mod:`jaxmkl.design`), with one Gaussian as wide as the
+median distance of the points, after standardising the columns. ``jaxmkl.sklearn.PoolSelector`` and
+``jaxmkl select`` do all of this, and choose from 4,000 random points if the pool is larger.
 
 >>> pool, truth = X[:300], y[:300]
 >>> gram = jaxmkl.Gaussian(jaxmkl.kernels.median_distance(pool)).gram(pool)[0]
@@ -72,8 +72,8 @@ median distance of the points, whose columns are standardised. ``jaxmkl.sklearn.
 >>> first.shape
 (10,)
 
-Label these, then the one whose score is the largest, again and again. ``Margin`` scores by how
-close the classes are. Only learning changes the state here, so there is no ``skip``:
+Label these, and then repeatedly the point with the largest score. ``Margin`` scores by how close
+the classes are. The order of the pool means nothing, so there is no ``skip``:
 
 >>> learner = jaxmkl.expert_mkl(
 ...     kernels, task="classification", num_features=20, query=query.Margin()
@@ -94,12 +94,12 @@ close the classes are. Only learning changes the state here, so there is no ``sk
 >>> bool(right.mean() > 0.8)
 True
 
-Several points at a time: take the largest scores, ``jax.lax.top_k(score, 5)[1]``; they may be
-neighbours, so with large batches choose among the top ones by ``design`` again.
+To label several points at a time, take the largest scores, ``jax.lax.top_k(score, 5)[1]``. They
+may be neighbours, so for large batches choose among the best by ``design`` again.
 
 ## Without any code
 
-``jaxmkl ask FILE --budget 50`` shows rows of a table in a terminal, those worth a label, and
-learns what is answered by a key; ``--pool`` asks for the most unsure first, ``--jsonl`` talks to a
-process. :mod:`jaxmkl.cli.ask` has all of it.
+``jaxmkl ask FILE --budget 50`` shows the rows of a table that are worth a label in a terminal, and
+learns the label that you enter; ``--pool`` asks for the most uncertain first, ``--jsonl`` serves
+another process. :mod:`jaxmkl.cli.ask` describes all of it.
 """

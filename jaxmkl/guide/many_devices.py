@@ -1,12 +1,12 @@
 """Many devices: seeds, fleets, shards of a stream, several processes, data from elsewhere.
 
-One device is enough for most streams: a learner is small, and a stream is one example after the
-other. More devices help where there are several streams, or several runs of one. Then each has a
-part of the runs, and while these go on no device waits for another.
+One device is enough for most streams: a learner is small, and examples are learned one after the
+other. More devices help with several streams, or several runs of one. Each device then gets a part
+of the runs, and no device waits for another until they are done.
 
 ## Seeds over devices
 
-A mesh names the devices. Each then plays a part of the runs, whatever their number:
+A mesh names the devices. Each executes a part of the runs, whose number is arbitrary:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> mesh = jax.make_mesh((jax.device_count(),), ("runs",))
@@ -17,13 +17,13 @@ A mesh names the devices. Each then plays a part of the runs, whatever their num
 >>> outputs.loss.shape
 (5, 200)
 
-Where the devices divide the number of runs, results stay on the device that made them; else all
-devices get all of them, once all are done.
+If the number of devices divides the number of runs, results stay on the devices that computed
+them; otherwise all devices get all results at the end.
 
 ## Fleets: one learner a customer
 
-Ten thousand sensors, each with a stream and a learner of its own, advance in one call. How many
-examples came in from each is its ``lengths``:
+Thousands of sensors, each with its own stream and learner, advance in one call. ``lengths`` holds
+the number of examples of each:
 
 >>> keys = jax.random.split(jax.random.key(2), 1000)
 >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys)
@@ -35,13 +35,13 @@ True
 >>> one = jax.tree.map(lambda leaf: leaf[17], states)           # an ordinary state
 >>> prediction = learner.predict(one, jnp.zeros(3))
 
-Hand the states in again when more has come in. A checkpoint has them all
+Pass the states in again with the next examples. One checkpoint holds all of them
 (``jaxmkl.save(path, learner, states)``).
 
 ## One stream in shards
 
-Least squares add up. Have four machines learn a quarter of the stream each, and
-:func:`jaxmkl.merge` makes of them, to rounding, the model of one pass over all:
+The sums behind least squares add up. Let four machines learn a quarter of the stream each, and
+:func:`jaxmkl.merge` computes, to rounding, the model of one pass over the whole stream:
 
 >>> bank = jaxmkl.models.FeatureModels(
 ...     jaxmkl.Gaussian(1.0), jaxmkl.updates.RLS(0.1), jaxmkl.features.FourierFeatures(10)
@@ -55,17 +55,17 @@ Least squares add up. Have four machines learn a quarter of the stream each, and
 >>> int(merged.round)
 1000
 
-To merge now and then while the stream goes on, begin the next turn from the merged state, and
-hand that in as ``start``: what it knew then counts once. Gradient steps, supports and memories
-that forget depend on the order of examples, and are refused.
+To merge repeatedly while the stream continues, start the next part from the merged state, and pass
+it as ``start``, so that it counts only once. Gradient steps, supports and forgetting depend on the
+order of examples, and are refused.
 
 ## Many kernels over devices
 
-One learner whose arrays are too large for one device: share its models out by kernel. XLA does the
-rest, and lets the devices exchange the models' values in every round: for memory, not for speed.
+If the arrays of one learner are too large for one device, distribute its models by kernel. XLA
+does the rest. Devices exchange values in every round, so this saves memory, but no time.
 
 >>> from jax.sharding import NamedSharding, PartitionSpec
->>> P = learner.models[0].kernels.num_kernels                   # the devices have to divide it
+>>> P = learner.models[0].kernels.num_kernels                   # a multiple of the devices
 >>> state, mesh = learner.init(jax.random.key(6), num_inputs=3), jax.make_mesh((1,), ("kernels",))
 >>> def along_kernels(leaf):
 ...     before = (None,) * leaf.shape.index(P)
@@ -75,11 +75,11 @@ rest, and lets the devices exchange the models' values in every round: for memor
 
 ## Several processes
 
-On several machines JAX runs as several processes, of which each executes the same program and owns
-its devices; :func:`jax.distributed.initialize` makes them know each other, and ``jax.devices()``
-then lists the devices of all. Nothing of that is ours: a mesh over all of them is a mesh. Each
-process hands in the same arguments. What comes back may lie on devices of others:
-``process_allgather`` of JAX brings it home. This program is one that the tests run.
+On several machines JAX runs as several processes, each of which executes the same program and owns
+its devices; :func:`jax.distributed.initialize` connects them, and ``jax.devices()`` then lists all
+devices. All this is part of JAX, and a mesh over all devices is an ordinary mesh. Each process
+passes the same arguments. Results may lie on devices of other processes: ``process_allgather`` of
+JAX collects them. The tests run this program:
 
 ```python
 import sys
@@ -92,10 +92,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import jaxmkl
 
-if len(sys.argv) > 1:  # by hand: ADDRESS:PORT of the first process, their number, one's own
+if len(sys.argv) > 1:  # by hand: ADDRESS:PORT of the first process, their number, this one's
     address, number, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     jax.distributed.initialize(address, number, rank)
-else:  # SLURM, Open MPI, Kubernetes, Cloud TPU: found by itself
+else:  # SLURM, Open MPI, Kubernetes, Cloud TPU: detected by JAX
     jax.distributed.initialize()
 mesh = jax.make_mesh((jax.device_count(),), ("runs",))
 
@@ -125,28 +125,28 @@ shards = jax.tree.map(lambda leaf: jnp.stack([leaf] * 6), state)
 shards, _ = jaxmkl.run_fleet(squares, shards, X, y, mesh=mesh)
 merged = squares.predict_many(jaxmkl.merge(squares, shards), X[0])
 
-# points worth labelling, of a pool of which each process has a part
+# points worth labelling, from a pool of which each process has a part
 pool = draws.normal(size=(40, 4)).astype(np.float32)
 part = np.split(pool, jax.process_count())[jax.process_index()]
 pool = jax.make_array_from_process_local_data(NamedSharding(mesh, PartitionSpec("runs")), part)
 chosen = jaxmkl.design.cted(features=pool, num_points=10, regularization=0.1)
 
-# the merged model each has to itself
+# every process has the merged model
 spread = seeds.loss, fleet.loss, later.loss, chosen.ranking
 found = process_allgather(spread, tiled=True)
 if jax.process_index() == 0:
     np.savez("found.npz", *found, merged.value)
 ```
 
-By hand, on each machine, with the address of the first:
+By hand, start it on each machine, with the address of the first:
 
     python program.py 10.0.0.1:1234 2 0         and on the other        ... 10.0.0.1:1234 2 1
 
-Under SLURM, one task a machine (or a device):
+Under SLURM, start one task for each machine (or device):
 
     srun --nodes=2 --ntasks-per-node=1 --gpus-per-task=1 python program.py
 
-With Ray an actor is a process, and ``play`` the program above without its first lines:
+With Ray an actor is a process; ``play`` is the program above without its first lines:
 
     @ray.remote(num_gpus=1)
     class Process:
@@ -159,13 +159,13 @@ With Ray an actor is a process, and ``play`` the program above without its first
     address = ray.get(processes[0].address.remote())
     ray.get([p.play.remote(address, 2, rank) for rank, p in enumerate(processes)])
 
-Streams that do not meet need none of this: start a process for each part of the customers, and
-have each save its own file.
+Independent streams need none of this: start a process for each part of them, and let each save its
+own file.
 
 ## Chunks from elsewhere
 
-:func:`jaxmkl.stream` takes pairs of arrays from anywhere, so a source is a generator. Of an Arrow
-dataset, a folder of Parquet files larger than memory, say:
+:func:`jaxmkl.stream` takes pairs of arrays from any iterator, so a source is a generator. This one
+reads an Arrow dataset, which may be a folder of Parquet files larger than memory:
 
 >>> import numpy as np, pyarrow as pa, pyarrow.dataset, pyarrow.parquet, tempfile
 >>> folder, draws = tempfile.mkdtemp(), np.random.default_rng(0)

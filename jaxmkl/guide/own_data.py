@@ -1,11 +1,11 @@
-"""One's own data: from a file to a table of results, a model, predictions.
+"""Your own data: from a file to a table of results, a model, predictions.
 
 Install with ``pip install -e ".[cli]"``. The examples here run in Python; in a terminal write
 ``jaxmkl run trees.csv`` for ``main(["run", "trees.csv"])``.
 
 ## A file
 
-Here is one, with words, dates, a missing cell and numbers; the target is ``height``.
+This file has words, dates, a missing cell and numbers; the target is ``height``.
 
 >>> import contextlib, os, pathlib, random, tempfile
 >>> before = os.getcwd()
@@ -21,9 +21,8 @@ Here is one, with words, dates, a missing cell and numbers; the target is ``heig
 
 ## What each column becomes
 
-It is decided on the first rows (1,000 by default, ``--first N``), once, and said. Nothing later
-changes it: a word that was not there is all zeros, a missing number becomes the mean of those
-before it.
+The first rows (1,000 by default, ``--first N``) decide once, and the decision is printed. Nothing
+later changes it: an unknown word becomes all zeros, a missing number the mean of those before it.
 
 >>> import jaxmkl
 >>> from jaxmkl.tables import Columns, open_table
@@ -35,22 +34,21 @@ as sin and cos
 column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
-Where it decided against what you know, say so: ``--drop COLUMN``, ``--as COLUMN=KIND``. What can
-be read in two ways (``01/02/2024``; ``1,234``) is refused with its line, its column and what to
-write.
+If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
+(``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
 
 ## A run
 
-Each row is predicted before its label is seen, in the order of the file: the errors are those of
-a learner that has to work while it learns. Beside the learners stand two that know no inputs: the
-mean (or the larger class) so far, and the last label. A learner that does not beat these learned
-nothing. Rows without a target are predicted, not learned.
+Each row is predicted before its label is seen, in the order of the file, so the errors are those
+of a learner in use. Two baselines ignore the inputs: the mean (or the most frequent class) so far,
+and the last label. A learner that is no better learned nothing. Rows without a target are
+predicted, but not learned.
 
-Before the first label nobody knows where the target lies: numbers are predicted as 0. All are
-judged on the same rows, from the first on that each predicts with a label known (the second, or
-later where labels are late or missing at first; the table says which). A model of ``--from`` goes
-on with what it saw of labels, for the baselines too. These see every label, asked for or not, so
-that they are the same for all: with ``--labels`` a learner is held against those who know more.
+Before the first label the target is unknown, and numbers are predicted as 0. All learners are
+compared on the same rows, from the first one that each predicts after a label (the second, or a
+later one if labels are late or missing at first; the table says which). A model given by
+``--from`` continues with the labels it has seen, and so do the baselines. The baselines see every
+label, asked for or not: with ``--labels`` they know more than the learner.
 
 >>> from jaxmkl.cli import main
 >>> options = ["--learner", "expert_mkl", "--set", "num_features=20"]
@@ -61,9 +59,9 @@ that they are the same for all: with ``--labels`` a learner is held against thos
 >>> status
 0
 
-``--labels .1`` asks for a tenth of the labels, ``--delay 20`` has them come 20 rows late,
-``--seeds 5`` draws the random features anew, ``--predictions OUT`` writes what was said of every
-row, ``--report OUT.html`` makes a page of it all, with curves, that needs no network.
+``--labels .1`` asks for a tenth of the labels, ``--delay 20`` lets them arrive 20 rows late,
+``--seeds 5`` repeats the run with other random features, ``--predictions OUT`` writes all
+predictions, and ``--report OUT.html`` makes a page with all results and curves, for use offline.
 
 >>> import json
 >>> found = json.loads(pathlib.Path("trees.json").read_text())
@@ -73,8 +71,8 @@ True
 
 ## A model
 
-The file holds the learner, its state and what columns become, and no code. It predicts other
-tables, by the names of their columns, and learns nothing:
+The file holds the learner, its state and the columns' encoding, but no code. It predicts other
+tables by the names of their columns, and does not learn from them:
 
 >>> model = jaxmkl.load_model("trees.npz")
 >>> clay, sand = model.predict({"soil": ["clay", "sand"], "rain": [8.0, 8.0],
@@ -82,16 +80,16 @@ tables, by the names of their columns, and learns nothing:
 >>> bool(clay > sand + 5)
 True
 
-``predict`` takes files, and DataFrames of polars, pandas and Arrow; ``predict_proba`` gives
+``predict`` takes files, and DataFrames of polars, pandas and Arrow; ``predict_proba`` returns
 probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a terminal, and
-``jaxmkl run MORE --from trees.npz`` goes on learning.
+``jaxmkl run MORE --from trees.npz`` continues to learn.
 
 ## Long files, and streams that do not end
 
-Files are read in chunks of rows, and memory does not grow with them (Parquet and Arrow from
-standard input, and npz, are read whole). With ``--checkpoint`` the whole run, its table of results
-included, is kept every five minutes or ``--every N`` rows. Whatever stopped it, the same command
-goes on from there, and ends as if nothing had happened:
+Files are read in chunks of rows, so memory does not grow with their size (Parquet and Arrow from
+standard input, and npz, are read whole). With ``--checkpoint`` the whole run, including its table
+of results, is saved every five minutes or ``--every N`` rows. After any stop the same command
+continues from there, with the same result as without the stop:
 
 >>> wanted += ["--checkpoint", "trees.run", "--predictions", "said.csv"]
 >>> statuses = [main(["run", "trees.csv", *wanted]) for _ in "ab"]    # doctest: +ELLIPSIS
@@ -102,11 +100,11 @@ goes on from there, and ends as if nothing had happened:
 
 An interrupt (Ctrl-C, or SIGTERM of a batch system) ends a run within seconds, with a checkpoint,
 the table so far and all files, and the exit status 130 (143); a second one ends it at once. While
-it runs, its files are its own: another run that names one of them is refused. A file that cannot
-be written is said, the others are written, and the exit status is 1.
+a run lasts, another run that names one of its files is refused. If a file cannot be written, a
+message says so, the others are written, and the exit status is 1.
 
-Standard input (``-``) goes on with what comes next. In Python :func:`jaxmkl.stream` takes chunks
-from anywhere, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two checkpoints.
+Standard input (``-``) continues with the next rows. In Python :func:`jaxmkl.stream` takes chunks
+from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two checkpoints.
 
 >>> os.chdir(before)
 """

@@ -1,17 +1,63 @@
-"""Symbols of the papers, their names here, and the papers.
+"""A glossary, the symbols of the papers, their names here, and the papers.
+
+## Glossary
+
+Each word has one meaning in this library.
+
+| Word | Meaning |
+|---|---|
+| active | of a model: it takes part in the prediction (see `jaxmkl.select`) |
+| aggregate | the part that combines the values of the models into one prediction |
+| ask, query | a query decides whether to ask for a label; asked labels are `queried` |
+| aux | what a prediction computed and the update of the same example uses again |
+| bank | E models that share their code and state: a dictionary of kernels with a rule |
+| block | consecutive examples that are encoded at once, by large matrix products |
+| budget | a limit: of supports for a store, of labels for `label_budget` |
+| capacity | the number of supports that there is room for; it grows as needed |
+| code | an encoded example: its features, or its inner products and distances |
+| committed | of supports: moved from the buffer of a block into the store |
+| dictionary | several kernels in one `KernelDictionary`; or sampled points that span features |
+| discount | a factor in (0, 1] by which a mistake or the passing of time lowers a weight |
+| example | a row x of inputs, with its label y |
+| evict | to remove a support because the budget is full |
+| feature | a coordinate z(x) of an input; an inner product of features approximates a kernel |
+| feedback | what an update learns from: the label, whether it was asked for, the weights |
+| forecast | a prediction with the models' values and weights behind it, which a query reads |
+| forgetting | a factor by which a model lowers the weight of older examples |
+| frequency | a random direction v of Fourier features, cos(v·x) and sin(v·x) |
+| gradient, update | the derivative of a loss; the change of a state by one example |
+| label, target | y: a class or a number; target is the word in regression |
+| learner | the whole: models, aggregate, selection and query, or an algorithm of its own kind |
+| loss | the cost of a prediction, given the label; recorded before the update |
+| model | one function f_e of the input, as one kernel with one step size |
+| padding | masked examples that fill a block or stream; they leave the state unchanged |
+| pipeline | what the command saves: a learner, its state and the encoding of columns |
+| pool | points that are all known before the first is labelled |
+| recipe | a function that makes a published learner, with the paper's defaults |
+| round | one example: predict, perhaps ask, then update or skip |
+| rule | how a model learns from an example, as a gradient step or least squares |
+| run | all rounds of one stream with one seed |
+| score | how much a label is worth, as a query computes it; of a pool, how useful a point is |
+| state | what a learner has learned: a pytree that each round maps to the next |
+| static | of a field: part of the program, so that another value compiles again |
+| store | the supports of a bank with its policy: dense, sparse, or on a budget |
+| supports | examples x_j with coefficients a_j that make up Σ_j a_j k(x_j, x) |
+| task | "regression" or "classification"; one of several has a task index |
+| weight | the share of a model in the prediction; its own parameters are coefficients or θ |
+| wrapper | a learner around a learner, as one that scales inputs |
 
 ## Sizes
 
-| Letter | What | Letter | What |
+| Letter | Number of | Letter | Number of |
 |---|---|---|---|
 | T | rounds, examples of a stream | P | kernels |
-| B | examples of a block; supports of a budget | E | models: kernels times rates times rules |
+| B | examples in a block; supports in a budget | E | models: kernels times rates times rules |
 | D | inputs | R | rates of a rule; rounds of a period |
-| F | frequencies of a kernel | M | coordinates of a feature map, 2 F of Fourier features |
-| C | capacity, room for supports | K | tasks, classes, targets |
-| S | seeds, runs side by side | L | labels (or examples) looked back at |
+| F | frequencies of a kernel | M | coordinates of a feature map, 2 F for Fourier features |
+| C | supports that there is room for, the capacity | K | tasks, classes, targets |
+| S | seeds, runs side by side | L | last labels (or examples) that are used |
 
-## What a stream has
+## Streams
 
 | Symbol | In code | Shape |
 |---|---|---|

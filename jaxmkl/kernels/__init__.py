@@ -13,9 +13,9 @@ stack P kernels of a family; a stack and a :class:`KernelDictionary` answer to t
     k + k'       k * k'       2.0 * k       k.on([0, 2])
 
 with r the Euclidean distance and b the bandwidth. Only a bandwidth for each input, (P, D), and a
-kernel on some columns compute distances of their own. A kernel of one's own is a subclass of
-:class:`Stationary` or :class:`DotProduct` with one method, or of :class:`Kernel`, whose docstring
-says all that is asked of kernels.
+kernel on some columns compute distances of their own. To write a kernel, subclass
+:class:`Stationary` or :class:`DotProduct` with one method, or :class:`Kernel`, whose docstring
+states all requirements.
 """
 
 from jaxmkl.kernels import scaled, spaces

@@ -1,12 +1,11 @@
 """Dictionaries of kernels, some as published, and one kernel that is a weighted sum of several."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Numbers
 from jaxmkl.kernels.dot_product import Polynomial
 from jaxmkl.kernels.kernel import SEVERAL, Kernel, WithSpectraOfParts
 from jaxmkl.kernels.products import Products
@@ -15,16 +14,16 @@ from jaxmkl.kernels.stationary import Gaussian
 
 @pytree.dataclass
 class KernelDictionary(WithSpectraOfParts):
-    """A tuple of ``kernels``, each of which may stack several of its family, as one kernel.
+    """Several ``kernels`` in one: a tuple, each of which may stack several kernels of its family.
 
     Raises:
-      ValueError: when there is no kernel, or something that is none.
+      ValueError: if the tuple is empty or holds something that is not a kernel.
 
     >>> KernelDictionary((Gaussian([0.5, 2.0]), Polynomial(2))).num_kernels
     3
     """
 
-    kernels: tuple = pytree.parts(Kernel, "a kernel")
+    kernels: tuple[Kernel, ...] = pytree.parts(Kernel, "a kernel")
 
     @property
     def num_kernels(self) -> int:
@@ -62,19 +61,19 @@ class WeightedSum(Kernel):
     """One kernel Σ_p w_p k_p(x, x') of ``kernels``, a stack or dictionary, and ``weights`` w (P,).
 
     Raises:
-      ValueError: for weights that are negative or not as many as the kernels.
+      ValueError: if a weight is negative, or there are not as many weights as kernels.
 
     >>> WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75)).gram(jnp.ones((1, 3)))
     Array([[[1.]]], dtype=float32)
     """
 
     kernels: Kernel = pytree.part(Kernel, SEVERAL)
-    weights: Any = pytree.nonnegative(ndim=1)
+    weights: Numbers = pytree.nonnegative(ndim=1)
 
     def __post_init__(self) -> None:
         P = self.kernels.num_kernels
         wanted = f"one for each of the {P} kernels, at least 0 and finite"
-        pytree.require(jnp.shape(self.weights) == (P,), self, "weights", self.weights, wanted)
+        pytree.require(np.shape(self.weights) == (P,), self, "weights", self.weights, wanted)
 
     @property
     def num_kernels(self) -> int:
@@ -90,7 +89,7 @@ class WeightedSum(Kernel):
 
 
 def hong_chae() -> Gaussian:
-    """The 17 Gaussians of b² = 10^((i - 9)/2), i = 1 ... 17.
+    """The 17 Gaussians with b² = 10^((i - 9)/2), i = 1 ... 17.
 
     From Hong and Chae, Active learning with multiple kernels, equation (56).
 
@@ -101,9 +100,9 @@ def hong_chae() -> Gaussian:
 
 
 def two_decades() -> Gaussian:
-    """The 8 Gaussians of b = .25 to 30, evenly spaced in logarithm: those of ``expert_mkl``.
+    """The 8 Gaussians of ``expert_mkl``, with b from .25 to 30, evenly spaced in logarithm.
 
-    Under a mixture a few widths with many features each err less than many widths with few.
+    Under a mixture, few bandwidths with many features each err less than many with few features.
 
     >>> two_decades().bandwidth[[0, 7]]
     array([ 0.25, 30.  ])
@@ -112,7 +111,7 @@ def two_decades() -> Gaussian:
 
 
 def lu_hoi() -> KernelDictionary:
-    """13 Gaussians of b = 2^-6 ... 2^6, and the kernels (x·x')^q for q = 1, 2, 3.
+    """The 13 Gaussians with b = 2^-6 ... 2^6, and the kernels (x·x')^q for q = 1, 2, 3.
 
     From Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning.
 
@@ -123,7 +122,7 @@ def lu_hoi() -> KernelDictionary:
 
 
 def zhang_liao() -> Gaussian:
-    """The 25 Gaussians of b = 2^(-(i + 1) / 2), i = -12 ... 12, of Zhang and Liao (2020).
+    """The 25 Gaussians with b = 2^(-(i + 1) / 2), i = -12 ... 12, of Zhang and Liao (2020).
 
     >>> zhang_liao().bandwidth[[0, 11, 24]].round(3)
     array([4.5255e+01, 1.0000e+00, 1.1000e-02])

@@ -1,18 +1,21 @@
-"""Kernels of the inner product: Polynomial and Linear, and a base for others."""
+"""Kernels that are functions of the inner product: Polynomial, Linear, and a base for others."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Numbers
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.stationary import Stacked
 
+Degree = int | Sequence[int] | np.ndarray
+
 
 class DotProduct(Stacked):
-    """Base of kernels of the inner product u: a subclass defines ``profile(u)``, elementwise.
+    """Base of kernels of the inner product u: subclasses define ``profile(u)``, elementwise.
 
     >>> from jaxmkl import pytree
     >>> @pytree.dataclass
@@ -24,11 +27,11 @@ class DotProduct(Stacked):
     Array([7.389..., 2.718...], dtype=float32)
     """
 
-    def _argument(self, products: Products, index: Any) -> jax.Array:
+    def _argument(self, products: Products, index: jax.Array | None) -> jax.Array:
         return products.inner[None] if index is None else products.inner
 
 
-def _as_degree(owner: Any, name: str, value: Any) -> int | tuple[int, ...]:
+def _as_degree(owner: object, name: str, value: Degree) -> int | tuple[int, ...]:
     q = np.asarray(value)
     good = q.dtype.kind in "iu" and q.ndim <= 1 and q.size > 0 and bool((q >= 1).all())
     pytree.require(good, owner, name, value, "a positive integer or several")
@@ -44,14 +47,14 @@ class Polynomial(DotProduct):
       offset: c, a number or an array (P,), at least 0.
 
     Raises:
-      ValueError: for a degree below 1, a negative offset, or lengths that do not go together.
+      ValueError: if a degree is below 1, an offset negative, or their lengths do not match.
 
     >>> Polynomial([1, 2, 3], offset=1.0).gram(jnp.ones((1, 1))).ravel()
     Array([2., 4., 8.], dtype=float32)
     """
 
-    degree: Any = pytree.static(convert=_as_degree)
-    offset: Any = pytree.nonnegative(0.0, ndim=1)
+    degree: Degree = pytree.static(convert=_as_degree)
+    offset: Numbers = pytree.nonnegative(0.0, ndim=1)
 
     def __post_init__(self) -> None:
         good = len({np.size(self.degree), np.size(self.offset)} - {1}) <= 1
@@ -61,7 +64,7 @@ class Polynomial(DotProduct):
     def num_kernels(self) -> int:
         return max(np.size(self.degree), np.size(self.offset))
 
-    def codes(self, products: Products, index: Any = None) -> jax.Array:
+    def codes(self, products: Products, index: jax.Array | None = None) -> jax.Array:
         inner, P = products.inner, self.num_kernels
         offset = jnp.broadcast_to(jnp.asarray(self.offset, inner.dtype), (P,))
         degrees = np.broadcast_to(self.degree, (P,)).tolist()

@@ -1,10 +1,9 @@
 """How well kernels fit labels, and a bandwidth to start from."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
@@ -17,7 +16,7 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
         A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (n sqrt(Σ_ij k_p(x_i, x_j)²)),  without (n, n) matrices
 
     Raises:
-      ValueError: for what is no kernel, or shapes that do not fit.
+      ValueError: if ``kernels`` is not a kernel, or the shapes do not fit.
 
     References:
       Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment.
@@ -51,15 +50,15 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     return along / (n * jnp.sqrt(jnp.where(squares > 0, squares, 1.0)))
 
 
-def median_distance(X: Any, most: int = 1000) -> float:
-    """Median Euclidean distance of the rows of ``X`` (n, D), a bandwidth to start from.
+def median_distance(X: ArrayLike, most: int = 1000) -> float:
+    """Median Euclidean distance between the rows of ``X`` (n, D), a bandwidth to start from.
 
     Args:
       X: at least two rows, finite.
-      most: of more rows than these, so many at even distances are taken.
+      most: the largest number of rows used; of more rows, so many evenly spaced ones are taken.
 
     Raises:
-      ValueError: for a shape that does not fit, or rows that are all the same.
+      ValueError: if the shape does not fit, or all rows are the same.
 
     >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
     5.0
@@ -76,7 +75,7 @@ def median_distance(X: Any, most: int = 1000) -> float:
 
 
 def median_of(squares: np.ndarray) -> float:
-    """Median of distances by their squares (n, n); if more than half are 0, of the others.
+    """Median distance, from squares (n, n); if more than half are 0, the median of the others.
 
     >>> median_of(np.array([[0.0, 25.0], [25.0, 0.0]]))
     5.0

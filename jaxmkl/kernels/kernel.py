@@ -1,36 +1,41 @@
-"""What all kernels have in common, and kernels made of kernels by ``+`` and ``*``."""
+"""The base of all kernels, and kernels made from others by ``+``, ``*`` and ``on``."""
 
 import abc
+from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Numbers, PyTree
 from jaxmkl.kernels import scaled
 from jaxmkl.kernels.products import Products, pairwise_products
 
-# What is said where kernels are wanted and something else is given, as a list of them.
+Columns = int | Sequence[int] | np.ndarray
+
+# Error messages ask for this where kernels are wanted and something else is given, as a list.
 SEVERAL = "a kernel, as jaxmkl.Gaussian([0.5, 2.0]), or several in one jaxmkl.KernelDictionary"
 
 
 class Kernel(abc.ABC):
-    """One kernel, or P kernels stacked; base of all of them.
+    """Base of all kernels: a value is one kernel, or a stack of P kernels.
 
-    Kernels add and multiply, each with each, and read some of the inputs alone; one goes with a
-    stack of P:
+    Kernels can be added, multiplied and restricted to some of the inputs; stacks combine kernel by
+    kernel, and one kernel combines with every kernel of a stack:
 
     >>> import jaxmkl
     >>> kernel = 0.5 * jaxmkl.Gaussian([1.0, 2.0]) * jaxmkl.Polynomial(2) + jaxmkl.Linear()
     >>> (kernel + jaxmkl.Linear().on([0])).gram(jnp.ones((1, 2))).ravel()  # 2² / 2 + 2 + 1
     Array([5., 5.], dtype=float32)
 
-    **A kernel of your own.** Of the squared distance subclass :class:`jaxmkl.kernels.Stationary`,
-    of the inner product :class:`jaxmkl.kernels.DotProduct`: one method. Else subclass this, by
-    :func:`jaxmkl.pytree.dataclass`, and define ``num_kernels`` and ``codes``:
+    **A kernel of your own.** For a function of the squared distance, subclass
+    :class:`jaxmkl.kernels.Stationary` with one method; for one of the inner product,
+    :class:`jaxmkl.kernels.DotProduct`. For any other, subclass this class, decorate the subclass
+    with :func:`jaxmkl.pytree.dataclass`, and define ``num_kernels`` and ``codes``:
 
     >>> @pytree.dataclass
     ... class Periodic(Kernel):
@@ -43,27 +48,28 @@ class Kernel(abc.ABC):
     >>> Periodic(2.0).gram(jnp.zeros((1, 1)), jnp.ones((1, 1)))  # exp(-2)
     Array([[[0.1353...]]], dtype=float32)
 
-    ``jaxmkl.testing.check_kernel(Periodic(2.0))`` tells whether it keeps what is asked of it:
+    ``jaxmkl.testing.check_kernel(Periodic(2.0))`` tells whether it meets these requirements:
 
     ``codes`` is given :class:`jaxmkl.kernels.Products`: ``inner`` and ``squared_distance`` (n, m),
     ``X`` (n, D) and ``Y`` (m, D), always all four. It returns (P, n, m) in their dtype, where
 
-    - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, and the parts
-      of the library ask for a Gram matrix, for single columns and for k(x, x) as they need;
-    - the code of a kernel that ``exponential`` marks is the exponent u of exp(-u), so that values
-      too small for their dtype lose nothing; of any other it is the value k (the default);
-    - parameters are fields that are traced: numbers in ``jnp``, no ``if`` on their values; what
-      changes shapes is ``pytree.static()``;
+    - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, as the library
+      asks for Gram matrices, for single columns and for k(x, x);
+    - a kernel that ``exponential`` marks has the exponent u of exp(-u) as its code, so that values
+      too small for their dtype lose nothing; any other has its value k (the default);
+    - parameters are fields that are traced: use ``jnp`` and no ``if`` on their values; fields that
+      change shapes are ``pytree.static()``;
     - values are symmetric and positive semidefinite; derivatives are finite where X = Y.
 
-    The other methods follow from these two. One that can do better may define ``column_codes``
-    (codes of one kernel a column) and ``families`` (parts of a stack that share their work); one
-    whose parameters want some number of inputs, ``require_inputs``; one that is shift-invariant,
-    ``spectral_scale`` and ``frequencies``, for random features. What ``+``, ``*``, ``on`` and
-    :class:`jaxmkl.kernels.KernelDictionary` make of kernels calls these methods of its parts.
+    The other methods follow from these two. A kernel that can do better may define
+    ``column_codes`` (codes of one kernel a column) and ``families`` (parts of a stack that share
+    their work); one whose parameters require some number of inputs, ``require_inputs``; one that
+    is shift-invariant, ``spectral_scale`` and ``frequencies``, for random features. Combinations
+    by ``+``, ``*``, ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of
+    their parts.
     """
 
-    __array_ufunc__ = None  # a number of NumPy leaves the product to the kernel
+    __array_ufunc__ = None  # NumPy scalars leave their product to the kernel
 
     @property
     @abc.abstractmethod
@@ -77,33 +83,33 @@ class Kernel(abc.ABC):
 
     @property
     def families(self) -> tuple["Kernel", ...]:
-        """The kernels as parts, in order; what is the same in all of a part is computed once."""
+        """The kernels as parts, in order; work common to the kernels of a part is done once."""
         return (self,)
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
-        """Names of the kernels that do not say their spectrum, and so have no Fourier features."""
+        """Names of the kernels with an unknown spectrum, which have no Fourier features."""
         known = type(self).spectral_scale is not Kernel.spectral_scale
         return () if known else (type(self).__name__,)
 
     @property
     def num_spectra(self) -> int:
-        """Number Q of spectra that frequencies are drawn from: P, but more of a product."""
+        """Number Q of spectra that frequencies are drawn from: P, but more for a product."""
         return self.num_kernels
 
     @abc.abstractmethod
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m): u of kernels that are exp(-u), values of the others."""
+        """Codes (P, n, m): u for kernels that are exp(-u), values for the others."""
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Codes (n, m) of one kernel a column: column j is of the kernel ``index[j]``."""
+        """Codes (n, m) of one kernel a column: column j has those of the kernel ``index[j]``."""
         return jnp.take_along_axis(self.codes(products), index[None, None, :], axis=0)[0]
 
     def evaluate(self, products: Products) -> jax.Array:
         """Kernel values (P, n, m) from inner products and squared distances."""
         return scaled.plain(self.codes(products), self.exponential)
 
-    def gram(self, X: Any, Y: Any = None) -> jax.Array:
+    def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> jax.Array:
         """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X)."""
         X = jnp.asarray(X)
         self.require_inputs(X.shape[-1])
@@ -119,41 +125,41 @@ class Kernel(abc.ABC):
         return jax.vmap(of_row, out_axes=1)(X, jnp.sum(X**2, axis=1))
 
     def require_inputs(self, num_inputs: int) -> None:
-        """Raise a ``ValueError`` unless its parameters go with rows of D inputs."""
+        """Raise a ``ValueError`` unless the parameters fit rows of D inputs."""
         for kernel in kernels_in(vars(self)):
             kernel.require_inputs(num_inputs)
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
-        """Random scales s (Q, F) of frequencies s g, g ~ N(0, I), that have its spectral density.
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
+        """Random scales s (Q, F): s g with g ~ N(0, I) follows the kernel's spectral density.
 
-        For bandwidth 1, where there is one: :meth:`frequencies` divides by it.
+        They are drawn for bandwidth 1, as :meth:`frequencies` divides by the bandwidth.
         """
         pytree.abstract(self, "spectral_scale")
 
     def frequencies(self, drawn: jax.Array) -> jax.Array:
-        """Frequencies (P, F, D), in turns (v / 2π), from those ``drawn`` (Q, F, D)."""
+        """Frequencies (P, F, D), in turns (v / 2π), from draws (Q, F, D)."""
         return drawn / (2.0 * np.pi)
 
-    def on(self, columns: Any) -> "Kernel":
-        """The kernel of some ``columns`` of the inputs: a number, or several that differ.
+    def on(self, columns: Columns) -> "Kernel":
+        """The kernel on some ``columns`` of the inputs: one index, or several that differ.
 
         >>> import jaxmkl
         >>> jaxmkl.Gaussian(1.0).on([0, 2])
         OnColumns(kernel=Gaussian(bandwidth=1.0), columns=(0, 2))
         """
-        return OnColumns(self, columns)
+        return OnColumns(self, columns)  # type: ignore[arg-type]
 
-    def __add__(self, other: Any) -> "Kernel":
+    def __add__(self, other: "Kernel") -> "Kernel":
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Any) -> "Kernel":
+    def __mul__(self, other: "Kernel | Numbers") -> "Kernel":
         return Product((self, other)) if isinstance(other, Kernel) else Multiple(self, other)
 
     __rmul__ = __mul__
 
 
-def kernels_in(tree: Any) -> list[Kernel]:
-    """The kernels of a tree, not those that they are made of."""
+def kernels_in(tree: PyTree) -> list[Kernel]:
+    """The outermost kernels of a tree, without the parts they are made of."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda value: isinstance(value, Kernel))
     return [leaf for leaf in leaves if isinstance(leaf, Kernel)]
 
@@ -161,7 +167,7 @@ def kernels_in(tree: Any) -> list[Kernel]:
 class WithSpectraOfParts(Kernel):
     """Base of kernels whose spectra are those of their ``kernels``, one part after the other."""
 
-    kernels: Any
+    kernels: tuple[Kernel, ...]
 
     @property
     def without_spectrum(self) -> tuple[str, ...]:
@@ -171,7 +177,7 @@ class WithSpectraOfParts(Kernel):
     def num_spectra(self) -> int:
         return sum(kernel.num_spectra for kernel in self.kernels)
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
         pairs = zip(self.kernels, jax.random.split(key, len(self.kernels)), strict=True)
         return jnp.concatenate([k.spectral_scale(own, num_features, dtype) for k, own in pairs])
 
@@ -184,9 +190,9 @@ class WithSpectraOfParts(Kernel):
 
 @pytree.dataclass
 class _Combined(Kernel):
-    """Two ``kernels`` or more, combined one by one: each has P kernels or one."""
+    """Two or more ``kernels`` combined one by one, each with P kernels or with one."""
 
-    kernels: tuple = pytree.parts(Kernel, "a kernel")
+    kernels: tuple[Kernel, ...] = pytree.parts(Kernel, "a kernel")
 
     def __post_init__(self) -> None:
         sizes = {kernel.num_kernels for kernel in self.kernels} - {1}
@@ -200,7 +206,7 @@ class _Combined(Kernel):
 
 @pytree.dataclass
 class Sum(_Combined):
-    """The sums k + k' of two ``kernels`` or more, each with P kernels or with one."""
+    """The sums k + k' of two or more ``kernels``, each with P kernels or with one."""
 
     def codes(self, products: Products) -> jax.Array:
         return reduce(jnp.add, [kernel.evaluate(products) for kernel in self.kernels])
@@ -208,10 +214,10 @@ class Sum(_Combined):
 
 @pytree.dataclass
 class Product(WithSpectraOfParts, _Combined):
-    """The products k k' of two ``kernels`` or more, each with P kernels or with one.
+    """The products k k' of two or more ``kernels``, each with P kernels or with one.
 
-    Where all are exp(-u), so is the product: exponents add. Its frequencies are sums of
-    independent ones of its parts, for k k' is the mean of cos((v + v')·(x - x')).
+    If all factors are exp(-u), so is the product: exponents add. Its frequencies are sums of
+    independent frequencies of its factors, as k k' is the mean of cos((v + v')·(x - x')).
     """
 
     @property
@@ -221,7 +227,7 @@ class Product(WithSpectraOfParts, _Combined):
 
     @property
     def families(self) -> tuple[Kernel, ...]:
-        """Products of the families, where those of all kernels go together."""
+        """Products of the factors' families, if these are of the same sizes."""
         families = [kernel.families for kernel in self.kernels]
         sizes = {tuple(family.num_kernels for family in one) for one in families}
         return tuple(map(Product, zip(*families, strict=True))) if len(sizes) == 1 else (self,)
@@ -239,14 +245,14 @@ class Product(WithSpectraOfParts, _Combined):
 
 @pytree.dataclass
 class Multiple(Kernel):
-    """A positive ``factor`` c, a number or (P,), times a ``kernel`` or P; of exponents, u - log c.
+    """A positive ``factor`` c, a number or (P,), times one ``kernel`` or P: exponents u - log c.
 
     Raises:
-      ValueError: for what is no kernel, or a factor that is not positive.
+      ValueError: if ``kernel`` is not a kernel, or the factor is not positive.
     """
 
     kernel: Kernel = pytree.part(Kernel, "a kernel")
-    factor: Any = pytree.positive(ndim=1)
+    factor: Numbers = pytree.positive(ndim=1)
 
     def __post_init__(self) -> None:
         P = self.kernel.num_kernels
@@ -262,7 +268,7 @@ class Multiple(Kernel):
     def exponential(self) -> tuple[bool, ...]:
         return self.kernel.exponential * (self.num_kernels // self.kernel.num_kernels)
 
-    def _factor(self, dtype: Any) -> jax.Array:
+    def _factor(self, dtype: DTypeLike) -> jax.Array:
         return jnp.atleast_1d(jnp.asarray(self.factor, dtype))[:, None, None]
 
     def codes(self, products: Products) -> jax.Array:
@@ -275,26 +281,26 @@ class Multiple(Kernel):
         return self._factor(values.dtype) * values
 
 
-def _as_columns(owner: Any, name: str, value: Any) -> tuple[int, ...]:
+def _as_columns(owner: object, name: str, value: Columns) -> tuple[int, ...]:
     columns = np.atleast_1d(np.asarray(value))
     good = columns.dtype.kind in "iu" and columns.ndim == 1 and columns.size > 0
     good = good and bool((columns >= 0).all()) and len(set(columns.tolist())) == columns.size
-    pytree.require(good, owner, name, value, "a column's number from 0 on, or several that differ")
+    pytree.require(good, owner, name, value, "a column index, or several that differ")
     return tuple(columns.tolist())
 
 
 @pytree.dataclass
 class OnColumns(Kernel):
-    """A ``kernel``, or P, of some ``columns`` of the inputs (static); made by :meth:`Kernel.on`.
+    """A ``kernel`` on some ``columns`` of the inputs (static); made by :meth:`Kernel.on`.
 
-    Parameters for each input, as widths (P, D), go with the columns in their order.
+    Parameters for each input, as bandwidths (P, D), follow the order of the columns.
 
     Raises:
-      ValueError: for what is no kernel, or columns that are no whole numbers or not distinct.
+      ValueError: if ``kernel`` is not a kernel, or the columns are not distinct whole numbers.
     """
 
     kernel: Kernel = pytree.part(Kernel, "a kernel")
-    columns: Any = pytree.static(default=pytree.MISSING, convert=_as_columns)
+    columns: tuple[int, ...] = pytree.static(default=pytree.MISSING, convert=_as_columns)
 
     @property
     def num_kernels(self) -> int:
@@ -328,11 +334,11 @@ class OnColumns(Kernel):
         pytree.require(good, self, "columns", self.columns, wanted)
         self.kernel.require_inputs(len(self.columns))
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
         return self.kernel.spectral_scale(key, num_features, dtype)
 
     def frequencies(self, drawn: jax.Array) -> jax.Array:
-        """Those of the kernel, and 0 off its columns."""
+        """The kernel's frequencies, which are 0 outside its columns."""
         places = np.array(self.columns)
         own = self.kernel.frequencies(drawn[:, :, places])
         off = jnp.zeros((*own.shape[:2], drawn.shape[2]), own.dtype)

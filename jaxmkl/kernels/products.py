@@ -1,49 +1,52 @@
-"""What all kernels of a dictionary are evaluated from: inner products and squared distances."""
+"""Inner products and squared distances, from which all kernels of a dictionary are evaluated."""
 
+from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-_INPUTS_AT_ONCE = 32  # so many are subtracted, squared and summed at a time
+_INPUTS_AT_ONCE = 32  # inputs whose differences are squared and summed at a time
 _CLOSE = 1 / 256  # the expansion is not used for distances below this share of squared norms
+
+Pair = tuple[jax.Array, jax.Array]
 
 _dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class Products(NamedTuple):
-    """What kernels are evaluated from: two matrices, and the rows behind them."""
+    """The two matrices that kernels are evaluated from, and the rows behind them."""
 
-    inner: Any  # inner products x·y (n, m)
-    squared_distance: Any  # |x - y|² (n, m)
-    X: Any  # the rows (n, D)
-    Y: Any  # the rows (m, D)
+    inner: jax.Array  # inner products x·y (n, m)
+    squared_distance: jax.Array  # |x - y|² (n, m)
+    X: jax.Array  # the rows (n, D)
+    Y: jax.Array  # the rows (m, D)
 
-    def on(self, columns: Any) -> "Products":
+    def on(self, columns: int | Sequence[int] | np.ndarray) -> "Products":
         """The products of some columns of the rows."""
         places = np.asarray(columns)
         return pairwise_products(self.X[:, places], self.Y[:, places])
 
     def weighted_distance(self, weights: jax.Array) -> jax.Array:
-        """Σ_d w_d (x_d - y_d)², for weights (P, D) of P kernels: (P, n, m)."""
+        """The sums Σ_d w_d (x_d - y_d)² (P, n, m), for weights (P, D) of P kernels."""
         return jax.vmap(lambda w: self.weighted_column_distance(w[None, :]))(weights)
 
     def weighted_column_distance(self, weights: jax.Array) -> jax.Array:
-        """Σ_d w_jd (x_d - y_jd)², for weights (m, D), those of each column: (n, m)."""
+        """The sums Σ_d w_jd (x_d - y_jd)² (n, m), for weights (m, D), one row for each column."""
         return _summed_differences(self.X, self.Y, weights)
 
 
 def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) -> Products:
     """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
 
-    The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it loses
-    near duplicates of large norm, which narrow kernels live on. So up to 32 inputs, differences
-    are squared and summed. Beyond, the expansion is used where it is exact (whole numbers of
-    moderate size) or where no distance is small against the norms; else differences again.
-    With ``used_once``, each of several users may compute the distances anew: faster for one.
+    The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it cannot
+    tell near duplicates of large norm apart, as narrow kernels must. So with up to 32 inputs,
+    differences are squared and summed. With more, the expansion is used if it is exact (whole
+    numbers of moderate size) or no distance is small against the norms; otherwise differences.
+    With ``used_once`` every use of the distances may compute them again: faster if there is one.
 
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
     Array([[25.]], dtype=float32)
@@ -56,7 +59,7 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
     if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
-        # one term after the other: XLA makes one loop of this and of what follows
+        # one term after the other: XLA fuses this with the operations that follow
         columns = zip(X.T, Y.T, strict=True)
         return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
     if X.shape[1] <= _INPUTS_AT_ONCE:
@@ -70,35 +73,35 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
     doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
 
     def again(turn: jax.Array, _: jax.Array) -> jax.Array:
-        # the turn is 0; what depended on nothing of the loop would be moved out of it
+        # the turn is 0; without it XLA would move the differences out of the loop
         zero = turn.astype(X.dtype)
         return _summed_differences(X + zero, Y + zero)
 
-    # a loop of no turn or one: mapped over runs, it turns only if one of them needs it
+    # a loop of no turn or one: under vmap it turns only if one of the runs needs it
     return jax.lax.fori_loop(0, doubtful.astype(jnp.int32), again, expanded)
 
 
 @_squared_distances.defjvp
-def _squared_distances_jvp(used_once: bool, primals: Any, tangents: Any) -> tuple:
+def _squared_distances_jvp(used_once: bool, primals: Pair, tangents: Pair) -> Pair:
     (X, Y), (dX, dY) = primals, tangents
-    # of Σ (x - y)², 2 (x - y)·(dx - dy), as matrix products
+    # the derivative of Σ (x - y)² is 2 (x - y)·(dx - dy), in matrix products
     own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
     return _squared_distances(used_once, X, Y), 2.0 * (own - _dot(dX, Y.T) - _dot(X, dY.T))
 
 
-def _summed_differences(X: jax.Array, Y: jax.Array, weights: Any = None) -> jax.Array:
+def _summed_differences(X: jax.Array, Y: jax.Array, weights: jax.Array | None = None) -> jax.Array:
     """Sums (n, m) of squared differences, some columns at a time, weighted by (1 or m, D)."""
 
-    def sums(x: jax.Array, y: jax.Array, w: Any) -> jax.Array:
+    def sums(x: jax.Array, y: jax.Array, w: jax.Array | None) -> jax.Array:
         squares = (x[:, None, :] - y[None, :, :]) ** 2
-        # the product before the sum: of a sum that overflows, no derivative would be finite
+        # weight before summing: a sum that overflows would have no finite derivative
         return jnp.sum(squares if w is None else w[None, :, :] * squares, axis=-1)
 
     if X.shape[1] <= _INPUTS_AT_ONCE or X.shape[0] == 1:
         return sums(X, Y, weights)
 
     def parts(Z: jax.Array) -> jax.Array:
-        """The columns in equal parts, filled up with zeros: (parts, rows, columns)."""
+        """The columns in parts of one size, padded with zeros: (parts, rows, columns)."""
         padded = jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _INPUTS_AT_ONCE)))
         return jnp.moveaxis(padded.reshape(Z.shape[0], -1, _INPUTS_AT_ONCE), 1, 0)
 

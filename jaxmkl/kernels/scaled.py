@@ -1,14 +1,14 @@
-"""Numbers that may be too small for their dtype: a mantissa and an exponent each.
+"""Numbers that may be too small for their dtype, kept as a mantissa and an exponent.
 
-Narrow Gaussians of far points are smaller than the smallest float32, and yet the sign of a sum of
-them decides what a perceptron does; in double precision they count down to 4.9e-324. So a kernel
-that is exp(-u) is handled by its exponent u, and sums of such values are kept as m exp(-u), u the
-smallest exponent of the sum. Terms with u > 745.13 are zero in every precision; a sum too small
-for its dtype becomes the smallest number of its sign. Without this, float32 runs keep up to 15 %
-more supports than float64 ones.
+Between distant points a narrow Gaussian is smaller than the smallest float32, and yet the sign of
+a sum of such values decides what a perceptron does; in double precision they count down to
+4.9e-324. So a kernel exp(-u) is represented by its exponent u, and a sum of such values by
+m exp(-u), with u the smallest exponent in the sum. Terms with u > 745.13 are zero in every
+precision; a sum too small for its dtype becomes the smallest number of its sign. Without this,
+float32 runs keep up to 15 % more supports than float64 ones.
 
-Kernels give *codes*: u of those that are exp(-u), values of the others. Which are, along an
-``axis`` of the codes, a tuple ``exponential`` says before any program runs.
+Kernels return *codes*: exponents u if they are exp(-u), and values otherwise. The static tuple
+``exponential`` marks the kernels, along an ``axis`` of the codes, whose codes are exponents.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,10 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 
+Marks = tuple[bool, ...] | np.ndarray | jax.Array
+
 _VANISHED = 745.13  # exp(-u) is zero in double precision above this
-_NOTHING = 1e30  # stands for the exponent of an empty sum; no exponent is larger
+_NOTHING = 1e30  # the exponent of an empty sum; no exponent is larger
 
 
 @pytree.dataclass
@@ -29,8 +31,8 @@ class Scaled:
     """Numbers m exp(-u), elementwise.
 
     Args:
-      mantissa: m, or None where all are 1.
-      exponent: u, or None where all are 0: then these are plain numbers.
+      mantissa: m, or None if all are 1.
+      exponent: u, or None if all are 0: then these are plain numbers. Only one of both is None.
 
     >>> far = Scaled(None, jnp.array([800.0, 500.0, 501.0]))  # all of them 0 in float32
     >>> total = far.weighted_sum(jnp.array([9.0, 1.0, -2.0]))
@@ -44,32 +46,34 @@ class Scaled:
     exponent: Any
 
     def __mul__(self, other: "Scaled") -> "Scaled":
-        """The products: mantissas multiply, exponents add."""
-        ours, theirs = (self.mantissa, self.exponent), (other.mantissa, other.exponent)
-        parts = zip((jnp.multiply, jnp.add), ours, theirs, strict=True)
-        return Scaled(*(b if a is None else a if b is None else f(a, b) for f, a, b in parts))
+        """The products: m exp(-u) m' exp(-u') = m m' exp(-(u + u'))."""
+        return Scaled(
+            _unless_none(jnp.multiply, self.mantissa, other.mantissa),
+            _unless_none(jnp.add, self.exponent, other.exponent),
+        )
 
     def smallest_exponent(self, live: jax.Array) -> jax.Array:
-        """The smallest exponent along the last axis of what is ``live``; large if nothing is."""
+        """The smallest exponent of the ``live`` numbers along the last axis; 1e30 if none is."""
         if self.exponent is None:
             return jnp.zeros_like(self.mantissa[..., 0])
         return jax.lax.stop_gradient(jnp.min(jnp.where(live, self.exponent, _NOTHING), axis=-1))
 
     def times_exp(self, exponent: jax.Array) -> jax.Array:
-        """Plain numbers m exp(exponent - u); just m where u is below ``exponent``."""
+        """Plain numbers m exp(exponent - u), or m where u is below ``exponent``."""
         if self.exponent is None:
             return self.mantissa
+        # At most 0, so exp cannot overflow. The derivative of a minimum would be halved where
+        # both are equal, as they are at the smallest exponent of a sum.
         difference = exponent - self.exponent
-        # not a minimum: at the smallest exponent its derivative would be halved
         difference = jnp.where(difference <= 0, difference, 0.0)
         decaying = jnp.where(self.exponent > _VANISHED, 0.0, jnp.exp(difference))
         return decaying if self.mantissa is None else self.mantissa * decaying
 
     def weighted_sum(self, weights: jax.Array, start: "Scaled | None" = None) -> "Scaled":
-        """Σ_j w_j m_j exp(-u_j) along the last axis, and ``start``.
+        """The sum of ``start`` and Σ_j w_j m_j exp(-u_j), along the last axis.
 
-        Its exponent is the smallest of the terms', a constant to derivatives. Terms with a weight
-        of 0 say nothing, whatever they are.
+        Its exponent is the smallest exponent of its terms, a constant to derivatives. Terms with
+        a weight of 0 are ignored, even if they are NaN.
         """
         live = weights != 0
         if self.exponent is None:
@@ -78,6 +82,7 @@ class Scaled:
         exponent = self.smallest_exponent(live)
         if start is not None:
             exponent = jnp.minimum(exponent, jax.lax.stop_gradient(start.exponent))
+        # mantissas of the terms for the common exponent: none of them can overflow
         terms = self.times_exp(exponent[..., None])
         value = jnp.sum(jnp.where(live, weights * terms, 0.0), axis=-1)
         if start is not None:
@@ -85,14 +90,14 @@ class Scaled:
         return Scaled(value, exponent)
 
     def plain(self) -> jax.Array:
-        """Plain numbers; what is too small becomes 0."""
+        """Plain numbers; those too small for the dtype become 0."""
         if self.exponent is None:
             return self.mantissa
         decaying = jnp.exp(-self.exponent)
         return decaying if self.mantissa is None else self.mantissa * decaying
 
     def value(self) -> jax.Array:
-        """Plain numbers; what is too small becomes the smallest number of its sign."""
+        """Plain numbers; those too small for the dtype become the smallest of their sign."""
         if self.exponent is None:
             return self.mantissa
         there = (self.exponent <= _VANISHED).astype(self.exponent.dtype)
@@ -103,21 +108,33 @@ class Scaled:
         return jnp.where(small, jnp.sign(mantissa) * tiny, value)
 
 
+def _unless_none(
+    combine: Callable[[jax.Array, jax.Array], jax.Array], a: jax.Array | None, b: jax.Array | None
+) -> jax.Array | None:
+    """``combine(a, b)``, where None stands for numbers that leave the other one as it is."""
+    if a is None:
+        return b
+    return a if b is None else combine(a, b)
+
+
 def nothing(like: jax.Array) -> Scaled:
-    """Empty sums, as many as ``like`` has elements."""
+    """Empty sums, in the shape of ``like``."""
     return Scaled(jnp.zeros_like(like), jnp.full_like(like, _NOTHING))
 
 
 def bounded(values: jax.Array) -> jax.Array:
-    """Values, so large at most that a million of them add up; NaN becomes 0."""
+    """Values clipped so that the sum of a million of them is finite; NaN becomes 0."""
     bound = 1e-6 * float(jnp.finfo(values.dtype).max)
     return jnp.clip(jnp.nan_to_num(values, nan=0.0, posinf=bound, neginf=-bound), -bound, bound)
 
 
 def of_each_kind(
-    exponential: tuple[bool, ...], exponents: Callable, values: Callable, axis: int = 0
+    exponential: tuple[bool, ...],
+    exponents: Callable[[], jax.Array],
+    values: Callable[[], jax.Array],
+    axis: int = 0,
 ) -> jax.Array:
-    """Codes as one function gives them for kernels that are exp(-u), another for the others."""
+    """Codes of kernels, from ``exponents()`` if they are exp(-u), and else from ``values()``."""
     if all(exponential):
         return exponents()
     if not any(exponential):
@@ -127,7 +144,7 @@ def of_each_kind(
 
 
 def _along(exponential: tuple[bool, ...], ndim: int, axis: int) -> np.ndarray:
-    """Which kernels are exp(-u), shaped to go with an array that has kernels along ``axis``."""
+    """The marks, in a shape that broadcasts with an array that has kernels along ``axis``."""
     return np.array(exponential).reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
@@ -138,8 +155,8 @@ def of_codes(codes: jax.Array, exponential: bool) -> Scaled:
     return Scaled(bounded(codes), None)
 
 
-def unpacked(codes: jax.Array, exponential: Any, axis: int = 0) -> Scaled:
-    """Codes as numbers m exp(-u); ``exponential`` may also be an array that goes with them."""
+def unpacked(codes: jax.Array, exponential: Marks, axis: int = 0) -> Scaled:
+    """Codes as numbers m exp(-u); ``exponential`` may be an array that broadcasts with them."""
     if isinstance(exponential, tuple):
         if all(exponential):
             return Scaled(None, codes)
@@ -149,11 +166,11 @@ def unpacked(codes: jax.Array, exponential: Any, axis: int = 0) -> Scaled:
     return Scaled(jnp.where(exponential, 1.0, codes), jnp.where(exponential, codes, 0.0))
 
 
-def plain(codes: jax.Array, exponential: Any, axis: int = 0) -> jax.Array:
-    """Codes as plain values, 0 where they are too small; arguments as of :func:`unpacked`."""
+def plain(codes: jax.Array, exponential: Marks, axis: int = 0) -> jax.Array:
+    """Codes as plain values, 0 if they are too small; arguments as for :func:`unpacked`."""
     return unpacked(codes, exponential, axis).plain()
 
 
 def finite(codes: jax.Array, exponential: tuple[bool, ...], axis: int = 0) -> jax.Array:
-    """Codes, bounded where they are values."""
+    """Codes; those that are values are bounded."""
     return of_each_kind(exponential, lambda: codes, lambda: bounded(codes), axis)

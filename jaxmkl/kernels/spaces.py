@@ -1,7 +1,7 @@
-"""Spaces of kernels, in which a learner moves by gradient while it learns.
+"""Spaces of kernels, in which a learner moves by gradient steps while it learns.
 
 Steps are taken in coordinates that suit a space, as a Gaussian's precision γ = 1 / (2 b²) or the
-logarithms of parameters; how, says :mod:`jaxmkl.optimizers`.
+logarithms of parameters, by an optimizer (:mod:`jaxmkl.optimizers`).
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -10,13 +10,14 @@ References:
 
 import abc
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.kernels import scaled
 from jaxmkl.kernels.combined import KernelDictionary
 from jaxmkl.kernels.kernel import Kernel
@@ -25,56 +26,58 @@ from jaxmkl.kernels.scaled import Scaled
 
 
 class KernelSpace(abc.ABC):
-    """A space of kernels; base of all, frozen pytree dataclasses. Coordinates are a pytree."""
+    """Base of spaces of kernels: frozen pytree dataclasses. Coordinates are a pytree."""
 
     @property
     @abc.abstractmethod
     def num_starts(self) -> int:
-        """How many starts there are."""
+        """Number of kernels that a search may start from."""
 
     @abc.abstractmethod
-    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """Coordinates of the start of number ``index``."""
+    def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+        """Coordinates of the start with this ``index``."""
 
     @abc.abstractmethod
-    def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
+    def values(self, coordinates: PyTree, x: jax.Array, rows: jax.Array) -> Scaled:
         """Values (n,) of the kernel between x (D,) and the rows (n, D), all of them finite."""
 
     @abc.abstractmethod
-    def clip(self, coordinates: Any) -> Any:
+    def clip(self, coordinates: PyTree) -> PyTree:
         """The nearest coordinates inside the space."""
 
     @abc.abstractmethod
-    def parameters(self, coordinates: Any) -> Any:
-        """What a person calls the kernel's parameters."""
+    def parameters(self, coordinates: PyTree) -> PyTree:
+        """The kernel's parameters in the usual units, as bandwidths."""
 
-    def draw_start(self, key: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        """Coordinates of a start, each as likely as the others."""
+    def draw_start(self, key: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+        """Coordinates of a start, drawn uniformly."""
         index = jax.random.randint(key, (), 0, self.num_starts, dtype=jnp.int32)
         return self.init(index, num_inputs, dtype)
 
 
 @pytree.dataclass
 class GaussianWidths(KernelSpace):
-    """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one width b for all inputs or one for each.
+    """Gaussians exp(-Σ_d (x_d - x'_d)² / (2 b_d²)), one bandwidth b or one for each input.
 
     Args:
-      lower, upper: smallest and largest width, by default 2^-6.5 and 2^5.5 (Zhang and Liao, 2020).
-      start: widths of which one, drawn at random, is the first of all inputs; by default the
-        seven widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
-      per_input: whether every input has a width of its own (static).
-      coordinate: what steps are taken in, "precision", γ = 1 / (2 b²), or "bandwidth" (static).
+      lower, upper: smallest and largest bandwidth, by default 2^-6.5 and 2^5.5 (Zhang and Liao,
+        2020).
+      start: bandwidths, one of which is drawn as the first for all inputs; by default the seven
+        widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
+      per_input: whether every input has a bandwidth of its own (static).
+      coordinate: the quantity that gradient steps change, "precision", γ = 1 / (2 b²), or
+        "bandwidth" (static).
 
     Raises:
-      ValueError: for widths that are not positive, or a start outside the bounds.
+      ValueError: if a bandwidth is not positive, or a start lies outside the bounds.
 
     >>> GaussianWidths(start=0.5).init(jnp.array(0), num_inputs=3, dtype=jnp.float32)  # γ
     Array(2., dtype=float32)
     """
 
-    lower: Any = pytree.positive(2.0**-6.5)
-    upper: Any = pytree.positive(2.0**5.5)
-    start: Any = pytree.positive(tuple(2.0 ** (i / 2) for i in range(5, 12)), ndim=1)
+    lower: Number = pytree.positive(2.0**-6.5)
+    upper: Number = pytree.positive(2.0**5.5)
+    start: Numbers = pytree.positive(tuple(2.0 ** (i / 2) for i in range(5, 12)), ndim=1)
     per_input: bool = pytree.flag(False)
     coordinate: str = pytree.choice("precision", "bandwidth", default="precision")
 
@@ -91,7 +94,7 @@ class GaussianWidths(KernelSpace):
     def num_starts(self) -> int:
         return np.size(self.start)
 
-    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> jax.Array:
+    def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> jax.Array:
         start = jnp.atleast_1d(jnp.asarray(self.start, dtype))[index]
         return self._coordinate(jnp.broadcast_to(start, (num_inputs,) if self.per_input else ()))
 
@@ -102,32 +105,32 @@ class GaussianWidths(KernelSpace):
         return (0.5 / coordinates) ** 0.5 if self.coordinate == "precision" else coordinates
 
     def values(self, coordinates: jax.Array, x: jax.Array, rows: jax.Array) -> Scaled:
-        # spread as a last step, or each of n D terms works it out again
+        # broadcast last, or each of the n D terms would compute gamma again
         gamma = coordinates if self.coordinate == "precision" else 0.5 / coordinates**2
         gamma = jnp.broadcast_to(gamma, x.shape)[None, :]
-        # the product before the sum: of a sum that overflows, no derivative would be finite
+        # weight before summing: a sum that overflows would have no finite derivative
         return scaled.of_codes(jnp.sum(gamma * (rows - x[None, :]) ** 2, axis=1), True)
 
     def clip(self, coordinates: jax.Array) -> jax.Array:
         ends = self._coordinate(jnp.asarray([self.lower, self.upper], coordinates.dtype))
-        # the widest has the smallest precision
+        # the largest bandwidth has the smallest precision
         return jnp.clip(coordinates, jnp.minimum(*ends), jnp.maximum(*ends))
 
 
 @pytree.dataclass
 class KernelBox(KernelSpace):
-    """All kernels between two of a kind, parameter by parameter.
+    """All kernels whose parameters lie between those of two kernels of one kind.
 
-    Coordinates are a tree like the kernel, of the logarithms of its parameters.
+    Coordinates are a tree like the kernel, which holds the logarithms of its parameters.
 
     Args:
-      start: one kernel, or a stack of which one is drawn at random. A kernel of many parts, as
+      start: one kernel, or a stack from which one is drawn. A kernel of many parts, as
         :class:`jaxmkl.kernels.WeightedSum`, is one.
       lower, upper: kernels of the same kind with the smallest and the largest parameters.
 
     Raises:
-      ValueError: for kernels of different kinds, parameters that are not positive or out of
-        order, or a kernel without parameters.
+      ValueError: if the kernels are of different kinds or have no parameters, or if parameters
+        are not positive or out of order.
 
     >>> import jaxmkl
     >>> space = KernelBox(jaxmkl.Cauchy((1.0, 2.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(10.0))
@@ -158,8 +161,8 @@ class KernelBox(KernelSpace):
     def num_starts(self) -> int:
         return self.start.num_kernels
 
-    def init(self, index: jax.Array, num_inputs: int, dtype: Any) -> Any:
-        def chosen(leaf: Any) -> jax.Array:
+    def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+        def chosen(leaf: ArrayLike) -> jax.Array:
             logs = jnp.log(jnp.asarray(leaf, dtype))
             if self.num_starts == 1 or logs.ndim == 0:
                 return logs
@@ -167,28 +170,28 @@ class KernelBox(KernelSpace):
 
         return jax.tree.map(chosen, self.start)
 
-    def parameters(self, coordinates: Any) -> Any:
+    def parameters(self, coordinates: PyTree) -> PyTree:
         return jax.tree.map(jnp.exp, coordinates)
 
-    def values(self, coordinates: Any, x: jax.Array, rows: jax.Array) -> Scaled:
+    def values(self, coordinates: PyTree, x: jax.Array, rows: jax.Array) -> Scaled:
         inner = jnp.dot(rows, x, precision=jax.lax.Precision.HIGHEST)
         largest = float(jnp.finfo(x.dtype).max) ** 0.75
-        # of an infinite distance, no derivative would be finite
+        # an infinite distance would have no finite derivative
         distance = jnp.minimum(jnp.sum((rows - x[None, :]) ** 2, axis=1), largest)
         products = Products(inner[None, :], distance[None, :], x[None, :], rows)
         codes = self.parameters(coordinates).codes(products)[0, 0]
         return scaled.of_codes(codes, self.start.exponential[0])
 
-    def clip(self, coordinates: Any) -> Any:
-        def within(value: jax.Array, low: Any, high: Any) -> jax.Array:
+    def clip(self, coordinates: PyTree) -> PyTree:
+        def within(value: jax.Array, low: ArrayLike, high: ArrayLike) -> jax.Array:
             ends = (jnp.log(jnp.asarray(end, value.dtype)) for end in (low, high))
             return jnp.clip(value, *ends)
 
         return jax.tree.map(within, coordinates, self.lower, self.upper)
 
 
-def _holds(relation: Callable, *trees: Any) -> bool:
-    """Whether the relation holds of all leaves, as far as is known: tracers pass."""
+def _holds(relation: Callable[..., ArrayLike], *trees: PyTree) -> bool:
+    """Whether the relation holds between all leaves; tracers pass."""
     leaves = zip(*map(jax.tree.leaves, trees), strict=True)
     known = (each for each in leaves if not any(isinstance(a, jax.core.Tracer) for a in each))
     return all(np.all(relation(*map(np.asarray, each))) for each in known)

@@ -1,4 +1,4 @@
-"""Kernels of the distance: Gaussian, Laplacian, Cauchy, and a base for others.
+"""Kernels that are functions of the distance: Gaussian, Laplacian, Cauchy, a base for others.
 
 Their spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a frequency is
 ``s g / b`` with g ~ N(0, I), b the bandwidth and a random scale s that is 1 (Gaussian), 1/|u| with
@@ -9,21 +9,22 @@ multivariate Laplace).
 import abc
 import dataclasses
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Numbers
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 
 
 class Stacked(Kernel):
-    """Kernels of one family that differ in parameters: numbers, or arrays (P,)."""
+    """Base of kernels of one family that differ in parameters: numbers, or arrays (P,)."""
 
-    profile_is_exponent = False  # whether the profile is the exponent u of a kernel exp(-u)
+    profile_is_exponent = False  # whether the profile is the exponent v of a kernel exp(-v)
     _per_input: tuple[str, ...] = ()  # parameters that may be (P, D), one for each of the inputs
 
     def __post_init__(self) -> None:
@@ -47,26 +48,26 @@ class Stacked(Kernel):
         return (self.profile_is_exponent,) * self.num_kernels
 
     def profile(self, u: jax.Array) -> jax.Array:
-        """The codes of ``u``, elementwise, by parameters of shapes that go with it."""
+        """The codes for arguments ``u``, elementwise; parameters have shapes that broadcast."""
         pytree.abstract(self, "profile")
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
         return self.codes(products, index)
 
-    def codes(self, products: Products, index: Any = None) -> jax.Array:
-        """Codes (P, n, m), or by an ``index`` those of :meth:`column_codes`."""
+    def codes(self, products: Products, index: jax.Array | None = None) -> jax.Array:
+        """Codes (P, n, m), or with an ``index`` the codes (n, m) of :meth:`column_codes`."""
         u = self._argument(products, index)
         shape = (self.num_kernels, *u.shape[1:]) if index is None else u.shape
         return jnp.broadcast_to(self._profile_of(u, index), shape)
 
     @abc.abstractmethod
-    def _argument(self, products: Products, index: Any) -> jax.Array:
-        """What the profile is taken of."""
+    def _argument(self, products: Products, index: jax.Array | None) -> jax.Array:
+        """The argument u of the profile."""
 
-    def _profile_of(self, u: jax.Array, index: Any) -> jax.Array:
-        """The profile by parameters (P,) that are spread to go with u."""
+    def _profile_of(self, u: jax.Array, index: jax.Array | None) -> jax.Array:
+        """The profile of u, with parameters (P,) reshaped to broadcast with it."""
 
-        def spread(value: Any) -> jax.Array:
+        def spread(value: ArrayLike) -> jax.Array:
             value = jnp.asarray(value, u.dtype)
             if value.ndim != 1:
                 return value
@@ -78,13 +79,13 @@ class Stacked(Kernel):
 
 @pytree.dataclass
 class Stationary(Stacked):
-    """Base of kernels of the distance in units of a bandwidth.
+    """Base of kernels that are functions of the distance in units of a bandwidth.
 
-    A subclass defines ``profile(u)``, the kernel's values of u = r² / b², elementwise; any further
-    parameters have a shape there that goes with u. With ``profile_is_exponent = True`` the profile
-    is v, and the kernel exp(-v): then values too small for their dtype lose nothing. With
-    ``smooth = True`` the profile itself is differentiated where points coincide, else the kernel's
-    derivative by the distance is taken as zero there, so that square roots do no harm.
+    A subclass defines ``profile(u)``, the kernel's values for u = r² / b², elementwise; further
+    parameters broadcast with u there. With ``profile_is_exponent = True`` the profile is v, and
+    the kernel exp(-v): then values too small for their dtype lose nothing. With ``smooth = True``
+    the profile is differentiated where points coincide as it is; otherwise the derivative by the
+    distance is taken as zero there, so that square roots are allowed.
 
     Args:
       bandwidth: b: a number, an array (P,), or (P, D), one for each input, and then
@@ -100,11 +101,11 @@ class Stationary(Stacked):
     Array([0.0439..., 0.2978...], dtype=float32)
     """
 
-    bandwidth: Any = pytree.positive(ndim=2)
+    bandwidth: Numbers = pytree.positive(ndim=2)
     smooth = False
     _per_input = ("bandwidth",)
 
-    def _argument(self, products: Products, index: Any) -> jax.Array:
+    def _argument(self, products: Products, index: jax.Array | None) -> jax.Array:
         weights = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, products.X.dtype)) ** 2
         if index is None and weights.ndim == 2:
             return products.weighted_distance(weights)
@@ -115,17 +116,17 @@ class Stationary(Stacked):
             return products.weighted_column_distance(weights)
         return products.squared_distance * weights[None, :]
 
-    def _profile_of(self, u: jax.Array, index: Any) -> jax.Array:
+    def _profile_of(self, u: jax.Array, index: jax.Array | None) -> jax.Array:
         profile = partial(super()._profile_of, index=index)
         if self.smooth:
             return profile(u)
-        # at 0 the profile of a constant: the derivative of a root would be infinite
+        # where u is 0, the profile of a constant: the derivative of a root is infinite there
         apart = u > 0
         zero = profile(jnp.zeros((1,) * u.ndim, u.dtype))
         return jnp.where(apart, profile(jnp.where(apart, u, 1.0)), zero)
 
     def require_inputs(self, num_inputs: int) -> None:
-        shape = jnp.shape(self.bandwidth)
+        shape = np.shape(self.bandwidth)
         wanted = f"(P, {num_inputs}), a width for each of the inputs"
         good = len(shape) < 2 or shape[1] == num_inputs
         pytree.require(good, self, "the shape of bandwidth", shape, wanted)
@@ -140,7 +141,7 @@ class Stationary(Stacked):
 class Gaussian(Stationary):
     """Gaussian kernel exp(-r² / (2 b²)), b the ``bandwidth`` as in :class:`Stationary`.
 
-    >>> Gaussian([0.1, 1.0]).num_kernels, Gaussian([[0.1, 1.0]]).num_kernels  # this of two inputs
+    >>> Gaussian([0.1, 1.0]).num_kernels, Gaussian([[0.1, 1.0]]).num_kernels  # one b per input
     (2, 1)
     """
 
@@ -150,7 +151,7 @@ class Gaussian(Stationary):
     def profile(self, u: jax.Array) -> jax.Array:
         return 0.5 * u
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
         return jnp.ones((self.num_kernels, num_features), dtype)
 
 
@@ -158,7 +159,7 @@ class Gaussian(Stationary):
 class Laplacian(Stationary):
     """Laplacian (exponential) kernel exp(-r / b), r the Euclidean distance.
 
-    b is the ``bandwidth`` as in :class:`Stationary`. The gradient by coincident inputs is zero.
+    b is the ``bandwidth`` as in :class:`Stationary`. Where inputs coincide the gradient is zero.
     """
 
     profile_is_exponent = True
@@ -166,7 +167,7 @@ class Laplacian(Stationary):
     def profile(self, u: jax.Array) -> jax.Array:
         return jnp.sqrt(u)
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
         u = jax.random.normal(key, (self.num_kernels, num_features), dtype)
         return 1.0 / jnp.maximum(jnp.abs(u), 1e-7)
 
@@ -180,5 +181,5 @@ class Cauchy(Stationary):
     def profile(self, u: jax.Array) -> jax.Array:
         return 1.0 / (1.0 + u)
 
-    def spectral_scale(self, key: jax.Array, num_features: int, dtype: Any) -> jax.Array:
+    def spectral_scale(self, key: jax.Array, num_features: int, dtype: DTypeLike) -> jax.Array:
         return jnp.sqrt(2.0 * jax.random.exponential(key, (self.num_kernels, num_features), dtype))

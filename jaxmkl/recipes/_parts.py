@@ -1,4 +1,4 @@
-"""What several recipes are made of."""
+"""Parts and checks that several recipes share."""
 
 import inspect
 from collections.abc import Callable
@@ -11,17 +11,18 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import query, select
+from jaxmkl._types import Number
 from jaxmkl.aggregate import Hedge
 from jaxmkl.kernels import Gaussian, Kernel, lu_hoi
-from jaxmkl.models import SupportModels
+from jaxmkl.models import SupportModels, supports
 from jaxmkl.updates import Update
 
 F = TypeVar("F", bound=Callable[..., Any])
 ASK_ALL, SELECT_ALL = query.All(), select.All()
 
 
-def rate_of(discount: Any) -> Any:
-    """η_g = -log γ."""
+def rate_of(discount: Number) -> Number:
+    """The rate η_g = -log γ of Hedge for a discount γ."""
     if isinstance(discount, jax.core.Tracer):
         return -jnp.log(discount)
     good = np.ndim(discount) == 0 and 0 < float(discount) <= 1
@@ -29,21 +30,23 @@ def rate_of(discount: Any) -> Any:
     return -float(np.log(float(discount)))
 
 
-def vote(discount: Any) -> Hedge:
-    """A vote of signs, discounted by mistakes."""
+def vote(discount: Number) -> Hedge:
+    """A weighted vote of signs; mistakes discount a weight."""
     return Hedge(rate_of(discount), output="vote", cost="mistake")
 
 
 def one_kernel(owner: str, kernel: Kernel | None) -> Kernel:
-    """One kernel, by default a Gaussian of bandwidth 1."""
+    """The kernel given, checked to be one, by default a Gaussian of bandwidth 1."""
     kernel = Gaussian(1.0) if kernel is None else kernel
     good = isinstance(kernel, Kernel) and kernel.num_kernels == 1
     pytree.require(good, owner, "kernel", kernel, "one kernel")
     return kernel
 
 
-def outputs_of(owner: str, task: str, num_outputs: Any, num_classes: Any) -> Any:
-    """K, the number of targets in regression, and that of classes in classification."""
+def outputs_of(
+    owner: str, task: str, num_outputs: int | None, num_classes: int | None
+) -> int | None:
+    """The number K of targets in regression, or of classes in classification."""
     numbers = task == "regression"
     name, other = ("num_classes", num_classes) if numbers else ("num_outputs", num_outputs)
     pytree.require(other is None, owner, name, other, f"None for {task}")
@@ -51,14 +54,17 @@ def outputs_of(owner: str, task: str, num_outputs: Any, num_classes: Any) -> Any
 
 
 def bank_of(
-    kernels: Kernel | None, update: Update, store: Any, default: Callable[[], Kernel] = lu_hoi
+    kernels: Kernel | None,
+    update: Update,
+    store: supports.Store,
+    default: Callable[[], Kernel] = lu_hoi,
 ) -> SupportModels:
-    """Models with supports on the kernels given, or on those of a published dictionary."""
+    """Models with supports on the kernels given, by default on a published dictionary."""
     return SupportModels(default() if kernels is None else kernels, update, store)
 
 
 def recipe(function: F) -> F:
-    """Have a function answer to names that are none of its arguments with those that are.
+    """Let a function answer an unknown keyword with the names that it takes.
 
     >>> recipe(one_kernel)(owner="spa", kernels=None)
     Traceback (most recent call last):
@@ -76,24 +82,3 @@ def recipe(function: F) -> F:
         return function(*given, **named)
 
     return made  # type: ignore[return-value]
-
-
-def with_parameters_of(base: Callable[..., Any], but: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Make a :func:`recipe` whose ``**parameters`` are those with a default in ``base``, but some.
-
-    >>> @with_parameters_of(lambda x, rate=1.0, loss="squared": rate * x, but=("loss",))
-    ... def hinge(x, *, most=3, **parameters): ...
-    >>> print(inspect.signature(hinge))
-    (x, *, most=3, rate=1.0)
-    """
-
-    def decorate(function: F) -> F:
-        own = inspect.signature(function)
-        named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        others = inspect.signature(base).parameters.values()
-        added = [p.replace(kind=p.KEYWORD_ONLY) for p in others if p.default is not p.empty]
-        added = [p for p in added if p.name not in {*own.parameters, *but}]
-        function.__signature__ = own.replace(parameters=named + added)  # type: ignore[attr-defined]
-        return recipe(function)
-
-    return decorate

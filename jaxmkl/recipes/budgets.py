@@ -1,7 +1,7 @@
 """Multiple kernel learning on a budget of support vectors: RBP, Forgetron, BOGD, BPAS, ...
 
-Each kernel's model keeps B support vectors at most; where they are B and one more is to come, the
-store makes room, by the formulas of :mod:`jaxmkl.models.supports`. The published rows are
+Each kernel's model keeps at most B support vectors; when the budget is full and one more comes,
+the store makes room, by the formulas of :mod:`jaxmkl.models.supports`. The published learners are
 
                   update                    store          aggregate              select
     rbp           Perceptron                RemoveRandom   vote, by mistakes      all
@@ -16,15 +16,14 @@ References:
   (2014), Online multiple kernel regression.
 """
 
-from typing import Any
-
+from jaxmkl._types import Number
 from jaxmkl.aggregate import Hedge
 from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import BudgetSupport, supports
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, vote, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, vote
 from jaxmkl.updates import OGD, PassiveAggressive, Perceptron, Update
 
 
@@ -32,22 +31,27 @@ def _voting(
     kernels: Kernel | None,
     update: Update,
     eviction: supports.Eviction,
-    *,
-    budget: int = 256,
-    discount: Any = 0.99,
-    query: Query = ASK_ALL,
+    budget: int,
+    discount: Number,
+    query: Query,
 ) -> MKL:
     bank = bank_of(kernels, update, BudgetSupport(budget, eviction))
     return MKL(bank, vote(discount), query=query)
 
 
-@with_parameters_of(_voting)
-def rbp(kernels: Kernel | None = None, **parameters: Any) -> MKL:
-    """Randomized budget perceptrons: of a full budget one support vector at random goes.
+@recipe
+def rbp(
+    kernels: Kernel | None = None,
+    *,
+    budget: int = 256,
+    discount: Number = 0.99,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """Randomized budget perceptrons: a full budget evicts a support vector at random.
 
     Args:
       kernels: as for :func:`jaxmkl.omkc_u`.
-      budget: B, support vectors a kernel.
+      budget: B, the number of support vectors for each kernel.
       discount: γ in (0, 1] of the vote.
       query: when a label is asked for.
 
@@ -57,12 +61,18 @@ def rbp(kernels: Kernel | None = None, **parameters: Any) -> MKL:
     >>> rbp(budget=50).models[0].store
     BudgetSupport(budget=50, eviction=RemoveRandom(), period=32)
     """
-    return _voting(kernels, Perceptron(), supports.RemoveRandom(), **parameters)
+    return _voting(kernels, Perceptron(), supports.RemoveRandom(), budget, discount, query)
 
 
-@with_parameters_of(_voting)
-def forgetron(kernels: Kernel | None = None, **parameters: Any) -> MKL:
-    """Self-tuned Forgetrons: coefficients shrink, then the oldest support vector goes.
+@recipe
+def forgetron(
+    kernels: Kernel | None = None,
+    *,
+    budget: int = 256,
+    discount: Number = 0.99,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """Self-tuned Forgetrons: coefficients shrink, then the oldest support vector is evicted.
 
     Args:
       kernels, budget, discount, query: as for :func:`rbp`.
@@ -73,18 +83,20 @@ def forgetron(kernels: Kernel | None = None, **parameters: Any) -> MKL:
     >>> forgetron(budget=50).models[0].store.eviction
     SelfTuned()
     """
-    return _voting(kernels, Perceptron(), supports.SelfTuned(), **parameters)
+    return _voting(kernels, Perceptron(), supports.SelfTuned(), budget, discount, query)
 
 
-@with_parameters_of(_voting)
+@recipe
 def bogd(
     kernels: Kernel | None = None,
     *,
-    step_size: Any = 0.1,
-    regularization: Any = 0.1,
-    **parameters: Any,
+    step_size: Number = 0.1,
+    regularization: Number = 0.1,
+    budget: int = 256,
+    discount: Number = 0.99,
+    query: Query = ASK_ALL,
 ) -> MKL:
-    """Bounded online gradient descent on the hinge loss; the oldest support vector goes.
+    """Bounded online gradient descent on the hinge loss, evicting the oldest support vector.
 
         f <- (1 - η λ) f;    if y f < 1:   f <- f + η y k(x, ·)
 
@@ -99,18 +111,25 @@ def bogd(
     OGD(step_sizes=0.1, regularization=0.1, loss=Hinge())
     """
     update = OGD(step_size, regularization, "hinge")
-    return _voting(kernels, update, supports.RemoveOldest(), **parameters)
+    return _voting(kernels, update, supports.RemoveOldest(), budget, discount, query)
 
 
-@with_parameters_of(_voting)
-def bpas(kernels: Kernel | None = None, *, aggressiveness: Any = 0.1, **parameters: Any) -> MKL:
-    """Budget passive aggressive, simple: the new support vector takes the place it best fills.
+@recipe
+def bpas(
+    kernels: Kernel | None = None,
+    *,
+    aggressiveness: Number = 0.1,
+    budget: int = 256,
+    discount: Number = 0.99,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """Budget passive aggressive, simple: a new support vector replaces the one that costs least.
 
-    Nothing forgets old mistakes of replacing, so that with far too few supports its own mistakes
-    wander on a long stream: with one linear kernel, 20 normal inputs and a budget of 20, tenths of
-    300,000 examples have from 19 % to 27 % of them (24.7, 24.0, 19.3, 18.9, 22.8, 21.1, 27.4,
+    Errors made by replacing are never forgotten, so with a budget far too small the mistake rate
+    drifts on a long stream: with one linear kernel, 20 normal inputs and a budget of 20, tenths of
+    300,000 examples have from 19 % to 27 % mistakes (24.7, 24.0, 19.3, 18.9, 22.8, 21.1, 27.4,
     27.0, 26.3, 22.7), the same in both precisions and in a plain loop of the published formulas.
-    With 100 supports and all 16 kernels it is 14 % to 18 %.
+    With 100 supports and all 16 kernels they have 14 % to 18 %.
 
     Args:
       aggressiveness: C of :class:`jaxmkl.updates.PassiveAggressive`.
@@ -122,17 +141,26 @@ def bpas(kernels: Kernel | None = None, *, aggressiveness: Any = 0.1, **paramete
     >>> bpas().models[0].rule
     PassiveAggressive(aggressiveness=0.1, normalized_step=True)
     """
-    return _voting(kernels, PassiveAggressive(aggressiveness), supports.Replace(), **parameters)
+    update = PassiveAggressive(aggressiveness)
+    return _voting(kernels, update, supports.Replace(), budget, discount, query)
 
 
-@with_parameters_of(_voting)
-def projectron(kernels: Kernel | None = None, *, threshold: Any = 0.0, **parameters: Any) -> MKL:
-    """Projectrons: what does not fit the budget is projected onto the support vectors.
+@recipe
+def projectron(
+    kernels: Kernel | None = None,
+    *,
+    threshold: Number = 0.0,
+    budget: int = 256,
+    discount: Number = 0.99,
+    query: Query = ASK_ALL,
+) -> MKL:
+    """Projectrons: when the budget is full, a new example is projected onto the support vectors.
 
     Args:
-      threshold: squared distance from the span below which a new one is projected, at least 0.
-      kernels, budget, discount, query: as for :func:`rbp`; an inverse Gram matrix of B² numbers
-        is kept for each kernel.
+      threshold: squared distance from the span, at least 0, up to which a new example is projected
+        even if there is room.
+      kernels, budget, discount, query: as for :func:`rbp`; each kernel keeps an inverse Gram
+        matrix of B² numbers.
 
     References:
       Orabona, Keshet and Caputo (2009).
@@ -140,7 +168,8 @@ def projectron(kernels: Kernel | None = None, *, threshold: Any = 0.0, **paramet
     >>> projectron(threshold=0.01).models[0].store.eviction
     Project(threshold=0.01)
     """
-    return _voting(kernels, Perceptron(), supports.Project(threshold), **parameters)
+    eviction = supports.Project(threshold)
+    return _voting(kernels, Perceptron(), eviction, budget, discount, query)
 
 
 @recipe
@@ -148,16 +177,16 @@ def omkl_b(
     kernels: Kernel | None = None,
     *,
     budget: int = 50,
-    step_size: Any = 0.1,
-    regularization: Any = 0.0,
-    hedge_rate: Any = 1.0,
+    step_size: Number = 0.1,
+    regularization: Number = 0.0,
+    hedge_rate: Number = 1.0,
     loss: Loss | str = "squared",
     query: Query = ASK_ALL,
 ) -> MKL:
-    """OMKL-B: as :func:`jaxmkl.omkl`, on a budget of support vectors; the oldest goes.
+    """OMKL-B: :func:`jaxmkl.omkl` on a budget of support vectors, evicting the oldest.
 
     Args:
-      budget: support vectors a kernel.
+      budget: the number of support vectors for each kernel.
       kernels, step_size, regularization, hedge_rate, loss, query: as for :func:`jaxmkl.omkl`.
 
     References:

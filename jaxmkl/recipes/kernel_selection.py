@@ -5,39 +5,55 @@ References:
   space, section 6.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number
 from jaxmkl.aggregate import DrawOne
 from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
+from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
 from jaxmkl.models.supports import Project
-from jaxmkl.optimizers import as_optimizer
+from jaxmkl.optimizers import Optimizer, as_optimizer
 from jaxmkl.query import Query
-from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe
 from jaxmkl.updates import OGD, Perceptron
 
+OptimizerLike: TypeAlias = "Optimizer | optax.GradientTransformation | None"
 
-@with_parameters_of(HypothesisSketch)
+
+@recipe
 def oks_sil(
-    space: KernelSpace | None = None, *, optimizer: Any = None, **parameters: Any
+    space: KernelSpace | None = None,
+    *,
+    optimizer: OptimizerLike = None,
+    budget: int = 200,
+    step_size: Number = 0.1,
+    loss: Loss | str = "hinge",
+    query: Query = ASK_ALL,
+    threshold: Number = 0.9,
+    num_sampled: int = 3,
+    ties: str = "first",
 ) -> HypothesisSketch:
-    """OKS-SIL: a hypothesis of constant size, whose kernel moves by gradient.
+    """OKS-SIL: a hypothesis of constant size, whose kernel moves by gradient steps.
 
     Args:
-      space: where the kernel is sought; by default Gaussians with one width in [2^-6.5, 2^5.5].
-      budget: B, basis functions (the paper: 150 for streams below 10^4 examples, else 200).
+      space: kernels to choose from; by default Gaussians with one bandwidth in [2^-6.5, 2^5.5].
+      optimizer: moves the kernel; by default :class:`jaxmkl.optimizers.InverseTime`, the step 1/t.
+        Also a :class:`jaxmkl.optimizers.FromOptax`, or any ``optax.GradientTransformation``.
+      budget: B, the number of basis functions (in the paper 150 for streams below 10^4 examples,
+        else 200).
       step_size: η.
-      threshold: ν in [0, 1]: smaller, more basis functions are replaced.
-      num_sampled: s, how many basis functions a new one is compared with.
-      optimizer: how the kernel moves; by default :class:`jaxmkl.optimizers.InverseTime`, the step
-        1/t. Or a :class:`jaxmkl.optimizers.FromOptax`, or any ``optax.GradientTransformation``.
-      loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
-      ties: of several smallest |w|, the "first" in place goes, as in the paper, or the "oldest".
+      loss: L, a loss of :mod:`jaxmkl.losses`, or one of its names.
       query: when a label is asked for, by default always.
+      threshold: ν in [0, 1]; a smaller one has more basis functions replaced.
+      num_sampled: s, the number of basis functions that a new one is compared with.
+      ties: of several smallest |w| either the "first" in place, as in the paper, or the "oldest"
+        is replaced.
 
     References:
       Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.models.sketch`.
@@ -46,23 +62,26 @@ def oks_sil(
     InverseTime(rate=1.0)
     """
     space = GaussianWidths() if space is None else space
-    return HypothesisSketch(space, optimizer=as_optimizer(optimizer), **parameters)
+    moved = space, budget, step_size, as_optimizer(optimizer), loss, query
+    return HypothesisSketch(*moved, threshold, num_sampled, ties)
 
 
-@with_parameters_of(OwnKernels)
+@recipe
 def okl_gd(
     space: KernelSpace | None = None,
     *,
     budget: int = 2000,
-    optimizer: Any = None,
-    **parameters: Any,
+    optimizer: OptimizerLike = None,
+    step_size: Number = 0.1,
+    loss: Loss | str = "hinge",
+    query: Query = ASK_ALL,
 ) -> OwnKernels:
-    """OKL-GD: kernel online gradient descent; every centre keeps the kernel it came with.
+    """OKL-GD: kernel online gradient descent; every centre keeps the kernel it was added with.
 
     Args:
-      space: as for :func:`oks_sil`, but by default gradients are taken by the width itself.
-      budget: M, centres; the oldest goes.
-      step_size, optimizer, loss, query: as for :func:`oks_sil`.
+      space: as for :func:`oks_sil`, but by default gradients are taken by the bandwidth itself.
+      budget: M, the number of centres; the oldest is evicted.
+      optimizer, step_size, loss, query: as for :func:`oks_sil`.
 
     References:
       Chen, Liang, Zheng and Príncipe (2016); Zhang and Liao (2020), Table 2. The formulas:
@@ -72,20 +91,20 @@ def okl_gd(
     InverseTime(rate=1.0)
     """
     space = GaussianWidths(coordinate="bandwidth") if space is None else space
-    return OwnKernels(space, budget, optimizer=as_optimizer(optimizer), **parameters)
+    return OwnKernels(space, budget, step_size, as_optimizer(optimizer), loss, query)
 
 
 @recipe
 def oks(
     kernels: Kernel | None = None,
     *,
-    step_size: Any = 0.1,
-    smoothing: Any = 0.2,
+    step_size: Number = 0.1,
+    smoothing: Number = 0.2,
     num_rounds: int = 10_000,
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
-    """OKS: in each round one kernel is drawn; it predicts, and it alone learns and is judged.
+    """OKS: each round draws one kernel, which alone predicts, learns and has its weight changed.
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    prediction = s(f_I)
         if y f_I < 1:    f_I <- f_I + η y k_I(x, ·)
@@ -97,7 +116,7 @@ def oks(
       kernels: by default the 25 Gaussians of :func:`jaxmkl.kernels.zhang_liao`.
       step_size: η.
       smoothing: δ in (0, 1].
-      num_rounds: T, the length of the stream that η_g is for.
+      num_rounds: T, the length of the stream, which sets η_g.
       capacity, query: as for :func:`jaxmkl.perceptron`.
 
     References:
@@ -106,7 +125,7 @@ def oks(
     >>> round(oks(num_rounds=1000).aggregate.rate, 4)
     0.0144
     """
-    # by exponents: the sign of a value below the smallest float32 decides what a kernel weighs
+    # exponents matter: the sign of a value below the smallest float32 changes a kernel's weight
     models = bank_of(kernels, OGD(step_size, 0.0, "hinge"), DenseSupport(capacity), zhang_liao)
     num_rounds = pytree.as_count("oks", "num_rounds", num_rounds)
     smoothing = DrawOne(0.0, smoothing).smoothing
@@ -115,13 +134,19 @@ def oks(
     return MKL(models, DrawOne(rate, smoothing, "vote"), query=query)
 
 
-@with_parameters_of(Aligned)
-def proj_ka(kernels: Kernel | None = None, *, budget: int = 200, **parameters: Any) -> Aligned:
-    """Proj-KA: the Projectron of the kernel that is best aligned with the first labels.
+@recipe
+def proj_ka(
+    kernels: Kernel | None = None,
+    *,
+    budget: int = 200,
+    num_aligned: int = 10_000,
+    query: Query = ASK_ALL,
+) -> Aligned:
+    """Proj-KA: the Projectron with the kernel that is best aligned with the first labels.
 
     Args:
-      budget: B, support vectors a kernel; a round costs O(P B²).
-      num_aligned: m, on how many of the first rounds alignment is measured.
+      budget: B, the number of support vectors for each kernel; a round costs O(P B²).
+      num_aligned: m, the number of first rounds on which alignment is measured.
       kernels, query: as for :func:`oks`.
 
     References:
@@ -132,4 +157,4 @@ def proj_ka(kernels: Kernel | None = None, *, budget: int = 200, **parameters: A
     BudgetSupport(budget=50, eviction=Project(threshold=0.0), period=32)
     """
     store = BudgetSupport(budget, Project())
-    return Aligned(bank_of(kernels, Perceptron(), store, zhang_liao), **parameters)
+    return Aligned(bank_of(kernels, Perceptron(), store, zhang_liao), num_aligned, query)

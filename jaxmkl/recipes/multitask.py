@@ -1,52 +1,56 @@
 """Online classification of many tasks on one sampled dictionary."""
 
-from typing import Any
-
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number
 from jaxmkl.features import SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models import MultiTask
 from jaxmkl.query import All, Query, Uncertainty
-from jaxmkl.recipes._parts import with_parameters_of
+from jaxmkl.recipes._parts import recipe
 
 
-@with_parameters_of(MultiTask, but=("dictionary",))
+@recipe
 def multitask(
     num_tasks: int | None = None,
     kernel: Kernel | None = None,
     *,
-    h: Any = None,
+    h: Number | None = None,
     query: Query | None = None,
     update_on: str | None = None,
-    inertia: Any = 1.0,
+    inertia: Number = 1.0,
     size: int = 100,
-    ridge: Any = 1.0,
-    density: Any = 1.0,
-    accuracy: Any = 0.5,
-    tolerance: Any = None,
-    **parameters: Any,
+    ridge: Number = 1.0,
+    density: Number = 1.0,
+    accuracy: Number = 0.5,
+    tolerance: Number | None = None,
+    noise: Number = 1.0,
+    loss: str = "hinge",
+    components: str = "both",
+    covariance: str = "updated",
+    growth: str = "extend",
 ) -> MultiTask:
-    """Online classification of many tasks on one sampled dictionary, asking when unsure.
+    """Online classification of many tasks on one sampled dictionary, asking when uncertain.
 
     Args:
-      num_tasks: K; column 0 of X then holds the task, 0 to K - 1, as
-        :func:`jaxmkl.tables.with_tasks` makes it. Or None: one task, and all columns are inputs.
+      num_tasks: K; column 0 of X then holds the task index, 0 to K - 1, as
+        :func:`jaxmkl.tables.with_tasks` makes it. With None there is one task, and all columns
+        are inputs.
       kernel: one kernel; by default a Gaussian of bandwidth 1. The median distance of some
         examples (:func:`jaxmkl.kernels.median_distance`) is a good bandwidth to start from.
-      h: how much is asked for where the learner is sure: the h of
+      h: sets how often a label is asked for when the learner is certain, as in
         :class:`jaxmkl.query.Uncertainty`; None for full information.
-      query: another query, as :class:`jaxmkl.query.Margin`; None where ``h`` is given.
-      components: "both" a Gaussian of all tasks and one of each, or "local" (each task on its own)
-        or "global" (one model of all).
-      loss: "hinge" or "squared_hinge".
-      update_on: on what means move: a "mistake"; "unsure", also a loss where Θ <= 0; or "margin",
-        any loss. By default "mistake" with full information, else "unsure".
-      covariance: when covariances shrink: for examples "updated" on, "queried", or "always".
+      query: another query, as :class:`jaxmkl.query.Margin`; None if ``h`` is given.
+      update_on: when means are updated: on a "mistake"; when "unsure", also on a loss where
+        Θ <= 0; or by "margin", on any loss. By default "mistake" with full information, else
+        "unsure".
+      inertia: ε > 0, how much means resist updates; it must not be small with the hinge.
+      size, ridge, density, accuracy, tolerance: of :class:`jaxmkl.features.SampledDictionary`.
       noise: λ > 0.
-      inertia: ε > 0, how much means resist; it must not be small with the hinge.
-      growth: whether a new point is to "extend" the Gaussians or they "restart".
-      size, ridge, density, accuracy, tolerance: of the sampling, as of
-        :class:`jaxmkl.features.SampledDictionary`.
+      loss: "hinge" or "squared_hinge".
+      components: "both" for a Gaussian of all tasks and one of each, "local" for each task on its
+        own, or "global" for one model of all.
+      covariance: when covariances shrink: for examples "updated" on, "queried", or "always".
+      growth: whether the Gaussians "extend" or "restart" when a point joins the dictionary.
 
     References:
       Kernel sampling for online multi-task classification (supplement), equations (2) to (5) and
@@ -69,5 +73,5 @@ def multitask(
         update_on = "mistake" if isinstance(query, All) else "unsure"
     kernel = Gaussian(1.0) if kernel is None else kernel
     dictionary = SampledDictionary(size, ridge, density, accuracy, tolerance)
-    chosen = {"query": query, "inertia": inertia, "update_on": update_on}
-    return MultiTask(num_tasks, kernel, dictionary, **chosen, **parameters)
+    numbers, choices = (noise, inertia), (loss, components, update_on, covariance, growth)
+    return MultiTask(num_tasks, kernel, dictionary, query, *numbers, *choices)

@@ -4,19 +4,19 @@ Each kernel has a linear model on its own random Fourier features z_p(x), f_p = 
 on an example (x, y):
 
     q = weights of the chosen subset V, renormalised;  prediction = Σ_p q_p f_p       (31), (43)
-    ask for y unless the query is content without it                                  (33)
+    ask for y if the query wants it                                                   (33)
     if asked: θ_p by gradient descent (17), weights by Hedge (22), a new subset V     (23)-(30)
 
-Four published algorithms are two choices of two: which models speak, and when to ask.
+The four published algorithms combine two choices: which models are active, and when to ask.
 
                              every label     when models disagree
     all kernels              raker           amkl
     adaptive selection       omkl_aks        amkl_aks
 
-Where we deviate, with measured reasons: features of norm |z|² = F ("sum") and a Hedge rate of 1
-instead of (10) and 1/sqrt(T), which give errors several times the printed ones; a step size of
-0.3/|z|², stable on streams of any length, in place of 1/sqrt(T). All of these are parameters. The
-penalty is λ/2 |θ|² as everywhere here; the paper's λ |θ|² with λ = 0.01 is 0.02.
+We deviate where measurements suggest it: features have norm |z|² = F ("sum") and the rate of
+Hedge is 1, as (10) and 1/sqrt(T) give errors several times the printed ones; the step size is
+0.3/|z|², which is stable on streams of any length, instead of 1/sqrt(T). All of these are
+parameters. The penalty is λ/2 |θ|² as everywhere here; the paper's λ |θ|² with λ = 0.01 is 0.02.
 
 References:
   Hong and Chae, Active learning with multiple kernels, Algorithms 1 and 2.
@@ -24,8 +24,7 @@ References:
   environments with unknown dynamics (Raker).
 """
 
-from typing import Any
-
+from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
 from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Kernel, hong_chae, two_decades
@@ -33,9 +32,27 @@ from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.query import Disagreement, Query
-from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe, with_parameters_of
+from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
+
+
+def _raker(
+    kernels: Kernel | None,
+    features: FourierFeatures,
+    rates: tuple[Number | None, Number, Number],
+    loss: Loss | str,
+    outputs: tuple[int | None, int | None],
+    select: Select,
+    query: Query,
+) -> MKL:
+    step_size, regularization, hedge_rate = rates
+    step_size = 0.3 / features.squared_norm if step_size is None else step_size
+    kernels = hong_chae() if kernels is None else kernels
+    rule = OGD(step_size, regularization, loss)
+    K = outputs_of("raker", rule.loss.task, *outputs)
+    bank = FeatureModels(kernels, rule, features)
+    return MKL(bank, Hedge(hedge_rate), select, query, num_outputs=K)
 
 
 @recipe
@@ -43,9 +60,9 @@ def raker(
     kernels: Kernel | None = None,
     *,
     num_features: int = 50,
-    step_size: Any = None,
-    regularization: Any = 0.02,
-    hedge_rate: Any = 1.0,
+    step_size: Number | None = None,
+    regularization: Number = 0.02,
+    hedge_rate: Number = 1.0,
     loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
@@ -60,22 +77,22 @@ def raker(
         prediction = Σ_p w_p f_p / Σ_p w_p,               f_p = θ_p·z_p(x)
 
     The published setting is ``raker(step_size=T**-0.5, hedge_rate=T**-0.5, feature_scale="mean")``
-    for a stream of T examples; see the module for why it is not the default.
+    for a stream of T examples; the module says why it is not the default.
 
     Args:
       kernels: shift-invariant; by default the 17 Gaussians of :func:`jaxmkl.kernels.hong_chae`.
-      num_features: frequencies a kernel, F; each kernel has 2 F coordinates.
+      num_features: F, the number of frequencies of each kernel, which has 2 F coordinates.
       step_size: η_l; by default 0.3/|z|² (0.006 for 50 features of scale "sum").
       regularization: λ of the penalty λ/2 |θ|².
       hedge_rate: η_g, for losses of the order of 1 and below.
-      loss: "squared" for regression, or "huber" where labels have outliers; "logistic" or "hinge"
-        for classification; or another value of :mod:`jaxmkl.losses`.
-      orthogonal: draw frequencies in orthogonal blocks.
+      loss: "squared" for regression, or "huber" if labels have outliers; "logistic" or "hinge" for
+        classification; or another loss of :mod:`jaxmkl.losses`.
+      orthogonal: whether frequencies are drawn in orthogonal blocks.
       feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
       num_outputs: K, for several targets; predictions then are vectors (K,).
       num_classes: K, for several classes, numbered from 0: one against the rest on shared
-        features. The class predicted is that of the largest value.
-      select: which kernels speak, and which learn.
+        features. The largest value names the predicted class.
+      select: which kernels are active, and which learn.
       query: when a label is asked for.
 
     References:
@@ -89,26 +106,34 @@ def raker(
     True
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    step_size = 0.3 / features.squared_norm if step_size is None else step_size
-    kernels = hong_chae() if kernels is None else kernels
-    rule = OGD(step_size, regularization, loss)
-    K = outputs_of("raker", rule.loss.task, num_outputs, num_classes)
-    bank = FeatureModels(kernels, rule, features)
-    return MKL(bank, Hedge(hedge_rate), select, query, num_outputs=K)
+    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    return _raker(kernels, features, rates, loss, outputs, select, query)
 
 
-@with_parameters_of(raker, but=("select",))
+@recipe
 def omkl_aks(
-    kernels: Kernel | None = None, *, selection_threshold: Any = 0.8, **parameters: Any
+    kernels: Kernel | None = None,
+    *,
+    selection_threshold: Number = 0.8,
+    num_features: int = 50,
+    step_size: Number | None = None,
+    regularization: Number = 0.02,
+    hedge_rate: Number = 1.0,
+    loss: Loss | str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+    num_outputs: int | None = None,
+    num_classes: int | None = None,
+    query: Query = ASK_ALL,
 ) -> MKL:
     """OMKL-AKS: :func:`raker` with adaptive kernel selection.
 
     After each label a subset V of the kernels is drawn; only these predict, with renormalised
-    weights. All kernels go on learning.
+    weights. All kernels continue to learn.
 
     Args:
-      selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; kernels with a
-        weight above δ times the largest set the size of V.
+      selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; the number of
+        kernels with a weight above δ times the largest sets the size of V.
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
         feature_scale, num_outputs, num_classes, query: as for :func:`raker`.
 
@@ -118,27 +143,39 @@ def omkl_aks(
     >>> omkl_aks(num_features=20).select
     AdaptiveKernelSelection(threshold=0.8)
     """
-    return raker(kernels, select=AdaptiveKernelSelection(selection_threshold), **parameters)
+    features = FourierFeatures(num_features, orthogonal, feature_scale)
+    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    select = AdaptiveKernelSelection(selection_threshold)
+    return _raker(kernels, features, rates, loss, outputs, select, query)
 
 
-@with_parameters_of(raker, but=("query",))
+@recipe
 def amkl(
     kernels: Kernel | None = None,
     *,
-    tolerance: Any = 0.0002,
-    max_skips: Any = 1.0,
+    tolerance: Number = 0.0002,
+    max_skips: Number = 1.0,
     relative: bool = False,
-    **parameters: Any,
+    num_features: int = 50,
+    step_size: Number | None = None,
+    regularization: Number = 0.02,
+    hedge_rate: Number = 1.0,
+    loss: Loss | str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+    num_outputs: int | None = None,
+    num_classes: int | None = None,
+    select: Select = SELECT_ALL,
 ) -> MKL:
-    """AMKL: :func:`raker` that asks for a label only where its kernels disagree.
+    """AMKL: :func:`raker` that asks for a label only if its kernels disagree.
 
     Args:
       tolerance: η_c of :class:`jaxmkl.query.Disagreement`, in squared units of the target; the
         paper's is 0.0005, with smaller steps.
       max_skips: M, the largest number of labels skipped in a row.
-      relative: whether the tolerance is a share of the running variance of the labels instead,
-        whatever their units; .01 asks for about as many as the default does on the paper's
-        streams (all of them on naval).
+      relative: whether the tolerance is a share of the running variance of the labels, which has
+        no units; .01 asks for about as many labels as the default on the paper's streams (for all
+        of them on naval).
       kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
         feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
 
@@ -148,19 +185,31 @@ def amkl(
     >>> amkl(tolerance=0.01, max_skips=3, relative=True).query
     Disagreement(tolerance=0.01, max_skips=3.0, relative=True)
     """
-    return raker(kernels, query=Disagreement(tolerance, max_skips, relative), **parameters)
+    features = FourierFeatures(num_features, orthogonal, feature_scale)
+    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    query = Disagreement(tolerance, max_skips, relative)
+    return _raker(kernels, features, rates, loss, outputs, select, query)
 
 
-@with_parameters_of(omkl_aks, but=("query",))
+@recipe
 def amkl_aks(
     kernels: Kernel | None = None,
     *,
-    tolerance: Any = 0.0002,
-    max_skips: Any = 1.0,
+    tolerance: Number = 0.0002,
+    max_skips: Number = 1.0,
     relative: bool = False,
-    **parameters: Any,
+    selection_threshold: Number = 0.8,
+    num_features: int = 50,
+    step_size: Number | None = None,
+    regularization: Number = 0.02,
+    hedge_rate: Number = 1.0,
+    loss: Loss | str = "squared",
+    orthogonal: bool = False,
+    feature_scale: str = "sum",
+    num_outputs: int | None = None,
+    num_classes: int | None = None,
 ) -> MKL:
-    """AMKL-AKS: :func:`omkl_aks` that asks for a label only where its kernels disagree.
+    """AMKL-AKS: :func:`omkl_aks` that asks for a label only if its kernels disagree.
 
     Args:
       tolerance, max_skips, relative: as for :func:`amkl`.
@@ -174,7 +223,11 @@ def amkl_aks(
     >>> amkl_aks(selection_threshold=0.9).select
     AdaptiveKernelSelection(threshold=0.9)
     """
-    return omkl_aks(kernels, query=Disagreement(tolerance, max_skips, relative), **parameters)
+    features = FourierFeatures(num_features, orthogonal, feature_scale)
+    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    select = AdaptiveKernelSelection(selection_threshold)
+    query = Disagreement(tolerance, max_skips, relative)
+    return _raker(kernels, features, rates, loss, outputs, select, query)
 
 
 @recipe
@@ -183,10 +236,10 @@ def expert_mkl(
     *,
     task: str = "regression",
     num_features: int = 72,
-    step_sizes: Any = (0.1, 0.25, 0.5, 0.7),
-    forgetting: Any = (1.0, 0.999),
-    regularization: Any = 0.1,
-    hedge_rate: Any = None,
+    step_sizes: Numbers = (0.1, 0.25, 0.5, 0.7),
+    forgetting: Numbers = (1.0, 0.999),
+    regularization: Numbers = 0.1,
+    hedge_rate: Number | None = None,
     aggregate: Aggregate | None = None,
     select: Select = SELECT_ALL,
     query: Query = ASK_ALL,
@@ -194,28 +247,28 @@ def expert_mkl(
     num_outputs: int | None = None,
     num_classes: int | None = None,
 ) -> MKL:
-    """Kernels times update rules, gradient steps to track, least squares to fit, under a stack.
+    """Kernels times update rules under a stack: gradient steps track, least squares fit.
 
     The models are all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
     descent at four step sizes, recursive least squares with and without forgetting. A mixture of
-    second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) make one prediction of them. As
-    a classifier it fits the labels ±1 by squared loss, and values are clipped to [-1, 1]. Several
-    classes have one stack each, λ = 10, where three would cost more and err no less.
+    second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine them into one
+    prediction. As a classifier it fits the labels ±1 by squared loss, and values are clipped to
+    [-1, 1]. Several classes have one stack each, with λ = 10, as three cost more and err no less.
 
     Args:
       task: "regression" or "classification".
       step_sizes: rates η of :class:`jaxmkl.updates.OGD`; stable below 1.
       forgetting: factors φ of :class:`jaxmkl.updates.RLS`.
       regularization: λ of :class:`jaxmkl.updates.RLS`.
-      hedge_rate: η_g of Hedge in place of the stack; 1 for regression and 0.1 for classification
-        are good.
-      aggregate: another aggregate in place of the stack.
+      hedge_rate: η_g of Hedge, which then replaces the stack; 1 for regression and 0.1 for
+        classification work well.
+      aggregate: another aggregate instead of the stack.
       kernels: shift-invariant; by default those of :func:`jaxmkl.kernels.two_decades`, which on
         the papers' streams err less than those of raker.
       num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
 
     Raises:
-      ValueError: for both ``hedge_rate`` and ``aggregate``.
+      ValueError: if both ``hedge_rate`` and ``aggregate`` are given.
 
     References:
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).

@@ -3,11 +3,11 @@
 Each kernel has a model f_p(x) = Σ_j a_pj k_p(x_j, x). A round on an example (x, y):
 
     prediction = Σ_p q_p f_p, or a vote of their signs         aggregate
-    an update rule says whether x becomes a support vector of f_p, and with which coefficient;
+    the update rule decides whether x becomes a support vector of f_p, and its coefficient;
     it does so always, or with a probability that grows with w_p        update, select
     discount w_p by the mistake or the loss of f_p             aggregate
 
-The published rows are
+The published learners are
 
                   update                    store          aggregate              select
     perceptron    Perceptron                grows          one kernel             all
@@ -18,8 +18,8 @@ The published rows are
     kernel_ogd    OGD                       grows          one kernel             all
     omkl          OGD                       grows          value, by loss         all
 
-A margin of exactly 0 is a mistake; a kernel with the value 0 votes +1. With a budget of support
-vectors: :mod:`jaxmkl.recipes.budgets`.
+A margin of exactly 0 is a mistake; a kernel with the value 0 votes +1. Learners on a budget of
+support vectors are in :mod:`jaxmkl.recipes.budgets`.
 
 References:
   Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning; Hoi, Jin, Zhao and Yang (2013),
@@ -27,8 +27,7 @@ References:
   regression.
 """
 
-from typing import Any
-
+from jaxmkl._types import Number
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.kernels import Kernel, hong_chae
 from jaxmkl.losses import Loss
@@ -44,15 +43,15 @@ from jaxmkl.updates import OGD, Perceptron, SparsePassiveAggressive
 def perceptron(
     kernel: Kernel | None = None, *, capacity: int = 1024, query: Query = ASK_ALL
 ) -> MKL:
-    """The kernel perceptron: an example that one kernel's model errs on becomes a support vector.
+    """The kernel perceptron, with one kernel: every mistake becomes a support vector.
 
         if y f(x) <= 0:   f <- f + y k(x, ·)
 
     Args:
       kernel: one kernel; by default a Gaussian of bandwidth 1.
-      capacity: support vectors there is room for. ``run`` and its like enlarge it as needed;
-        inside one's own ``jit`` or ``scan`` what finds no room is not learned but counted, in
-        ``learner.info(state).overflow``.
+      capacity: the number of support vectors there is room for. ``run`` and other drivers enlarge
+        it as needed; inside your own ``jit`` or ``scan``, examples that find no room are not
+        learned but counted, in ``learner.info(state).overflow``.
       query: when a label is asked for, by default always.
 
     References:
@@ -89,7 +88,7 @@ def omkc_u(kernels: Kernel | None = None, *, capacity: int = 1024, query: Query 
 def omkc_dd(
     kernels: Kernel | None = None,
     *,
-    discount: Any = 0.99,
+    discount: Number = 0.99,
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
@@ -115,12 +114,12 @@ def omkc_dd(
 def omkc_sd(
     kernels: Kernel | None = None,
     *,
-    discount: Any = 0.99,
-    smoothing: Any = 0.001,
+    discount: Number = 0.99,
+    smoothing: Number = 0.001,
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
-    """OMKC(SD): as :func:`omkc_dd`, but only kernels drawn by their weights learn, and are judged.
+    """OMKC(SD): :func:`omkc_dd` in which only kernels drawn by their weights learn or lose weight.
 
         Z_p ~ Bernoulli((1 - δ) w_p / max w + δ);  where Z_p = 1 and y f_p <= 0: the perceptron's
         update, and w_p <- γ w_p
@@ -144,16 +143,16 @@ def omkc_sd(
 def spa(
     kernels: Kernel | None = None,
     *,
-    step_size: Any = 0.1,
-    alpha: Any = 1.0,
-    beta: Any = 3.0,
-    discount: Any = 0.99,
-    smoothing: Any = 0.001,
+    step_size: Number = 0.1,
+    alpha: Number = 1.0,
+    beta: Number = 3.0,
+    discount: Number = 0.99,
+    smoothing: Number = 0.001,
     normalized_step: bool = False,
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
-    """SPA: passive aggressive steps now and then, oftener for better kernels.
+    """SPA: passive aggressive steps at random, more often for better kernels.
 
         p_p = (1 - δ) w_p / max w + δ,    ρ_p = min(α, l_p) / β,    l_p = max(0, 1 - y f_p)
         with probability p_p ρ_p:   f_p <- f_p + min(η / ρ_p, l_p / k_p(x, x)) y k_p(x, ·)
@@ -161,10 +160,10 @@ def spa(
 
     Args:
       step_size: η.
-      alpha: α; larger, more support vectors.
-      beta: β >= α; larger, fewer support vectors: at most T α / β are expected of a kernel.
-      normalized_step: divide by k(x, x), as the formula says; the figures of the paper come from
-        the form that does not (static).
+      alpha: α; larger values keep more support vectors.
+      beta: β >= α; larger values keep fewer: at most T α / β are expected for each kernel.
+      normalized_step: whether to divide by k(x, x), as in the formula; the figures of the paper
+        come from the form without it (static).
       kernels, discount, smoothing, capacity, query: as for :func:`omkc_sd`.
 
     References:
@@ -182,8 +181,8 @@ def spa(
 def kernel_ogd(
     kernel: Kernel | None = None,
     *,
-    step_size: Any = 0.1,
-    regularization: Any = 0.0,
+    step_size: Number = 0.1,
+    regularization: Number = 0.0,
     loss: Loss | str = "squared",
     capacity: int = 1024,
     query: Query = ASK_ALL,
@@ -212,9 +211,9 @@ def kernel_ogd(
 def omkl(
     kernels: Kernel | None = None,
     *,
-    step_size: Any = 0.1,
-    regularization: Any = 0.0,
-    hedge_rate: Any = 1.0,
+    step_size: Number = 0.1,
+    regularization: Number = 0.0,
+    hedge_rate: Number = 1.0,
     loss: Loss | str = "squared",
     capacity: int = 1024,
     query: Query = ASK_ALL,

@@ -1,9 +1,9 @@
-"""What a learner and a kernel must keep, checked: for authors of new ones.
+"""Checks of the contract of learners and kernels, for authors of new ones.
 
     jaxmkl.testing.check_learner(my_learner)
     jaxmkl.testing.check_kernel(my_kernel)
 
-Both raise an ``AssertionError`` whose one sentence says what is wrong, and are silent otherwise.
+Both raise an ``AssertionError`` that says in one sentence what is wrong, and else return None.
 """
 
 from jaxmkl.testing.kernels import check_kernel

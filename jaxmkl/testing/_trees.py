@@ -1,4 +1,4 @@
-"""Comparing trees of arrays, and refusing what is not as it must be."""
+"""Comparison of trees of arrays, and the base of checks."""
 
 import contextlib
 import dataclasses
@@ -7,24 +7,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._checks import leaves_by_name
+from jaxmkl._types import PyTree
 
 
 @dataclasses.dataclass
 class Check:
-    """What is checked, by whose class's name all sentences begin; tolerance of what is equal."""
+    """Base of checks of a ``subject``, whose class's name begins all messages."""
 
     subject: Any
     tolerance: float
 
-    def require(self, condition: Any, text: str) -> None:
-        """Raise with the name and this sentence."""
+    def require(self, condition: object, text: str) -> None:
+        """Raise an ``AssertionError`` with this sentence unless the condition holds."""
         if not condition:
             raise AssertionError(f"{type(self.subject).__name__}: {text}")
 
-    def equal(self, one: Any, other: Any, text: str, tolerance: float | None = None) -> None:
-        """Raise with this sentence unless two trees are equal; without a tolerance bit for bit."""
+    def equal(self, one: PyTree, other: PyTree, text: str, tolerance: float | None = None) -> None:
+        """Raise with this sentence unless two trees are equal, bit for bit without a tolerance."""
         left, right = leaves_by_name(one, prefix=""), jax.tree.leaves(other)
         self.require(len(left) == len(right), f"{text}; {len(left)} arrays are {len(right)}")
         for (path, leaf), against in zip(left.items(), right, strict=True):
@@ -39,13 +41,14 @@ class Check:
                 self.require(False, f"{text}; {place} {difference(a, b)}")
 
 
-def numbers(leaf: Any) -> np.ndarray:
+def numbers(leaf: ArrayLike) -> np.ndarray:
+    """The leaf as a NumPy array; keys become their data."""
     is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> str:
-    """Both arrays where they are small, else where they differ most, and in how many places."""
+    """Both arrays in words: whole if small, else where they differ most and in how many places."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return " and ".join(f"{array.dtype} of shape {array.shape}" for array in (one, other))
     if one.size <= 4:
@@ -61,18 +64,19 @@ def difference(one: np.ndarray, other: np.ndarray) -> str:
     return f"{shown}; they differ in {int(unequal.sum())} of {one.size} numbers"
 
 
-def types(tree: Any) -> dict[str, tuple]:
-    """Shape, dtype, and whether the type is weak, of each leaf by its name."""
+def types(tree: PyTree) -> dict[str, tuple]:
+    """Shape and dtype of each leaf by its name, and whether its type is weak."""
     named = leaves_by_name(tree, prefix="").items()
     return {name: (leaf.shape, leaf.dtype, bool(leaf.weak_type)) for name, leaf in named}
 
 
-def join(parts: list) -> Any:
-    """Trees (T', ...) behind one another, or numbers beside one another."""
+def join(parts: list) -> PyTree:
+    """Stack the leaves of trees along a new leading axis."""
     return jax.tree.map(lambda *leaves: np.stack([numbers(leaf) for leaf in leaves]), *parts)
 
 
 def is_frozen(value: Any) -> bool:
+    """Whether attributes cannot be set."""
     with contextlib.suppress(AttributeError):
         value.probe_of_check = 0
         del value.probe_of_check

@@ -1,17 +1,19 @@
-"""What kernels promise, checked on a few points."""
+"""The contract of kernels, checked on a few points."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._blocks import take
 from jaxmkl.features import FourierFeatures, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, pairwise_products
 from jaxmkl.kernels.scaled import plain
-from jaxmkl.mkl import MKL
+from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.models import DenseSupport, FeatureModels, SupportModels
 from jaxmkl.models.supports.tiles import column_values
 from jaxmkl.testing._trees import Check, is_frozen
@@ -21,22 +23,22 @@ NUM_FEATURES = 20_000
 
 
 def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9) -> None:
-    """Raise unless a kernel keeps what kernels promise.
+    """Raise unless a kernel keeps the contract that ``help(jaxmkl.kernels.Kernel)`` states.
 
-    It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and have the
-    diagonal that it says; stacked kernels, as many as there are points too, are those one by one;
+    It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and agree with
+    ``diagonal_codes``; stacked kernels equal the single ones, also if there are as many as points;
     derivatives are finite where points coincide; in a sum, a product, a multiple, a dictionary
-    and on some columns it is what it is alone; learners with supports, and on a sampled
-    dictionary if it is one kernel, agree with its Gram matrix; where it says its spectrum, so do
-    Fourier features. All in double precision. ``help(jaxmkl.kernels.Kernel)`` says what is asked.
+    and on some columns it has the same values as alone; learners with supports, and on a sampled
+    dictionary if it is one kernel, agree with its Gram matrix, and so do Fourier features if its
+    spectrum is known. All checks are in double precision.
 
     Args:
       kernel: one kernel or several.
-      num_inputs: D, where it has parameters for each input.
-      tolerance: absolute and relative, of what is equal to rounding.
+      num_inputs: the number of inputs D, for kernels with parameters for each input.
+      tolerance: absolute and relative tolerance of values that are equal up to rounding.
 
     Raises:
-      AssertionError: for the first promise that is broken.
+      AssertionError: if the contract is broken, with the first violation.
 
     >>> import jaxmkl
     >>> check_kernel(jaxmkl.Cauchy([0.5, 2.0]) + jaxmkl.Polynomial(2, 1.0))
@@ -57,7 +59,7 @@ _derivatives = jax.jit(jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=
 
 
 def _asked(kernel: Kernel, X: jax.Array) -> dict[str, jax.Array]:
-    """Values that parts of the library ask for, each in its way."""
+    """The same values, in each of the ways in which the library asks for them."""
     index = jnp.arange(len(X)) % kernel.num_kernels
     return {
         "gram": kernel.gram(X),
@@ -67,16 +69,16 @@ def _asked(kernel: Kernel, X: jax.Array) -> dict[str, jax.Array]:
 
 
 @jax.jit
-def _asked_of_each(pairs: dict[str, tuple]) -> dict[str, Any]:
-    """The same of several kernels, each with points of its own."""
+def _asked_of_each(pairs: dict[str, tuple]) -> dict[str, dict[str, jax.Array]]:
+    """The values of :func:`_asked` for several kernels, each with its own points."""
     return {name: _asked(*pair) for name, pair in pairs.items()}
 
 
 @jax.jit
-def _values(learner: MKL, state: Any, X: jax.Array, y: jax.Array) -> jax.Array:
+def _values(learner: MKL, state: MKLState, X: jax.Array, y: jax.Array) -> jax.Array:
     """The values (T, E) of a learner's models before each label."""
 
-    def round(state: Any, example: tuple) -> tuple:
+    def round(state: MKLState, example: tuple) -> tuple:
         code = take(learner.encode_block(state, example[0][None]), 0)
         return learner.step(state, example)[0], learner.decide(state, code)[1].values
 
@@ -84,7 +86,7 @@ def _values(learner: MKL, state: Any, X: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def _values_of_perceptrons(gram: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same of kernel perceptrons, (T, P)."""
+    """The values (T, P) of kernel perceptrons before each label."""
     coefficients, values = np.zeros(gram.shape[:2]), []
     for t, label in enumerate(y):
         values.append(np.sum(coefficients * gram[:, :, t], axis=1))
@@ -102,14 +104,14 @@ def _approximated(kernel: Kernel, X: jax.Array) -> jax.Array:
 
 
 class _KernelCheck(Check):
-    """The promises of a kernel, one method each."""
+    """The parts of the contract, one method each."""
 
-    def close(self, one: Any, other: Any, text: str) -> None:
-        """Raise with this sentence unless two arrays are equal to rounding."""
+    def close(self, one: ArrayLike, other: ArrayLike, text: str) -> None:
+        """Raise with this sentence unless two arrays are equal up to rounding."""
         self.equal(one, other, text, self.tolerance)
 
     def is_a_value(self) -> None:
-        """A frozen pytree, and a kernel."""
+        """The kernel is a frozen pytree, and an instance of ``Kernel``."""
         kernel = self.subject
         self.require(
             isinstance(kernel, Kernel), "a kernel must be an instance of jaxmkl.kernels.Kernel"
@@ -123,7 +125,7 @@ class _KernelCheck(Check):
         self.require(isinstance(P, int) and P >= 1, f"{text}; got {P!r}")
 
     def has_gram_matrices(self, X: np.ndarray) -> np.ndarray:
-        """Symmetric, positive semidefinite, the same however asked for, alone or in company."""
+        """Gram matrices are symmetric, positive semidefinite, and the same in all combinations."""
         kernel, P, n = self.subject, self.subject.num_kernels, len(X)
         one, wide = Gaussian(1.3), np.concatenate([X[:, :1] + 1.0, X], axis=1)
         self.has_codes(X)
@@ -146,7 +148,7 @@ class _KernelCheck(Check):
         self.require(np.isfinite(K).all(), "kernel values must be finite")
         self.close(K, np.swapaxes(K, 1, 2), "a Gram matrix must be symmetric")
         values = np.linalg.eigvalsh(K)
-        least = (values[:, 0] / np.maximum(values[:, -1], 1e-300)).min()
+        least = np.min(values[:, 0] / np.maximum(values[:, -1], 1e-300))
         text = f"a Gram matrix must be positive semidefinite; an eigenvalue is {least:.3g} of"
         self.require(least > -1e-9, f"{text} the largest")
         G = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 1.3**2))[None]
@@ -162,7 +164,7 @@ class _KernelCheck(Check):
         return K
 
     def has_codes(self, X: np.ndarray) -> None:
-        """Codes of the shapes and the dtype that are asked for, and as many marks."""
+        """Codes have the right shape and dtype, and there is a mark for each kernel."""
         kernel, P = self.subject, self.subject.num_kernels
         marks = kernel.exponential
         text = f"exponential must be a tuple of {P} booleans, one for each kernel; got {marks!r}"
@@ -174,8 +176,8 @@ class _KernelCheck(Check):
             good = (codes.shape, codes.dtype) == ((P, n, m), np.float64)
             self.require(good, f"{text}; got {codes.dtype} of shape {codes.shape}")
 
-    def attempt(self, what: str, function: Any, *arguments: Any) -> Any:
-        """What a function returns; raise with a sentence where it raises."""
+    def attempt(self, what: str, function: Callable, *arguments: Any) -> Any:
+        """Call a function; turn its errors into a sentence of this check."""
         try:
             return function(*arguments)
         except NotImplementedError as error:
@@ -186,10 +188,10 @@ class _KernelCheck(Check):
             raise AssertionError(f"{type(self.subject).__name__}: {text}") from error
 
     def may_be_stacked(self, X: np.ndarray) -> None:
-        """Kernels together are the kernels one by one: those that are, and some made here."""
+        """Stacked kernels equal the single ones: those of the kernel, and some made here."""
         kernel, P = self.subject, self.subject.num_kernels
 
-        def one_of(p: int) -> Any:
+        def one_of(p: int) -> Kernel:
             stacked = jax.tree.map(lambda leaf: np.shape(leaf)[:1] == (P,), kernel)
             return jax.tree.map(lambda of, leaf: leaf[p : p + 1] if of else leaf, stacked, kernel)
 
@@ -217,7 +219,7 @@ class _KernelCheck(Check):
             self.close(together, alone, text)
 
     def has_derivatives(self, X: np.ndarray) -> None:
-        """Finite ones, by points and by parameters, where points coincide."""
+        """Derivatives by points and parameters are finite where points coincide."""
         derivatives = _derivatives(self.subject, np.concatenate([X[:3], X[:3]]))
         for path, leaf in jax.tree.leaves_with_path(derivatives):
             name = "the points" if path[0].idx else jax.tree_util.keystr(path[1:])
@@ -225,7 +227,7 @@ class _KernelCheck(Check):
             self.require(np.isfinite(leaf).all(), text)
 
     def has_learners(self, X: np.ndarray, gram: np.ndarray) -> None:
-        """Perceptrons with supports, and on a dictionary of all points, are those by its Gram."""
+        """Perceptrons with supports, and on a dictionary of all points, agree with gram(X)."""
         kernel, y = self.subject, np.where(np.arange(len(X)) % 3 == 1, 1.0, -1.0)
         banks: tuple = (SupportModels(kernel, Perceptron(), DenseSupport(16, tile=4, period=4)),)
         if kernel.num_kernels == 1:
@@ -239,10 +241,10 @@ class _KernelCheck(Check):
         self.equal(values, wanted, text, max(self.tolerance, 1e-6))
 
     def has_features(self, X: np.ndarray) -> None:
-        """Fourier features agree with the kernel to sampling error, if it says its spectrum."""
+        """Fourier features agree with the kernel to sampling error, if its spectrum is known."""
         if self.subject.without_spectrum:
             return
         error = np.abs(_approximated(self.subject, X) - _gram(self.subject, X)).max()
-        # a mean of cosines: 6 standard errors of at most sqrt(1 / 2 F) and more
-        text = "Fourier features must approximate the kernel: its spectral_scale is another's"
+        # a mean of cosines, with a standard error of at most sqrt(1 / 2 F)
+        text = "Fourier features must approximate the kernel: its spectral_scale is wrong"
         self.require(error < 6 / np.sqrt(NUM_FEATURES), f"{text} (error {error:.3g})")

@@ -1,18 +1,21 @@
-"""What learners promise, checked by playing one."""
+"""The contract of learners, checked by running one."""
 
 import inspect
 import pathlib
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxmkl._blocks import take
 from jaxmkl._checks import leaves_by_name
-from jaxmkl._learner import Learner, require_learner
+from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl._types import PyTree
 from jaxmkl.checkpoint import load, save
 from jaxmkl.streaming.run import run, run_many
 from jaxmkl.testing._trees import Check, is_frozen, join, numbers, types
@@ -21,31 +24,33 @@ from jaxmkl.testing._trees import Check, is_frozen, join, numbers, types
 def check_learner(
     learner: Learner,
     *,
-    examples: tuple[Any, Any] | None = None,
+    examples: tuple[ArrayLike, ArrayLike] | None = None,
     block_sizes: tuple[int, ...] = (16, 7),
     tolerance: float = 1e-8,
     checkpoint: bool = True,
 ) -> None:
-    """Raise unless a learner keeps what learners promise.
+    """Raise unless a learner keeps the contract of learners.
 
     It is a frozen pytree with the public methods; its state keeps its types; a step is a
     prediction, which sees no label, and then an update or a skip; rounds are counted; NaN and
-    infinity poison nothing and are counted; labels 0 and 1 are -1 and +1; a run in blocks is the
-    scan of ``step``, without trace of padding, and goes on bit for bit where it was cut, from a
-    file too; no bit of its predictions depends on labels of the same round, of later ones, or on
-    those not asked for; seeds together are seeds alone. All in double precision, to rounding.
+    infinity are counted and change nothing else; labels 0 and 1 mean -1 and +1; a run in blocks
+    equals the scan of ``step``, whatever the padding, and continues bit for bit after a break,
+    also from a file; no bit of its predictions depends on labels of the same round, of later
+    rounds, or not asked for; many seeds at once equal the single runs. All checks are in double
+    precision, up to rounding.
 
     Args:
-      learner: small, for it is played some hundred rounds.
-      examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, where not any numbers
-        will do.
-      block_sizes: of runs of one seed; of several sizes the last is that of many seeds together,
-        which are not played where there is one size alone.
-      tolerance: absolute and relative, of what is equal to rounding.
-      checkpoint: whether it can be saved: its classes are made by ``jaxmkl.pytree.dataclass``.
+      learner: a small learner, as it is run for some hundred rounds.
+      examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, by default random
+        numbers.
+      block_sizes: of runs of one seed; if there are several, the last is for many seeds at once,
+        which are not run if there is one size alone.
+      tolerance: absolute and relative tolerance of values that are equal up to rounding.
+      checkpoint: whether the learner can be saved, as all its classes are made by
+        ``jaxmkl.pytree.dataclass``.
 
     Raises:
-      AssertionError: for the first promise that is broken.
+      AssertionError: if the contract is broken, with the first violation.
 
     >>> import jaxmkl
     >>> check_learner(jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=3))
@@ -68,7 +73,7 @@ def check_learner(
 
 
 def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """X (37, 3) and y (37,), of both signs or K classes for classifiers; leading columns are 0."""
+    """A stream X (37, 3), y (37,), with signs or classes if it must; leading columns are 0."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(37, 3 + learner.leading_columns))
     y = np.sin(X[:, -3:] @ [1.5, -0.7, 0.4]) + 0.1 * draws.normal(size=37)
@@ -81,21 +86,21 @@ def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
     return X, np.stack([np.roll(y, k) for k in range(K)], axis=1)
 
 
-def _needed(function: Any) -> tuple[str, ...]:
-    """Names of the parameters that have to be given."""
+def _needed(function: Callable) -> tuple[str, ...]:
+    """Names of the required parameters."""
     parameters = inspect.signature(function).parameters.values()
     needed = [p for p in parameters if p.default is p.empty and "VAR_" not in p.kind.name]
     return tuple(p.name for p in needed)
 
 
-def _everything(output: Any) -> Any:
+def _everything(output: Output) -> Output:
     """Record the diagnostics too."""
     return output
 
 
 @jax.jit
-def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> tuple:
-    """What predict and step say of one example, and the states after what may follow."""
+def _play(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
+    """The results of predict and step for one example, and the states after all ways to go on."""
     code = take(learner.encode_block(state, x[None]), 0)
     after = {"update": learner.update(state, x, y), "skip": learner.skip(state, x)}
     after["padding"] = learner.advance(state, code, y, present=False)[0]
@@ -104,13 +109,13 @@ def _play(learner: Learner, state: Any, x: jax.Array, y: jax.Array) -> tuple:
 
 
 @partial(jax.jit, static_argnums=2)
-def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> Any:
-    """The state before the first round, with room for all supports that may come."""
+def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> PyTree:
+    """The state before the first round, with enough capacity for the whole stream."""
     return learner.enlarged(learner.init(key, num_inputs, jnp.float64), 128)
 
 
-def _scan(learner: Learner, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-    """As a scan of step, but one by one; all streams of the check share a program."""
+def _scan(learner: Learner, state: PyTree, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree]:
+    """A scan of step in a Python loop, so that all streams of the check share a program."""
     outputs = []
     for x, label in zip(X, y, strict=True):
         _, output, after = _play(learner, state, x, label)
@@ -120,21 +125,21 @@ def _scan(learner: Learner, state: Any, X: np.ndarray, y: np.ndarray) -> tuple[A
 
 
 class _LearnerCheck(Check):
-    """The promises, one method each; later ones build on earlier ones."""
+    """The parts of the contract, one method each; later ones build on earlier ones."""
 
     @property
     def has_signs(self) -> bool:
-        """Whether labels are of two classes."""
+        """Whether the learner is for two classes."""
         return self.subject.task == "classification" and self.subject.num_outputs is None
 
-    def other(self, label: Any) -> Any:
-        """Another label."""
+    def other(self, label: np.ndarray) -> np.ndarray:
+        """A different label."""
         if self.subject.task == "classification" and self.subject.num_outputs is not None:
             return (label + 1) % self.subject.num_outputs
         return -label
 
     def is_a_value(self) -> None:
-        """A frozen pytree with the methods of the protocol."""
+        """The learner is a frozen pytree with the methods of the protocol."""
         learner = self.subject
         try:
             require_learner("check_learner", learner)
@@ -158,18 +163,18 @@ class _LearnerCheck(Check):
         self.require(learner.task in tasks, f"task must be one of {tasks}; got {learner.task!r}")
 
     def keeps_types(self, num_inputs: int) -> None:
-        """The state's shapes and dtypes, in both precisions; no weak types."""
+        """The state keeps its shapes and dtypes, in both precisions, without weak types."""
         learner = self.subject
         for dtype in (np.dtype("float32"), np.dtype("float64")):
             init = jax.jit(learner.init, static_argnums=(1, 2))
             state = init.eval_shape(jax.random.key(0), num_inputs, dtype)
             for field in ("key", "round", "invalid"):
-                # a name, as what stands there may have to be worked out
+                # only the name is looked up, as a property may have to be computed
                 self.require(field in dir(state), f"its state must have the field {field}")
             given = learner.num_inputs(state), learner.dtype(state)
             text = f"num_inputs and dtype must be those of init; got {given}"
             self.require(given == (num_inputs, dtype), text)
-            # a label is a whole number here: it must not show in the state
+            # the label is an integer here, which must not change the state's dtypes
             several = learner.num_outputs is not None and learner.task == "regression"
             label = np.ones(learner.num_outputs, int) if several else 1
             example = jax.ShapeDtypeStruct((num_inputs,), dtype), label
@@ -188,8 +193,8 @@ class _LearnerCheck(Check):
             given = output.queried.dtype
             self.require(given == np.bool_, f"the output's queried must be boolean; got {given}")
 
-    def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Any]:
-        """Predict, update, skip and step agree and see no label early; start, end and outputs."""
+    def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree, PyTree]:
+        """Predict, update, skip and step agree, and see no label early; start, end and outputs."""
         start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
         made: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
@@ -221,14 +226,14 @@ class _LearnerCheck(Check):
             again = _scan(self.subject, start, X, np.where(y > 0, 1.0, 0.0))[1]
             self.equal(again, outputs, text)
             x = X[np.argmin(y)]
-            # of the dtype of y, as Python's numbers would be another program
+            # in the dtype of y, as Python numbers would need another program
             pair = np.array([0.0, -1.0])
             one, other = (_play(self.subject, start, x, v)[2]["update"] for v in pair)
             self.equal(one, other, f"{text} to update")
         return start, state, outputs
 
-    def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: Any) -> None:
-        """NaN and infinite inputs and labels are refused, counted, and leave no trace."""
+    def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: PyTree) -> None:
+        """NaN and infinite inputs and labels are refused and counted, and change nothing else."""
         X, y, bad_inputs, bad_labels = X.copy(), y.copy(), [4, 9, 10], [6, 15, 16]
         X[bad_inputs, -1] = np.nan, np.inf, -1e300
         for row, label in zip(bad_labels, (np.nan, -np.inf, np.nan), strict=True):
@@ -253,7 +258,7 @@ class _LearnerCheck(Check):
     def runs_in_blocks(
         self, stream: tuple, played: tuple, block_sizes: tuple, checkpoint: bool
     ) -> None:
-        """A run is the scan of step, at all block sizes; cut and saved it goes on bit for bit."""
+        """A run equals the scan of step at all block sizes, and continues bit for bit if cut."""
         learner, (X, y), (start, last, by_step) = self.subject, stream, played
         ahead, cut = _scan(learner, last, X[:6], y[:6])[1], 13
         for size in block_sizes:
@@ -261,7 +266,7 @@ class _LearnerCheck(Check):
             end, outputs = go(learner, start, X, y)
             text = f"a run in blocks of {size} must be the scan of step"
             self.equal(outputs, by_step, text, self.tolerance)
-            # the state may hold the same in another form: what matters is what it does later
+            # states may differ in form; their later predictions must agree
             later = _scan(learner, end, X[:6], y[:6])[1]
             self.equal(later, ahead, f"{text}, its state too", self.tolerance)
         text = "a prediction must not depend on labels of its round and later, or not asked for"
@@ -291,7 +296,7 @@ class _LearnerCheck(Check):
         self.equal(resumed, end, "a run that is cut and resumed must end bit for bit the same")
 
     def runs_side_by_side(self, X: np.ndarray, y: np.ndarray, size: int) -> None:
-        """Runs of many seeds are those of each."""
+        """Runs of many seeds at once equal the single runs."""
         keys = jax.random.split(jax.random.key(9), 2)
         go = partial(run_many, permute=False, block_size=size, record=_everything)
         together = jax.tree.map(numbers, go(self.subject, keys, X, y)[1])

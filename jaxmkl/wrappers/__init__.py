@@ -1,6 +1,6 @@
-"""Learners around learners: scaling, budgets of labels, intervals, classes, late labels.
+"""Learners around learners: scaling, label budgets, intervals, several classes, late labels.
 
-A wrapper is a learner like any other: it may be scanned, vmapped, differentiated, saved, and
+A wrapper is a learner like any other: it can be scanned, vmapped, differentiated, saved, and
 wrapped again.
 """
 

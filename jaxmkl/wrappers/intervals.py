@@ -1,14 +1,16 @@
-"""Prediction intervals around any learner of numbers, with a coverage that holds over time."""
+"""Prediction intervals around any regression learner, with a coverage that holds over time."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
 
 
@@ -17,55 +19,61 @@ class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
     quantile: Array
-    """q, the running quantile of |y - f|, a number or (K,); NaN before the first label."""
+    """The running quantile q of |y - f|, a number or (K,); NaN before the first label."""
     excess: Array
-    """D, intervals that missed their label so far, beyond those that may."""
+    """The number D of intervals that missed their label so far, minus the number allowed."""
     radius: Array
-    """r, half the width of the next interval; NaN before the first label."""
+    """Half the width r of the next interval; NaN before the first label."""
     labels: Array
     """Labels seen, int32."""
 
 
 class IntervalsInfo(NamedTuple):
-    """Diagnostics: the radius of the round's interval, and those of the learner inside."""
+    """Diagnostics: the radius of the round's interval, and the inner learner's diagnostics."""
 
     radius: Array
-    inner: Any
+    inner: PyTree
 
 
 @pytree.dataclass
 class Intervals(Wrapper):
-    """A learner whose predictions have lower and upper ends; made by :func:`intervals`."""
+    """A learner whose predictions come with intervals; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    coverage: Any = pytree.share(0.9, exclusive=True)
-    step_size: Any = pytree.positive(0.05)
+    coverage: Number = pytree.share(0.9, exclusive=True)
+    step_size: Number = pytree.positive(0.05)
 
     def __post_init__(self) -> None:
         require_numbers(self)
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> IntervalsState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
         K, none = self.num_outputs, jnp.zeros((), jnp.int32)
         shape, dtype = () if K is None else (K,), self.learner.dtype(inner)
         unknown = jnp.full(shape, jnp.nan, dtype)
         return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
-    def decide(self, state: IntervalsState, code: Any) -> tuple[Prediction, Any]:
+    def decide(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
         prediction, forecast = super().decide(state, code)
         return prediction, (prediction.value, forecast)
 
     def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: IntervalsState,
+        code: PyTree,
+        forecast: tuple,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> IntervalsState:
-        """The learner learns, and the radius grows or shrinks, if there is a label."""
+        """The inner learner learns, and the radius grows or shrinks, if there is a label."""
         value, inside = forecast
         distance = jnp.abs(y - value)
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
         rate = jnp.asarray(self.step_size, dtype)
         step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels))
-        # a quantile of 0 would stay there
+        # a quantile of 0 would never change again
         least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y), jnp.finfo(dtype).tiny)
         quantile = jnp.maximum(followed(state.quantile, distance, self.coverage, step), least)
         # before the first label there is no interval that could miss it
@@ -84,17 +92,17 @@ class Intervals(Wrapper):
         return IntervalsInfo(state.radius, super().info(state))
 
     def interval(self, state: IntervalsState, x: Array) -> tuple[Array, Array]:
-        """Lower and upper end for the label of ``x`` (D,)."""
+        """Lower and upper end of the interval for the label of ``x`` (D,)."""
         value = self.predict(state, x).value
         return value - state.radius, value + state.radius
 
 
-def intervals(learner: Learner, coverage: Any = 0.9, step_size: Any = 0.05) -> Intervals:
-    """Give the predictions of a learner lower and upper ends f - r and f + r.
+def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05) -> Intervals:
+    """Give the predictions of a learner intervals, from f - r to f + r.
 
-    The share of labels between them tends to ``coverage``, whatever the stream does: a running
-    quantile q of |y - f| follows its scale, and the misses so far beyond those allowed, D, are
-    made good by wider ends.
+    The share of labels inside tends to ``coverage``, whatever the stream does: a running quantile
+    q of |y - f| follows its scale, and wider intervals compensate for the excess D of misses over
+    those allowed.
 
         q <- q exp(η_t ([|y - f| > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
         D <- D + [|y - f| > r] - (1 - coverage),               |D| <= 5/η
@@ -103,15 +111,15 @@ def intervals(learner: Learner, coverage: Any = 0.9, step_size: Any = 0.05) -> I
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
     at most, and far less where q is near, however much the scale changes meanwhile. The first
     label makes q = |y - f|. The radius of a round is ``outputs.info.radius``, which a run keeps
-    with a ``record`` that asks for it; :meth:`Intervals.interval` has both ends for one x.
+    with a ``record`` that includes it; :meth:`Intervals.interval` returns both ends for one x.
 
     Args:
-      learner: any learner of numbers.
-      coverage: the share of labels that are to lie between the ends, in (0, 1].
-      step_size: η: larger ones follow the scale faster, with ends that move more.
+      learner: any regression learner.
+      coverage: the share of labels that should lie inside their intervals, in (0, 1].
+      step_size: η; larger values follow the scale faster, with a radius that varies more.
 
     Raises:
-      ValueError: for a classifier, or a number outside its range.
+      ValueError: if the learner is a classifier, or a number is outside its range.
 
     References:
       Gibbs and Candès (2021), Adaptive conformal inference under distribution shift; Angelopoulos,

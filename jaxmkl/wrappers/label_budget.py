@@ -1,25 +1,25 @@
 """A hard budget on labels, around any learner.
 
-What counts is that a label was asked for, not that it came. Where answers come late, ``predict``
-cannot count, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
+A label is charged when it is asked for, not when it arrives. If labels arrive late, ``predict``
+cannot charge them, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
-    state = learner.update(state, x, y)             when the answer is there: not charged again
+    state = learner.update(state, x, y)             when the label arrives: not charged again
 
-``update`` charges a label for which nobody asked before. One that comes when nothing is left is
-learned from all the same, for it is there; it is counted in ``overdrawn``.
+``update`` charges a label that was not asked for before. A label that arrives when the budget is
+spent is learned from all the same; ``overdrawn`` counts it.
 """
-
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, Prediction
+from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
-WANTED = "a number of labels from 0 to 2**31 - 1, whole"
+WANTED = "a whole number of labels, from 0 to 2**31 - 1"
 
 
 @pytree.dataclass
@@ -28,8 +28,8 @@ class LabelBudgetState(WrapperState):
 
     Attributes:
       remaining: labels that may still be asked for.
-      outstanding: labels that were asked for and have not come yet.
-      overdrawn: labels that came though none was left and none outstanding.
+      outstanding: labels that were asked for and have not arrived yet.
+      overdrawn: labels that arrived though none was left and none outstanding.
     """
 
     remaining: Array
@@ -42,26 +42,34 @@ class LabelBudget(Wrapper):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    budget: Any = pytree.number(minimum=0, maximum=2.0**31 - 1, discrete=True, wanted=WANTED)
+    budget: Number = pytree.number(minimum=0, maximum=2.0**31 - 1, discrete=True, wanted=WANTED)
 
     def __post_init__(self) -> None:
         whole = not isinstance(self.budget, float) or self.budget.is_integer()
         pytree.require(whole, self, "budget", self.budget, WANTED)
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> LabelBudgetState:
-        # a Python number is exact; traced, it is a float of JAX's default precision
+    def init(
+        self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> LabelBudgetState:
+        # a Python number is exact; a traced one is a float of JAX's default precision
         budget = int(self.budget) if isinstance(self.budget, float) else self.budget
         remaining = jnp.asarray(budget).astype(jnp.int32)
         inner = self.learner.init(key, num_inputs, dtype)
         return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
 
-    def decide(self, state: LabelBudgetState, code: Any) -> tuple[Prediction, Any]:
-        """Ask if the learner wants the label and one is left."""
+    def decide(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
+        """Ask if the inner learner wants the label and the budget is not spent."""
         prediction, forecast = super().decide(state, code)
         return prediction._replace(query=prediction.query & (state.remaining > 0)), forecast
 
     def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: LabelBudgetState,
+        code: PyTree,
+        forecast: PyTree,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> LabelBudgetState:
         taught = super().teach(state, code, forecast, y, asked, present)
         spent, left = asked & present, state.remaining > 0
@@ -70,22 +78,28 @@ class LabelBudget(Wrapper):
         return taught.replace(remaining=remaining, overdrawn=overdrawn)
 
     def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
-        """Charge what is asked for now and answered later."""
+        """Charge a label that is asked for now and arrives later."""
         return _charged(super().await_label(state, query), query.astype(jnp.int32))
 
     def receive_label(self, state: LabelBudgetState, asked: Array) -> LabelBudgetState:
-        """Give back what was charged for this label, which :meth:`teach` charges now."""
+        """Refund a label that was charged when it was asked for: :meth:`teach` charges it now."""
         given_back = (asked & (state.outstanding > 0)).astype(jnp.int32)
         return _charged(super().receive_label(state, asked), -given_back)
 
-    def round(self, state: Any, examples: Any, most: Any = None) -> tuple[Any, Output]:
-        """As :meth:`jaxmkl.models.MultiTask.round`, and as it says where labels are short.
+    def round(
+        self,
+        state: LabelBudgetState,
+        examples: tuple[Array, Array],
+        most: Array | int | None = None,
+    ) -> tuple[LabelBudgetState, Output]:
+        """Do as :meth:`jaxmkl.models.MultiTask.round`, with at most as many labels as are left.
 
         Args:
-          state, examples, most: as there; ``most`` of None means all that are left.
+          state, examples: as for that method.
+          most: as for that method; by default the rest of the budget.
 
         Raises:
-          ValueError: for a learner inside without rounds of many examples.
+          ValueError: if the inner learner has no rounds of many examples.
         """
         play = getattr(self.learner, "round", None)
         wanted = "a learner with rounds, as jaxmkl.multitask(...)"
@@ -97,23 +111,23 @@ class LabelBudget(Wrapper):
 
 
 def _charged(state: LabelBudgetState, number: Array) -> LabelBudgetState:
-    """Labels asked for that have not come; a negative number: that came."""
+    """The state after so many labels are asked for; a negative number refunds labels."""
     remaining, outstanding = state.remaining - number, state.outstanding + number
     return state.replace(remaining=remaining, outstanding=outstanding)
 
 
-def label_budget(learner: Learner, budget: Any) -> LabelBudget:
+def label_budget(learner: Learner, budget: Number) -> LabelBudget:
     """Stop asking for labels after ``budget`` of them.
 
-    A learner that wants every label gets the first ones; one that asks when unsure makes them
-    last longer. Predictions go on.
+    A learner that wants every label gets the first ones; one that asks when it is uncertain makes
+    them last longer. Predictions continue when the budget is spent.
 
     Args:
       learner: any learner.
       budget: the number of labels, whole and at least 0.
 
     Raises:
-      ValueError: for another learner or budget.
+      ValueError: if ``learner`` is not a learner, or the budget is not such a number.
 
     >>> import jax, jaxmkl
     >>> learner, key = label_budget(jaxmkl.raker(), 10), jax.random.key(0)

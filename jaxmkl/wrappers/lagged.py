@@ -1,29 +1,29 @@
-"""The last labels and errors as inputs, for streams whose labels hang together in time."""
-
-from typing import Any
+"""The last labels and errors as inputs, for streams whose labels are correlated in time."""
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._checks import input_bound
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 
 
 @pytree.dataclass
 class LaggedState(WrapperState):
-    """State of :class:`Lagged`; the latest comes first."""
+    """State of :class:`Lagged`."""
 
     labels: Array
-    """(L,), zeros before there are any."""
+    """The last labels (L,), the latest first; zeros before there are any."""
     errors: Array
-    """(M,), zeros before there are any."""
+    """The last errors (M,), the latest first; zeros before there are any."""
 
     @property
     def num_inputs(self) -> int:  # type: ignore[override]
-        """D, without labels and errors."""
+        """Number of inputs D, without labels and errors."""
         return self.inner.num_inputs - self.labels.shape[-1] - self.errors.shape[-1]
 
 
@@ -39,32 +39,40 @@ class Lagged(OneByOne):
         several = self.learner.num_outputs
         pytree.require(several is None, self, "learner", several, "one of a single output")
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> LaggedState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> LaggedState:
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         inner = self.learner.init(key, num_inputs + self.labels + self.errors, dtype)
         last = (jnp.zeros((n,), self.learner.dtype(inner)) for n in (self.labels, self.errors))
         return LaggedState(inner, *last)
 
-    def context(self, state: LaggedState) -> Any:
+    def context(self, state: LaggedState) -> tuple[Array, Array, PyTree]:
         return state.labels, state.errors, super().context(state)
 
-    def with_context(self, state: LaggedState, context: Any) -> LaggedState:
+    def with_context(
+        self, state: LaggedState, context: tuple[Array, Array, PyTree]
+    ) -> LaggedState:
         labels, errors, inside = context
         return super().with_context(state, inside).replace(labels=labels, errors=errors)
 
-    def decide(self, state: LaggedState, code: Row) -> tuple[Prediction, Any]:
+    def decide(self, state: LaggedState, code: Row) -> tuple[Prediction, tuple]:
         x = jnp.concatenate([code.x, state.labels, state.errors])
         codes, prediction, forecast = self.decide_inside(state, x, code.given)
         return prediction, (codes, forecast, prediction.value)
 
     def teach(
-        self, state: Any, code: Row, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: LaggedState,
+        code: Row,
+        forecast: tuple,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> LaggedState:
-        """The learner learns, and the label, or else the prediction, becomes the latest one."""
+        """The inner learner learns; the label, or else the prediction, becomes the latest one."""
         codes, inside, value = forecast
         inner = self.learner.teach(state.inner, take(codes, 0), inside, y, asked, present)
         inner, said = self.learner.close_block(inner, codes), self._read(value)
-        # what is no usable input must not become one
+        # an unusable label must not become an input
         bound = input_bound(y.dtype)
         label = jnp.where(asked & (jnp.abs(y) <= bound), y, said)
         known = present & jnp.isfinite(said) & (jnp.abs(label) <= bound)
@@ -83,30 +91,31 @@ def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:
 
         inputs of round t:  x_t,  y_{t-1}, ..., y_{t-L},  e_{t-1}, ..., e_{t-M},     e = y - f
 
-    An autoregression with errors as in ARMAX, by any learner. All are 0 before there are any. In
-    place of a label that was not asked for, or is not finite, stands the prediction (its error
-    is 0). Of classes, labels are -1 and +1 and f is the class predicted. A refused example changes
-    none of them.
+    This makes any learner an autoregression with errors, as in ARMAX. All these inputs are 0 at
+    first. The prediction replaces a label that was not asked for or is not finite (its error is
+    0). For classifiers, labels are -1 and +1, and f is the predicted class. A refused example
+    changes none of them.
 
-    Labels have the scale of the target: for kernels bring them to that of the inputs, as
-    ``lagged(scaled(learner, RunningMoments()))`` does. With labels that come late,
-    ``delayed(lagged(learner), N)`` has in round t those up to t - N - 1, and learns an example
-    with those it was predicted with.
+    Labels have the scale of the target: for kernels, bring them to the scale of the inputs, as
+    ``lagged(scaled(learner, RunningMoments()))`` does. If labels arrive late,
+    ``delayed(lagged(learner), N)`` uses in round t the labels up to t - N - 1, and learns an
+    example with the same inputs that it was predicted with.
 
     Args:
-      learner: any learner; it is started with D + L + M inputs.
+      learner: any learner with one output; it is started with D + L + M inputs.
       labels: L, an integer of at least 0 (static).
-      errors: M, the same.
+      errors: M, an integer of at least 0 (static).
 
     Raises:
-      ValueError: for what is no learner, one of several outputs, or another number.
+      ValueError: if ``learner`` is not a learner or has several outputs, or a number is not an
+        integer of at least 0.
 
     References:
       Box and Jenkins (1970), Time series analysis: forecasting and control (ARMAX).
 
     >>> import jax, jaxmkl
     >>> y = jnp.sin(jnp.arange(1000.0))
-    >>> X = jnp.ones((1000, 1))  # which tells nothing
+    >>> X = jnp.ones((1000, 1))  # says nothing about y
     >>> for learner in (jaxmkl.raker(), lagged(jaxmkl.raker(), labels=2)):
     ...     state = learner.init(jax.random.key(0), num_inputs=1)
     ...     print(bool(jaxmkl.run(learner, state, X, y)[1].loss[-100:].mean() < 0.05))

@@ -1,16 +1,17 @@
-"""Several classes with any learner of two: one against the rest."""
+"""Several classes with any learner for two classes: one against the rest."""
 
 from operator import attrgetter
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import Wrapper
 
 
@@ -18,8 +19,8 @@ from jaxmkl.wrappers.wrapper import Wrapper
 class OneVsRestState:
     """State of :class:`OneVsRest`."""
 
-    inner: Any
-    """Those of the K learners, with a leading axis K."""
+    inner: PyTree
+    """States of the K learners, with a leading axis K."""
     key: Array
     """Typed PRNG key of the first of them."""
     round: Array
@@ -27,23 +28,23 @@ class OneVsRestState:
     invalid: Array
     """Examples refused, int32."""
     nonfinite: Array
-    """Labelled rounds in which one of them diverged, at most, int32."""
+    """The largest number of labelled rounds in which one of them diverged, int32."""
 
-    num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
+    num_inputs = property(attrgetter("inner.num_inputs"), doc="Number of inputs D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
 
     replace = State.replace
 
     @classmethod
-    def of(cls, inner: Any) -> "OneVsRestState":
-        """That of these states."""
+    def of(cls, inner: PyTree) -> "OneVsRestState":
+        """The state that holds these states of the K learners."""
         key, round, invalid = (take(a, 0) for a in (inner.key, inner.round, inner.invalid))
         return cls(inner, key, round, invalid, jnp.max(inner.nonfinite))
 
 
 @pytree.dataclass
 class OneVsRest(Wrapper):
-    """One learner a class, all at once; made by :func:`one_vs_rest`."""
+    """One learner for each class, side by side; made by :func:`one_vs_rest`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.spa()")
     num_classes: int = pytree.count(minimum=2)
@@ -58,7 +59,7 @@ class OneVsRest(Wrapper):
         """The number of classes K."""
         return self.num_classes
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> OneVsRestState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> OneVsRestState:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(self.num_classes))
         return OneVsRestState.of(
             jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)
@@ -75,27 +76,33 @@ class OneVsRest(Wrapper):
             jax.vmap(lambda own: self.learner.enlarged(own, capacity))(state.inner)
         )
 
-    def encode_block(self, state: OneVsRestState, X: Array, given: Array | None = None) -> Any:
-        """Codes of all learners, behind the axis of the rows."""
+    def encode_block(self, state: OneVsRestState, X: Array, given: Array | None = None) -> PyTree:
+        """Codes of all learners; the axis of learners follows the axis of rows."""
         each = jax.vmap(lambda own: self.learner.encode_block(own, X, given), out_axes=1)
         return each(state.inner)
 
-    def decide(self, state: OneVsRestState, code: Any) -> tuple[Prediction, Any]:
+    def decide(self, state: OneVsRestState, code: PyTree) -> tuple[Prediction, PyTree]:
         """The learners' values (K,); the label is asked for if one of them wants it."""
         (value, query, score), forecasts = jax.vmap(self.learner.decide)(state.inner, code)
         return Prediction(value, jnp.any(query), jnp.max(score)), forecasts
 
     def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: OneVsRestState,
+        code: PyTree,
+        forecast: PyTree,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> OneVsRestState:
-        """Each learner learns its own label, +1 for its class."""
+        """Each learner learns its own label, which is +1 for its class and -1 otherwise."""
 
-        def one(own: Any, code: Any, forecast: Any, y: Array) -> Any:
+        def one(own: PyTree, code: PyTree, forecast: PyTree, y: Array) -> PyTree:
             return self.learner.teach(own, code, forecast, y, asked, present)
 
         return OneVsRestState.of(jax.vmap(one)(state.inner, code, forecast, y))
 
-    def close_block(self, state: OneVsRestState, codes: Any) -> OneVsRestState:
+    def close_block(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
         return OneVsRestState.of(
             jax.vmap(self.learner.close_block, in_axes=(0, 1))(state.inner, codes)
         )
@@ -112,24 +119,24 @@ class OneVsRest(Wrapper):
         """The sum of the learners' losses."""
         return jnp.sum(self.learner.loss_value(prediction, y), axis=-1)
 
-    def info(self, state: OneVsRestState) -> Any:
+    def info(self, state: OneVsRestState) -> PyTree:
         return jax.vmap(self.learner.info)(state.inner)
 
 
 def one_vs_rest(learner: Learner, num_classes: int) -> OneVsRest:
-    """Make a learner of K classes of one of two: K of them, each for a class against the rest.
+    """Make a learner for K classes from K learners for two: each tells one class from the rest.
 
-    Predictions are the K values (K,), the class predicted is that of the largest; labels are whole
-    numbers from 0 to K - 1. A label is asked for if one of the learners wants it, and then all
-    learn it. What is on features has ``num_classes=`` of its own, which shares features and
-    covariances (:func:`jaxmkl.expert_mkl`); this is for learners with supports.
+    A prediction has the K learners' values (K,), and the largest names the predicted class; labels
+    are whole numbers from 0 to K - 1. A label is asked for if one of the learners wants it, and
+    then all learn it. Learners on features take ``num_classes=`` themselves, and share features
+    and covariances among classes (:func:`jaxmkl.expert_mkl`); this is for learners with supports.
 
     Args:
       learner: a classifier of two classes.
       num_classes: K.
 
     Raises:
-      ValueError: for another learner, or fewer than two classes.
+      ValueError: if the learner is not such a classifier, or there are fewer than two classes.
 
     >>> import jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (500, 2))

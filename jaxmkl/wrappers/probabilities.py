@@ -1,13 +1,13 @@
 """Probabilities of classes, by a scale of the predictions that is fitted online."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 
@@ -16,9 +16,9 @@ class ProbabilitiesState(WrapperState):
     """State of :class:`Probabilities`."""
 
     log_scale: Array
-    """log a."""
+    """Logarithm of the scale a."""
     curvature: Array
-    """h, the sum of second derivatives so far, and 1."""
+    """Sum h of 1 and the second derivatives so far."""
 
 
 @pytree.dataclass
@@ -31,21 +31,29 @@ class Probabilities(Wrapper):
         task, wanted = self.learner.task, "a classifier, as jaxmkl.spa()"
         pytree.require(task == "classification", self, "learner", task, wanted)
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ProbabilitiesState:
+    def init(
+        self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> ProbabilitiesState:
         inner = self.learner.init(key, num_inputs, dtype)
         dtype = self.learner.dtype(inner)
         return ProbabilitiesState(inner, jnp.asarray(jnp.log(2.0), dtype), jnp.ones((), dtype))
 
-    def decide(self, state: ProbabilitiesState, code: Any) -> tuple[Prediction, Any]:
+    def decide(self, state: ProbabilitiesState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction as log-odds a f."""
         prediction, forecast = super().decide(state, code)
         log_odds = jnp.exp(state.log_scale) * prediction.value
         return prediction._replace(value=log_odds), (log_odds, forecast)
 
     def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: ProbabilitiesState,
+        code: PyTree,
+        forecast: tuple,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> ProbabilitiesState:
-        """The learner learns, and the scale takes a Newton step, if there is a label."""
+        """The inner learner learns, and the scale takes a Newton step, if there is a label."""
         log_odds, inside = forecast
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(log_odds))
         z, of = jnp.where(known, log_odds, 0.0), y > 0
@@ -63,7 +71,7 @@ class Probabilities(Wrapper):
         )
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
-        """-log p of the class that it was."""
+        """The loss -log p of the true class."""
         if self.num_outputs is None:
             return jax.nn.softplus(-y * prediction)
         own = jnp.sum(jnp.where(y > 0, prediction, 0.0), axis=-1)
@@ -71,25 +79,25 @@ class Probabilities(Wrapper):
 
 
 def probabilities(learner: Learner) -> Probabilities:
-    """Make a classifier say log-odds: its predictions f times a scale a that is fitted online.
+    """Make a classifier predict log-odds: its predictions f times a scale a, fitted online.
 
-        of two classes   z = a f,  p(+1) = σ(z)             jax.nn.sigmoid(outputs.prediction)
-        of K classes     z = a f (K,),  p = softmax(z)      jax.nn.softmax(outputs.prediction)
+        two classes   z = a f,  p(+1) = σ(z)             jax.nn.sigmoid(outputs.prediction)
+        K classes     z = a f (K,),  p = softmax(z)      jax.nn.softmax(outputs.prediction)
 
-    The class predicted stays the same, the loss is -log p. From a = 2, log a takes a Newton step
-    on -log p of every label, with the sum of the second derivatives:
+    The predicted class stays the same, and the loss is -log p. From a = 2 on, log a takes a Newton
+    step on the -log p of every label, with the sum of the second derivatives:
 
         g = Σ_k p_k z_k - z_y,   h <- h + Σ_k p_k (z_k - Σ_j p_j z_j)²,   log a <- log a - g / h
 
-    at most a half at once. Values moved to [.001, 1] and normalised in place of that have a larger
-    log loss: with ``scaled(expert_mkl(...), RunningMoments())`` .268 for .243 on spambase, .387
-    for .373 on magic04 (4,000 examples of each, drawn), and .53 for .23 on scikit-learn's digits.
+    by at most a half at once. Clipping values to [.001, 1] and normalising them instead has a
+    larger log loss: with ``scaled(expert_mkl(...), RunningMoments())`` .268 for .243 on spambase,
+    .387 for .373 on magic04 (4,000 examples of each, drawn), .53 for .23 on scikit-learn's digits.
 
     Args:
       learner: any classifier.
 
     Raises:
-      ValueError: for a learner of numbers.
+      ValueError: if the learner is not a classifier.
 
     References:
       Platt (1999), Probabilistic outputs for support vector machines (a scale, fitted in batch).

@@ -1,23 +1,25 @@
-"""Online scaling of inputs: each example is scaled by what the stream has shown so far.
+"""Online scaling of inputs: each example is scaled by statistics of the stream so far.
 
-A scaler stands before a learner (:func:`scaled`). ``observe`` tells what an input would change in
-the scaler's state, ``accept`` makes the change. So a block can be scaled ahead of the learner,
-which then takes each change over as it was computed. Labels play no part.
+A scaler transforms the inputs of a learner (:func:`scaled`). ``observe`` computes the change that
+an input makes to the scaler's state, ``accept`` makes the change. So a block can be scaled ahead
+of the learner, which then accepts each change as it was computed. Labels are not used.
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._checks import usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
+from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 
@@ -25,31 +27,31 @@ class Scaler(abc.ABC):
     """Base of online scalers: frozen pytree dataclasses that define these methods."""
 
     @abc.abstractmethod
-    def init(self, key: Array, num_inputs: int, dtype: Any) -> Any:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
         """The state before the first example."""
 
     @abc.abstractmethod
-    def observe(self, state: Any, x: Array) -> tuple[Any, Array]:
+    def observe(self, state: PyTree, x: Array) -> tuple[PyTree, Array]:
         """The change that ``x`` (D,) makes, and the scaled ``x``."""
 
     @abc.abstractmethod
-    def accept(self, state: Any, change: Any, seen: Array) -> Any:
-        """The state after the change, or the same state unless ``seen``."""
+    def accept(self, state: PyTree, change: PyTree, seen: Array) -> PyTree:
+        """The state after the change; unchanged unless ``seen``."""
 
 
-JUDGED_FROM = 16
-"""Values after which :class:`RunningMoments` knows enough to judge others by."""
+CLIPPED_FROM = 16
+"""Number of values after which :class:`RunningMoments` clips others."""
 
 
 class RunningMomentsState(NamedTuple):
     """State of :class:`RunningMoments`."""
 
     num_seen: Array
-    """Inputs seen, n, int32."""
+    """Number n of inputs seen, int32."""
     of_all: Moments
-    """m and v."""
+    """Moments m and v of all inputs."""
     of_last: Moments
-    """Of those since n was a power of two; zeros without a ``clip``."""
+    """Moments of the inputs since n was a power of two; zeros without a ``clip``."""
 
     @property
     def mean(self) -> Array:
@@ -72,23 +74,22 @@ class RunningMoments(Scaler):
 
     A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
 
-    By (1) a value is judged by what is known before it is believed: one far beyond all others
-    counts as one at ``clip`` deviations. One value of 1e15 then changes next to nothing, and a
-    column whose scale has grown a hundredfold is followed within n/10 values, as each that is
-    clipped makes v grow by (clip² - 1)/n of itself. Nothing is judged among the first 16 values,
-    nor in a column that has been constant. What was believed for want of knowledge is judged
-    later: whenever n is a power of two (16 or more), columns whose last n/2 values have a
-    deviation more than ``clip`` times smaller than all of them forget the older ones:
+    By (1) a value far from all others counts as one at ``clip`` standard deviations. So a single
+    value of 1e15 changes next to nothing, and the moments follow a column whose scale has grown a
+    hundredfold within n/10 values, as each clipped value makes v grow by (clip² - 1)/n of itself.
+    The first 16 values are not clipped, nor is a column that has been constant. Outliers that pass
+    this way are forgotten later: whenever n is a power of two (16 or more), a column forgets its
+    older values if the standard deviation of the last n/2 is more than ``clip`` times smaller:
 
         if n = 2^k and v > clip² v':    m, v <- m', v' of the last n/2
 
     Args:
-      clip: above 1. Where fewer than one value of a column in clip² is not 0, these are clipped
-        too. Smaller ones tame heavy tails, and follow a growing scale later. None: every value
-        is believed.
+      clip: a number above 1. If fewer than one value of a column in clip² is not 0, these are
+        clipped too. Smaller clips limit heavy tails more, and follow a growing scale more slowly.
+        With None no value is clipped.
 
     Raises:
-      ValueError: for another clip.
+      ValueError: if the clip is not such a number.
 
     >>> scaler, key = RunningMoments(), jax.random.key(0)
     >>> state, z = scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
@@ -96,43 +97,45 @@ class RunningMoments(Scaler):
     Array([1.], dtype=float32)
     """
 
-    clip: Any = pytree.number(
+    clip: Number | None = pytree.number(
         10.0, minimum=1.0, exclusive=True, optional=True, wanted="a finite number above 1"
     )
 
-    def init(self, key: Array, num_inputs: int, dtype: Any) -> RunningMomentsState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> RunningMomentsState:
         of_all, of_last = (Moments.none((num_inputs,), dtype) for _ in range(2))
         return RunningMomentsState(jnp.zeros((), jnp.int32), of_all, of_last)
 
-    def observe(self, state: Any, x: Array) -> tuple[RunningMomentsState, Array]:
+    def observe(self, state: RunningMomentsState, x: Array) -> tuple[RunningMomentsState, Array]:
         number, of_all, of_last = state
         now = count_on(number)
         if self.clip is None:
             of_all = of_all.after(x, now)
             return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
         clip, varied = jnp.asarray(self.clip, x.dtype), of_all.variance > 0
-        judged = varied & (number >= JUDGED_FROM)
-        bound = clip * jnp.sqrt(jnp.where(judged, of_all.variance, 1))
+        clipped = varied & (number >= CLIPPED_FROM)
+        bound = clip * jnp.sqrt(jnp.where(clipped, of_all.variance, 1))
         near = jnp.clip(x, of_all.mean - bound, of_all.mean + bound)
-        x = jnp.where(judged, near, x)
+        x = jnp.where(clipped, near, x)
         of_all = of_all.after(x, now)
-        # the largest power of two that is at most the number before, and how many came after it
+        # the largest power of two up to the number before, and how many values came after it
         power = 1 << (31 - jax.lax.clz(jnp.maximum(number, 1)))
         last = jnp.maximum(number + 1 - power, 1)
         of_last = optax.tree.where(last == 1, optax.tree.zeros_like(of_last), of_last)
         of_last = of_last.after(x, last)
-        # written so that a variance that has become infinite, or no number, is forgotten too
+        # written so that a variance that is infinite or NaN is forgotten too
         spoiled = ~(of_all.variance / clip**2 <= of_last.variance) & (of_last.variance > 0)
-        forgets = spoiled & (last == power) & (now >= JUDGED_FROM)
+        forgets = spoiled & (last == power) & (now >= CLIPPED_FROM)
         of_all = optax.tree.where(forgets, of_last, of_all)
         return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
 
-    def accept(self, state: Any, change: RunningMomentsState, seen: Array) -> Any:
+    def accept(
+        self, state: RunningMomentsState, change: RunningMomentsState, seen: Array
+    ) -> RunningMomentsState:
         return optax.tree.where(seen, change, state)
 
 
 class RunningRanksState(NamedTuple):
-    """A uniform sample (C, D) of the inputs so far, their count, and the key of the draws."""
+    """The key of the draws, the count of inputs, and a uniform sample (C, D) of them."""
 
     key: Array
     num_seen: Array
@@ -143,17 +146,17 @@ class RunningRanksState(NamedTuple):
 class RunningRanks(Scaler):
     """Ranks on a normal scale, by a sketch of each column's quantiles.
 
-    With L values below x and Q equal to it in a uniform sample of n <= C of the inputs before
+    If L values are below x and Q equal to it in a uniform sample of n <= C earlier inputs
     (reservoir sampling: Vitter, 1985, algorithm R),
 
         u = (L + (Q + 1)/2) / (n + 1),      z = Φ^-1(u)
 
-    Monotone in x, deaf to outliers and to any monotone transformation of a column; ties share
-    their middle rank. The rank is off by at most sqrt(log(2/ε) / (2 C)) with probability 1 - ε
-    (Dvoretzky, Kiefer and Wolfowitz).
+    It is monotone in x, and insensitive to outliers and to monotone transformations of a column;
+    ties share their middle rank. The rank is off by at most sqrt(log(2/ε) / (2 C)) with
+    probability 1 - ε (Dvoretzky, Kiefer and Wolfowitz).
 
     Args:
-      capacity: C, an integer of at least 1 (static); else a ``ValueError`` is raised.
+      capacity: C, an integer of at least 1 (static); otherwise a ``ValueError`` is raised.
 
     >>> scaler, key = RunningRanks(capacity=4), jax.random.key(0)
     >>> scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([1e9]))[1]  # in the middle
@@ -162,14 +165,14 @@ class RunningRanks(Scaler):
 
     capacity: int = pytree.count(512)
 
-    def init(self, key: Array, num_inputs: int, dtype: Any) -> RunningRanksState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> RunningRanksState:
         sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
         return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
 
     def observe(self, state: RunningRanksState, x: Array) -> tuple[tuple[Array, Array], Array]:
-        """The place of x in the sample (C for none) with x itself, and the scaled x."""
+        """The pair of x and its place in the sample (C for none), and the scaled x."""
         n = jnp.minimum(state.num_seen, self.capacity).astype(x.dtype)
-        # places that are still empty hold infinity: neither below x nor equal to it
+        # empty places hold infinity, which is neither below x nor equal to it
         below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
         equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
         scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
@@ -178,7 +181,9 @@ class RunningRanks(Scaler):
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
         return (place, x), scaled
 
-    def accept(self, state: RunningRanksState, change: Any, seen: Array) -> RunningRanksState:
+    def accept(
+        self, state: RunningRanksState, change: tuple[Array, Array], seen: Array
+    ) -> RunningRanksState:
         (place, x), seen = change, jnp.asarray(seen)
         sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
         return RunningRanksState(state.key, count_on(state.num_seen, seen), sample)
@@ -186,35 +191,35 @@ class RunningRanks(Scaler):
 
 @pytree.dataclass
 class ScaledState(WrapperState):
-    """State of :class:`Scaled`: that of the learner inside, and the scaler's."""
+    """State of :class:`Scaled`: those of the inner learner and of the scaler."""
 
-    scaler: Any
+    scaler: PyTree
 
 
 class ScaledCode(NamedTuple):
-    """Code of the scaled input, the scaler's change, whether the input is usable."""
+    """The code of the scaled input, the scaler's change, and whether the input is usable."""
 
-    inner: Any
-    change: Any
+    inner: PyTree
+    change: PyTree
     usable: Array
 
 
 @pytree.dataclass
 class Scaled(Wrapper):
-    """A learner that sees its inputs through an online scaler; made by :func:`scaled`."""
+    """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.wrappers.RunningMoments()")
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> ScaledState:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> ScaledState:
         inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
         key, dtype = jax.random.fold_in(key, 1), self.learner.dtype(inner)
         return ScaledState(inner, self.scaler.init(key, num_inputs, dtype))
 
-    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> ScaledCode:
+    def encode_block(self, state: ScaledState, X: Array, given: Array | None = None) -> ScaledCode:
         """Scale the rows one after the other, then encode them together."""
 
-        def one(scaler: Any, row: tuple) -> tuple[Any, tuple]:
+        def one(scaler: PyTree, row: tuple) -> tuple[PyTree, tuple]:
             x, seen = row
             change, z = self.scaler.observe(scaler, x)
             return self.scaler.accept(scaler, change, seen), (change, z)
@@ -224,18 +229,24 @@ class Scaled(Wrapper):
         filled = jnp.where(usable[:, None], X, 0.0)
         _, (changes, Z) = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
         Z = jnp.where(jnp.arange(X.shape[1])[None] < self.leading_columns, filled, Z)
-        # what the learner gets for an unusable row must be refused there too
+        # an unusable row must be refused by the inner learner too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
         codes = super().encode_block(state, Z, X if given is None else given)
         return ScaledCode(codes, changes, usable)
 
-    def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, Any]:
+    def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, PyTree]:
         return super().decide(state, code.inner)
 
     def teach(
-        self, state: Any, code: ScaledCode, forecast: Any, y: Array, asked: Array, present: Array
+        self,
+        state: ScaledState,
+        code: ScaledCode,
+        forecast: PyTree,
+        y: Array,
+        asked: Array,
+        present: Array,
     ) -> ScaledState:
-        """The learner learns if asked; the scaler sees every usable input."""
+        """The inner learner learns if asked; the scaler learns every usable input."""
         taught = super().teach(state, code.inner, forecast, y, asked, present)
         scaler = self.scaler.accept(state.scaler, code.change, code.usable & present)
         return taught.replace(scaler=scaler)
@@ -245,14 +256,14 @@ class Scaled(Wrapper):
 
 
 def scaled(learner: Learner, scaler: Scaler) -> Scaled:
-    """Let a learner see its inputs through an online scaler, inside the same scan.
+    """Scale the inputs of a learner online, inside the same scan.
 
     Args:
       learner: any learner.
       scaler: :class:`RunningMoments` or :class:`RunningRanks`.
 
     Raises:
-      ValueError: for what is no learner, or no scaler.
+      ValueError: if ``learner`` is not a learner, or ``scaler`` not a scaler.
 
     >>> import jaxmkl
     >>> learner = scaled(jaxmkl.raker(), RunningMoments())

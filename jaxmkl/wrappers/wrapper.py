@@ -1,6 +1,6 @@
-"""What all wrappers share: a learner around a learner hands through what it does not change."""
+"""The base of all wrappers: a learner that leaves to the learner inside all it does not change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import wraps
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -12,47 +12,48 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._types import Number, PyTree
 
 
 @pytree.dataclass
 class WrapperState:
-    """State of a wrapper, that of the learner ``inner``: base of those with more fields."""
+    """State of a wrapper around the inner learner's state; base of states with more fields."""
 
-    inner: Any
+    inner: PyTree
 
-    key = property(attrgetter("inner.key"), doc="Typed PRNG key of the learner inside.")
+    key = property(attrgetter("inner.key"), doc="Typed PRNG key of the inner learner.")
     round = property(attrgetter("inner.round"), doc="Examples seen.")
     invalid = property(attrgetter("inner.invalid"), doc="Examples refused.")
-    outlying = property(attrgetter("inner.outlying"), doc="Labels too large to be believed.")
+    outlying = property(attrgetter("inner.outlying"), doc="Labels too large to be learned.")
     nonfinite = property(attrgetter("inner.nonfinite"), doc="Labelled rounds that diverged.")
-    num_inputs = property(attrgetter("inner.num_inputs"), doc="D.")
+    num_inputs = property(attrgetter("inner.num_inputs"), doc="Number of inputs D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
 
     replace = State.replace
 
 
 def _inside(name: str) -> Any:
-    """What has this name in the learner inside: a property, or a method that takes no state."""
-    return property(attrgetter(f"learner.{name}"), doc="As the learner inside.")
+    """Forward a property of the inner learner, or a method that takes no state."""
+    return property(attrgetter(f"learner.{name}"), doc="As in the inner learner.")
 
 
-def _asking(name: str) -> Any:
-    """The method of this name of the learner inside, of that learner's state."""
+def _asking(name: str) -> Callable:
+    """Forward a method to the inner learner, with the inner learner's state."""
 
     @wraps(getattr(Learner, name))
-    def asking(self: Any, state: Any, *given: Any, **named: Any) -> Any:
+    def asking(self: "Wrapper", state: WrapperState, *given: Any, **named: Any) -> Any:
         return getattr(self.learner, name)(state.inner, *given, **named)
 
     asking.__isabstractmethod__ = False  # type: ignore[attr-defined] # which was copied, too
     return asking
 
 
-def _changing(name: str) -> Any:
-    """The same where the method returns the next state."""
+def _changing(name: str) -> Callable:
+    """Forward a method that returns the inner learner's next state."""
     asked = _asking(name)
 
     @wraps(asked)
-    def changing(self: Any, state: Any, *given: Any, **named: Any) -> Any:
+    def changing(self: "Wrapper", state: WrapperState, *given: Any, **named: Any) -> Any:
         return state.replace(inner=asked(self, state, *given, **named))
 
     return changing
@@ -61,8 +62,8 @@ def _changing(name: str) -> Any:
 class Wrapper(Learner):
     """Base of learners around a learner: frozen pytree dataclasses with a field ``learner``.
 
-    A wrapper defines ``init``, whose state is a :class:`WrapperState`, and of the inner methods
-    those in which it does something of its own. All others are those of the learner inside.
+    A wrapper defines ``init``, whose state is a :class:`WrapperState`, and the methods that it
+    changes. All others are forwarded to the inner learner.
     """
 
     learner: Learner
@@ -88,8 +89,8 @@ class Wrapper(Learner):
     with_context = _changing("with_context")
 
 
-def layers(learner: Any) -> Iterator[Any]:
-    """The learner, and those inside of it, from the outermost on.
+def layers(learner: Learner) -> Iterator[Any]:
+    """The learner and all learners inside it, the outermost first.
 
     >>> import jaxmkl
     >>> [type(layer).__name__ for layer in layers(jaxmkl.label_budget(jaxmkl.raker(), 3))]
@@ -102,43 +103,45 @@ def layers(learner: Any) -> Iterator[Any]:
 
 
 class Row(NamedTuple):
-    """One example, not encoded yet."""
+    """One example that is not encoded yet."""
 
     x: Array
-    """(D,)."""
+    """The input (D,)."""
     given: Array
-    """By which its random numbers go, before any scaling (D,)."""
+    """The input (D,) before any scaling, which determines the example's random numbers."""
 
 
 class OneByOne(Wrapper):
-    """Base of wrappers whose learner inside encodes each example in its turn.
+    """Base of wrappers whose inner learner encodes examples one by one.
 
-    An example's code is the example, so that the size of blocks does not change a bit.
+    An example's code is the example itself, so the size of blocks changes no bit of a run.
     """
 
     preferred_block_size = 32
     fit_block_size = Learner.fit_block_size
 
-    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Row:
+    def encode_block(self, state: PyTree, X: Array, given: Array | None = None) -> Row:
         return Row(X, X if given is None else given)
 
-    def close_block(self, state: Any, codes: Row) -> Any:
+    def close_block(self, state: PyTree, codes: Row) -> PyTree:
         return state
 
-    def decide_inside(self, state: Any, x: Array, given: Array) -> tuple[Any, Prediction, Any]:
-        """What the learner inside says of an example: codes of a block, prediction, forecast."""
+    def decide_inside(
+        self, state: PyTree, x: Array, given: Array
+    ) -> tuple[PyTree, Prediction, PyTree]:
+        """Codes (of a block of one), prediction and forecast of the inner learner."""
         codes = self.learner.encode_block(state.inner, x[None], given[None])
         return codes, *self.learner.decide(state.inner, take(codes, 0))
 
 
-def require_numbers(owner: Any) -> None:
-    """Raise unless a wrapper stands around a learner of numbers."""
-    wanted = "a learner of numbers, as jaxmkl.raker()"
+def require_numbers(owner: Wrapper) -> None:
+    """Raise unless the inner learner is a regression learner."""
+    wanted = "a regression learner, as jaxmkl.raker()"
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
-def followed(quantile: Array, distance: Array, share: Any, step_size: Array) -> Array:
-    """The running quantile r of distances after one more; the distance where r is not above 0.
+def followed(quantile: Array, distance: Array, share: Number, step_size: Array) -> Array:
+    """The running quantile r of distances after one more; if r is not above 0, the distance.
 
     r <- r exp(η ([distance > r] - (1 - share)))
     """

@@ -322,7 +322,7 @@ def test_a_kernel_on_columns_is_a_value(tmp_path, x64):
 
 @pytest.mark.parametrize("columns", [[], [0, 0], [-1], 1.5, "x", [[0, 1]], [True, False]])
 def test_bad_columns_are_named(columns):
-    with pytest.raises(ValueError, match="OnColumns: columns must be a column's number"):
+    with pytest.raises(ValueError, match="OnColumns: columns must be a column index"):
         jaxmkl.Gaussian(1.0).on(columns)
 
 

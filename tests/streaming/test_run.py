@@ -141,7 +141,7 @@ REFUSALS = {
     "three classes": ({"learner": CLASSIFICATION, "y": np.arange(21)}, "labels: y must be {0, 1}"),
     "regression targets": (
         {"learner": CLASSIFICATION},
-        r"labels: y must be {0, 1}.*numbers want a learner of numbers, as jaxmkl\.raker\(\)",
+        r"labels: y must be {0, 1}.*for regression take a learner such as jaxmkl\.raker\(\)",
     ),
     "NaN labels": (
         {"learner": CLASSIFICATION, "y": spoiled(y0 > 0, 0, 0) * np.nan},

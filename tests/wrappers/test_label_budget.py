@@ -237,7 +237,7 @@ def test_a_budget_is_exact(budget):
 
 @pytest.mark.parametrize("budget", [-1, np.nan, np.inf, 2**31, [1, 2], []])
 def test_a_budget_is_checked(budget):
-    with pytest.raises(ValueError, match="LabelBudget: budget must be a number of labels from 0"):
+    with pytest.raises(ValueError, match="LabelBudget: budget must be a whole number of labels"):
         wrappers.label_budget(small(), budget)
 
 
