@@ -129,7 +129,7 @@ BAD = [
     ("t.csv", b"a,b\n1,2\n1,2,3\n", r"t\.csv, line 3: 3 cells where the header has 2 columns"),
     ("t.csv", b"a,b,a\n1,2,3\n", r"t\.csv, line 1, column 'a': the name stands twice, .* rename"),
     ("t.csv", b'a,b\n1,2\n"x,3\n', r"t\.csv, line 3: the row has a quote that is not closed"),
-    ("t.csv", b"a b\n1 2\n", r"t\.csv, line 1: columns are to be parted by commas, semicolons"),
+    ("t.csv", b"a b\n1 2\n", r"t\.csv, line 1: columns must be separated by commas, semicolons"),
     ("t.csv", b"a,b\n1,3\n2,3\n", r"t\.csv, column 'b': the target is '3' in every row"),
     ("t.csv", b"a,b\n1,3\n", r"t\.csv, column 'b': the target is '3' in every row looked at"),
     ("t.csv", b"a,b\n1,\n2,\n", r"t\.csv, column 'b': no row has a target"),

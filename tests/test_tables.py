@@ -283,7 +283,7 @@ LINES = 'a,b,y\n"two\nlines",1,1\n"and\r\nthree\nmore",2,2\nx,,3\ny,4,5,6\n'
         ("t.csv", 'a,b\n1,2\n3,"' + "4\n" * 70_000, ", line 3: the row has a quote that is not c"),
         ("t.csv", "5.1,3.5,setosa\n4,3,setosa", ", line 1: the first line must name the columns"),
         ("t.csv", "3,7,1\n4,9,0\n", ", line 1: the first line must name the columns"),
-        ("t.csv", "a b\n1 2\n", ", line 1: columns are to be parted by commas"),
+        ("t.csv", "a b\n1 2\n", ", line 1: columns must be separated by commas"),
         ("t.csv", "y,b\n1,\n2,\n", ": has no features"),
         (
             "t.csv",
