@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from jaxmkl.tables import Columns, _libsvm, _libsvm_table, open_table, read
+from jaxmkl.tables import Columns, _libsvm, open_table, read
 
 X, Y = sklearn.datasets.load_iris(return_X_y=True)
 X = np.where(X < 1.5, 0.0, X)  # some entries are not there
@@ -60,16 +60,16 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS)
-def test_plain_rows_are_read_as_any(rows):
+def test_rows_come_back(rows):
     texts = [
         " ".join([repr(label), *(f"{i}:{cell!r}" for i, cell in sorted(row.items()))]) + "\n"
         for label, row in rows
     ]
-    lines = range(1, len(texts) + 1)
-    slow, fast = _libsvm._any("t", lines, texts), _libsvm._plain(lines, texts)
-    assert fast is not None
-    for ours, theirs in zip(fast, slow, strict=True):
-        assert_array_equal(ours, theirs)
+    (found,) = _libsvm.entries("t", iter(enumerate(texts, 1)))
+    entries = [(i, *entry) for i, (_, row) in enumerate(rows) for entry in sorted(row.items())]
+    assert_array_equal(found.labels, [label for label, _ in rows])
+    read_back = zip(found.rows, found.indices, found.values, strict=True)
+    assert [*map(tuple, read_back)] == entries
 
 
 def test_an_index_that_comes_late(iris, monkeypatch):
@@ -80,7 +80,7 @@ def test_an_index_that_comes_late(iris, monkeypatch):
     assert found.shape == (151, 8)
     assert_array_equal(found[-1], [2, 0, 0, 0, 0, 0, 3, 1])
     # a stream is known by its first rows
-    monkeypatch.setattr(_libsvm_table, "AT_ONCE", 100)
+    monkeypatch.setattr(_libsvm, "AT_ONCE", 100)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     table = open_table("-")
     assert table.notes[-1] == (
@@ -93,7 +93,7 @@ def test_an_index_that_comes_late(iris, monkeypatch):
 
 def test_an_index_of_zero_that_comes_late_in_a_stream(iris, monkeypatch):
     text = iris.read_text() + "1 0:2\n"
-    monkeypatch.setattr(_libsvm_table, "AT_ONCE", 100)
+    monkeypatch.setattr(_libsvm, "AT_ONCE", 100)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     with pytest.raises(ValueError, match=r"standard input, line 151: an index of 0, where"):
         whole(open_table("-"), 64)

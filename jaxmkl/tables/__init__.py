@@ -7,8 +7,8 @@
 
 Everything here works on the host. What was decided is said in :attr:`Columns.notes`, a sentence
 each; what could only be guessed is refused with an error that names the file, the line and the
-column. Tables are read by polars (``pip install "jaxmkl[cli]"``), which is imported where a table
-is opened; LIBSVM text and npz files are read without it.
+column. Tables are read with polars (``pip install "jaxmkl[cli]"``), which is imported where a
+table is opened.
 """
 
 import importlib

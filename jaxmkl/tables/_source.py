@@ -3,14 +3,15 @@
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._libsvm_table import LIBSVM
-from jaxmkl.tables._read_arrays import is_libsvm, is_of_numpy, read_arrays
+from jaxmkl.tables._libsvm import LIBSVM
+from jaxmkl.tables._table import number_in
 from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
 
 ROWS = 8192  # of a chunk
@@ -100,15 +101,20 @@ def open_table(source: Any) -> Table:
 
 def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
     """The table in a file that is open; one that is read at once is closed."""
-    start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
+    start, extension = file.start, _extension(path)
     if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         with file:
             return _scanned(path, file)
-    if is_of_numpy(file, extension):
-        with file:
-            return _of_arrays(file, path)
-    if is_libsvm(file, extension):
+    of_arrays = format_of_arrays(file, path)
+    if of_arrays == "libsvm":
         return LIBSVM(file)
+    if of_arrays == "npz":
+        from jaxmkl.tables._npz import read_npz  # SciPy takes a while
+
+        with file:
+            arrays = read_npz(file.name, None, False)
+        columns = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(arrays.y)
+        return Frame(columns, file.name, arrays.y.name)
     text = start.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith("{"):
         return NDJSON(file)
@@ -141,15 +147,35 @@ def whole(name: str, what: str = "damaged") -> Iterator[None]:
         raise ValueError(f"{name}: is {what}: {error}") from None
 
 
-def _of_arrays(file: Bytes, source: Any) -> Frame:
-    data = read_arrays(file, source, None, None, False)
-    y: Any = data.y
-    if data.classes:
-        y = [data.classes[int(code)] for code in (y if data.task == "multiclass" else y > 0)]
-    columns = {name: data.X[:, place] for place, name in enumerate(data.feature_names)}
-    frame = Frame(pl.DataFrame(columns | {data.target: y}), file.name, data.target)
-    frame.notes += data.notes
-    return frame
+def format_of_arrays(file: Bytes, path: str | os.PathLike[str]) -> str | None:
+    """ "npz" or "libsvm" if the file is of that format, else None.
+
+    Raises:
+      ValueError: for a npy file, and an npz archive that is packed or comes through a pipe.
+    """
+    extension = _extension(path)
+    if file.start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
+        if file.start.startswith(b"PK") and file.is_file and not file.is_packed:
+            return "npz"
+        wanted = "write a file with numpy.savez(path, X=features, y=target)"
+        raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
+    return "libsvm" if _is_libsvm(file, extension) else None
+
+
+def _is_libsvm(file: Bytes, extension: str) -> bool:
+    if extension in (".libsvm", ".svmlight", ".svm"):
+        return True
+    for line in file.start.decode("utf-8-sig", errors="replace").splitlines():
+        label, *pairs = line.partition("#")[0].split() or [""]
+        if pairs:
+            return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
+        if label and number_in(label) is None:
+            return False
+    return False
+
+
+def _extension(path: str | os.PathLike[str]) -> str:
+    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 def _frame_of(source: Any) -> pl.DataFrame | pl.LazyFrame:

@@ -49,16 +49,16 @@ class TextTable:
 
     def __init__(self, file: Bytes) -> None:
         self.file, self.top, self.notes = file, file.name, list[str]()
-        self._number, self._lines = 0, self._counted()
+        self.number, self.lines = 0, self._counted()
 
     def _counted(self) -> Iterator[str]:
         try:
             with self.file.whole():
                 for line in self.file.text():
-                    self._number += 1
+                    self.number += 1
                     yield line
         except UnicodeDecodeError as error:
-            raise not_text(self.file.name, self._number, error) from None
+            raise not_text(self.file.name, self.number, error) from None
 
     def share_read(self) -> float | None:
         """The share of the file."""
@@ -80,10 +80,10 @@ class CSV(TextTable):
     def __init__(self, file: Bytes) -> None:
         super().__init__(file)
         self.separator = separator_of(file.start.decode("utf-8-sig", errors="replace"))
-        for line, header in self._parsed(self._lines, 1):
-            break
-        else:
+        found = self._parsed(self.lines, 1)
+        if not found:
             raise ValueError(f"{file.name}: has no names of columns, only blank lines")
+        line, header = found[0]
         self.top = where = f"{file.name}, line {line}"
         self.names = names_of(where, header, self.notes)
         if len(self.names) == 1 and " " in header[0].strip():
@@ -93,11 +93,11 @@ class CSV(TextTable):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Chunks of ``size`` rows, the last one with what remains; all cells are text."""
         while True:
-            before, lines = self._number, list(itertools.islice(self._lines, size))
+            before, lines = self.number, list(itertools.islice(self.lines, size))
             numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
             frame = self._split(lines)
             if frame is None:  # the rows use up all of these lines, and perhaps more
-                rows = self._parsed(itertools.chain(lines, self._lines), size, before)
+                rows = self._parsed(itertools.chain(lines, self.lines), size, before)
                 numbers = [line for line, _ in rows]
                 cells = zip(*(row for _, row in rows), strict=True)
                 schema = dict.fromkeys(self.names, pl.String)
@@ -169,8 +169,8 @@ class NDJSON(TextTable):
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
     def _objects(self) -> Iterator[tuple[int, dict[str, object]]]:
-        for text in self._lines:
-            where = f"{self.file.name}, line {self._number}"
+        for text in self.lines:
+            where = f"{self.file.name}, line {self.number}"
             if not text.strip():
                 continue
             try:
@@ -182,7 +182,7 @@ class NDJSON(TextTable):
             if not isinstance(row, dict):
                 wanted = 'one JSON object a line is wanted, as {"a": 1, "b": 2}'
                 raise ValueError(f"{where}: {wanted}; got {text.strip()[:40]!r}")
-            yield self._number, row
+            yield self.number, row
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Chunks of ``size`` rows, the last one with what remains."""
