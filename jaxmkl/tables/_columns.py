@@ -12,6 +12,7 @@ import polars as pl
 
 from jaxmkl._checks import input_bound
 from jaxmkl.tables import _cells, _decide, _kinds
+from jaxmkl.tables._decide import Decision
 from jaxmkl.tables._kinds import Kind
 from jaxmkl.tables._table import shown
 from jaxmkl.tables._target import Target, target_name, target_of
@@ -109,20 +110,19 @@ class Columns:
             label = target_name(first.source, frame.columns, target, said)
             where = first.cell(label)
             of = target_of(first.source, label, frame[label], where, task, said, comma)
-        found: list[tuple[Any, str]] = []
-        for column in frame:
+        found: list[Decision] = []
+        for column in frame.drop(label) if label is not None else frame:
             name = column.name
-            if name == label:
-                continue
             if name in drop:
-                found.append((_kinds.LeftOut(name), f"column {name!r} left out, as asked"))
-                continue
-            where = first.cell(name)
-            found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
+                left_out = _kinds.LeftOut(name)
+                found.append(Decision(left_out, f"column {name!r} left out, as asked"))
+            else:
+                where = first.cell(name)
+                found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
         said += _decide.sentences(found)
-        columns = cls(tuple(kind for kind, _ in found), of, tuple(said))
+        columns = cls(tuple(decision.kind for decision in found), of, tuple(said))
         if not columns.features:
-            left = f" ({'; '.join(text for _, text in found[:5])})" if found else ""
+            left = f" ({'; '.join(decision.note for decision in found[:5])})" if found else ""
             raise ValueError(f"{first.source}: has no features{left}")
         return columns
 
