@@ -25,7 +25,7 @@ class Peeked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self.start[: len(buffer)] or self.rest.read(len(buffer)) or b""
         self.start = self.start[len(data) :]
         buffer[: len(data)] = data
@@ -104,7 +104,7 @@ class Bytes:
 def _peeked(stream: io.BufferedIOBase) -> tuple[bytes, io.BufferedReader]:
     """The first bytes of a stream, and the whole of it."""
     start = stream.read(SNIFFED)
-    return start, io.BufferedReader(Peeked(start, stream))  # type: ignore[type-var]
+    return start, io.BufferedReader(Peeked(start, stream))
 
 
 def zstd(name: str) -> ModuleType:
