@@ -129,7 +129,7 @@ class LIBSVM(TextTable):
             self.notes.append(f"{text}; entries above are left out")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, fewer where rows are very wide, the last with what remains."""
+        # fewer rows where they are very wide
         size = min(size, max(1, CELLS // len(self.names)))
         for part in entries(self.file.name, self._rows, size):
             yield Chunk(pl.DataFrame(self._dense(part), self.names), "line", part.lines, self.top)

@@ -1,6 +1,6 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -58,7 +58,7 @@ def read_npz(path: str, target: str | None, sparse: bool) -> _table.Arrays:
 
 
 def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
-    """The keys of the features, of those that there are; ``key`` is the target's."""
+    """Find the keys of the features; ``key`` is the target's."""
     parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
     found = f"its keys are {_table.shown(keys, 100)}"
     if not {*parts} <= {*keys}:
@@ -72,7 +72,7 @@ def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
 def _csr(
     path: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
 ) -> "scipy.sparse.csr_array":
-    """The CSR matrix of these parts, its entries sorted, of which none may stand twice."""
+    """Make the CSR matrix, with its entries sorted; none may stand twice."""
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
         raise ValueError(f"{path}: shape must be two whole numbers; got {shape!r}")
@@ -93,8 +93,11 @@ def _csr(
     return csr
 
 
-def _refuse(path: str, name: str, values: Any, wrong: Any) -> None:
-    """Refuse the first of the values, an array or a CSR matrix, at which ``wrong`` is True."""
+Matrix = TypeVar("Matrix", np.ndarray, scipy.sparse.csr_array)
+
+
+def _refuse(path: str, name: str, values: Matrix, wrong: Matrix) -> None:
+    """Refuse the first of the values at which ``wrong`` is True."""
     for at in zip(*wrong.nonzero(), strict=True):
         index = ", ".join(map(str, at))
         raise ValueError(f"{path}: {name}[{index}] = {values[at]} is not finite")

@@ -1,4 +1,4 @@
-"""What the formats share: text, and the data set with its target typed and its gaps filled."""
+"""The data set, and what the formats share."""
 
 import dataclasses
 import math
@@ -10,6 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import DTypeLike
     from scipy.sparse import csr_array
 
     from jaxmkl.streaming.sparse import SparseRows
@@ -20,12 +21,12 @@ MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
 MOST = 5  # values that a message shows
-MOSTLY = 0.9  # a column with a larger share of numbers is a numeric one with a slip in it
-FEW_VALUES = 20  # whole numbers with at most so many values might have been meant as classes
+MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
+FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
 
 
 def usual_target(names: Sequence[str]) -> str | None:
-    """The first column named as targets are, or None.
+    """Find the first column with a usual name of targets.
 
     >>> usual_target(["a", "Label", "y"])
     'y'
@@ -45,15 +46,15 @@ class Dataset:
     task: str
     """"regression", "classification" (two classes) or "multiclass"."""
     feature_names: Sequence[str]
-    """D, a tuple unless X is sparse; a category of a text column is named ``column=value``."""
+    """D names, a tuple unless X is sparse; a category of text is named ``column=value``."""
     classes: tuple[str, ...]
-    """The labels as they stood in the file, (negative, positive) or by code; () for regression."""
+    """The labels as text, (negative, positive) or by code; () for regression."""
     notes: tuple[str, ...]
-    """What was decided, filled in, encoded or left out, a sentence each."""
+    """A sentence on each decision: what was filled in, encoded or left out."""
     target: str
     """The name of the target."""
     columns: "Columns | None" = None
-    """:class:`jaxmkl.tables.Columns` of a table, for other files; else None."""
+    """The :class:`jaxmkl.tables.Columns` of a table, for other files; else None."""
 
 
 class Arrays(NamedTuple):
@@ -76,7 +77,7 @@ class Arrays(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbered(Sequence[str]):
-    """Names by their numbers, from ``start`` on; none is made before it is asked for.
+    """Names with numbers from ``start`` on, each made when it is asked for.
 
     >>> names = Numbered("x", 0, 40_000_000)
     >>> names[-1], names[:2], Numbered("", 1, 2) == ("1", "2")
@@ -105,12 +106,11 @@ class Numbered(Sequence[str]):
         return hash(tuple(self))
 
 
-NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_NUMBER = re.compile(NUMBER)
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def number_in(cell: str) -> float | None:
-    """The number in a cell, None where there is no finite one.
+    """Read a cell as a finite number, None where there is none.
 
     >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
     [-1500.0, None, None, None, None]
@@ -119,14 +119,16 @@ def number_in(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def dense_or_sparse(path: str, csr: Any, sparse: bool) -> Any:
-    """A CSR matrix as it is, or dense, where memory allows it."""
+def dense_or_sparse(path: str, csr: "csr_array", sparse: bool) -> "np.ndarray | csr_array":
+    """Keep a CSR matrix or make it dense, where memory allows it."""
     widest = int(np.diff(csr.indptr).max(initial=0)) if sparse else None
     check_size(path, csr.shape, csr.dtype, widest)
     return csr if sparse else csr.toarray()
 
 
-def check_size(path: str, shape: tuple[int, int], dtype: Any, width: int | None = None) -> None:
+def check_size(
+    path: str, shape: tuple[int, int], dtype: "DTypeLike", width: int | None = None
+) -> None:
     """Refuse features (n, D), of ``width`` entries a row if sparse, that take too much memory."""
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
     if width is None:
@@ -143,13 +145,13 @@ def check_size(path: str, shape: tuple[int, int], dtype: Any, width: int | None 
 
 
 def as_float(what: str, values: np.ndarray) -> np.ndarray:
-    """Real numbers as float32, if they are single or half, else as float64."""
+    """Convert real numbers to float32, if they are single or half, else to float64."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{what} must hold real numbers; got the dtype {values.dtype}")
     is_single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return values.astype(np.float32 if is_single else np.float64, copy=False)
 
 
-def shown(values: Sequence[Any], most: int = MOST) -> str:
-    """The first values, for messages."""
+def shown(values: Sequence[object], most: int = MOST) -> str:
+    """Show the first values in a message."""
     return ", ".join(map(repr, values[:most])) + ", ..." * (len(values) > most)

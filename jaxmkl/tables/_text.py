@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 class TextTable:
-    """A table in a file of text, whose lines are counted while they are read."""
+    """A :class:`Table` in a file of text, whose lines are counted while they are read."""
 
     names: list[str]
 
@@ -61,11 +61,9 @@ class TextTable:
             raise not_text(self.file.name, self.number, error) from None
 
     def share_read(self) -> float | None:
-        """The share of the file."""
         return self.file.share_read()
 
     def close(self) -> None:
-        """Close the file."""
         self.file.close()
 
 
@@ -91,7 +89,6 @@ class CSV(TextTable):
             raise ValueError(f"{where}: {wanted}; got {header[0]!r}")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains; all cells are text."""
         while True:
             before, lines = self.number, list(itertools.islice(self.lines, size))
             numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
@@ -107,7 +104,7 @@ class CSV(TextTable):
             yield Chunk(frame, "line", numbers, self.file.name)
 
     def _split(self, lines: list[str]) -> pl.DataFrame | None:
-        """The cells of lines; None if a line is blank, has a quote or another number of cells."""
+        """Split lines; None if a line is blank, has a quote or another number of cells."""
         text, separator, last = "".join(lines), self.separator, len(self.names) - 1
         if '"' in text or any(x.count(separator) != last or x.isspace() for x in lines):
             return None
@@ -119,10 +116,9 @@ class CSV(TextTable):
     def _parsed(
         self, lines: Iterable[str], size: int, before: int | None = None
     ) -> list[tuple[int, list[str]]]:
-        """The next rows that are not blank, with the lines in which they begin.
+        """Read the next ``size`` rows that are not blank, and the lines in which they begin.
 
-        All must be as wide as the header, which is read with ``before`` (the number of lines
-        before these) None.
+        ``before`` is the number of lines before these; None reads the header, of any width.
         """
         start, name, rows = before or 0, self.file.name, list[tuple[int, list[str]]]()
         line = start + 1
@@ -185,7 +181,6 @@ class NDJSON(TextTable):
             yield self.number, row
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains."""
         while taken := list(itertools.islice(self._rows, size)):
             lines, rows = zip(*taken, strict=True)
             cells = [series_of(name, [row.get(name) for row in rows]) for name in self.names]
@@ -193,7 +188,7 @@ class NDJSON(TextTable):
 
 
 def series_of(name: str, values: list) -> pl.Series:
-    """Python values as a column: numbers, booleans, times, objects if some are nested, or text."""
+    """Make a column of Python's values: numbers, booleans, times, nested objects, else text."""
     values = [value.item() if hasattr(value, "item") else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if kinds & {list, dict}:
@@ -210,12 +205,12 @@ def series_of(name: str, values: list) -> pl.Series:
 def _number(value: int | float) -> float:
     try:
         return float(value)
-    except OverflowError:  # infinite, which is refused where a number is wanted
+    except OverflowError:  # infinite numbers are refused later
         return math.inf if value > 0 else -math.inf
 
 
 def separator_of(start: str) -> str:
-    """The separator that parts the header most and the first rows alike.
+    """Find the separator that splits the header most, and the first rows alike.
 
     >>> separator_of("a;b;c\\n1,5;2,5;3\\n")
     ';'
@@ -229,7 +224,7 @@ def separator_of(start: str) -> str:
             widths = [len(row) for row in itertools.islice(rows, 50) if len(row) > 0]
         except csv.Error:
             widths = []
-        # the last row may have been cut
+        # the last row may be cut off
         widths = widths[:-1] if len(widths) > 2 else widths
         widths = widths or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]
@@ -238,7 +233,7 @@ def separator_of(start: str) -> str:
 
 
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:
-    """The names of columns; numbers are none, and none may stand twice."""
+    """Return the names of columns; they must not be numbers, nor stand twice."""
     names = [name.strip() for name in header]
     for place, name in enumerate(names):
         if not name:
