@@ -1,6 +1,7 @@
 """What columns become: each kind by hand, decided on the first rows, whatever the chunks."""
 
 import datetime
+import functools
 import math
 import zlib
 
@@ -16,6 +17,7 @@ from jaxmkl.tables import Columns, open_table
 from jaxmkl.tables._kinds import hashed
 
 Y = [0.5, 1.5, 2.5, 3.25]
+refused = functools.partial(pytest.raises, ValueError)
 
 
 def first(columns, size=1000, y=Y):
@@ -32,7 +34,7 @@ def decided(cells, **options):
 
 
 def refusal(cells, **options):
-    with pytest.raises(ValueError, match="column 'a'") as error:
+    with refused(match="column 'a'") as error:
         decided(cells, **options)
     return str(error.value)
 
@@ -43,10 +45,7 @@ def refusal(cells, **options):
         (["1,5", "2", "-3,25", "1.234,5"], [1.5, 2, -3.25, 1234.5]),
         (["5%", "12.5 %", "100%", "0%"], [0.05, 0.125, 1, 0]),
         (["5,5%", "1%", "2%", "0%"], [0.055, 0.01, 0.02, 0]),
-        (
-            ["9007199254740993", "1", "12345678901234567890", "2"],
-            [2.0**53, 1, 1.2345678901234567e19, 2],
-        ),
+        (["9007199254740993", "1", "12345678901234567890"], [2.0**53, 1, 1.2345678901234567e19]),
         (["1e3", "-.5", "+2", "7"], [1000, -0.5, 2, 7]),
         ([1, None, 4, 4], None),
         ([1.5, math.nan, 4.0, 4.0], None),
@@ -71,14 +70,9 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
 def test_times_are_time_passed_and_turns():
     X, note, _ = decided(["2024-01-01", "2024-01-08", None, "2024-07-02"])
     assert_array_equal(X["a: days since the first"], [0, 7, 3.5, 183])
-    assert list(X) == [
-        "a: days since the first",
-        *(f"a: {f} of {turn}" for turn in ("week", "year") for f in ("sin", "cos")),
-    ]
-    # a Monday
-    assert_allclose(
-        [X["a: sin of week"][:2], X["a: cos of week"][:2]], [[0, 0], [1, 1]], atol=1e-9
-    )
+    turns = [f"a: {f} of {turn}" for turn in ("week", "year") for f in ("sin", "cos")]
+    assert list(X) == ["a: days since the first", *turns]
+    assert_allclose([X[turn][:2] for turn in turns[:2]], [[0, 0], [1, 1]], atol=1e-9)  # Mondays
     assert X["a: sin of week"][2] == X["a: cos of week"][2] == 0
     assert "week and year as sin and cos" in note
     clock, _, _ = decided(["2024-01-01 06:00", "2024-01-01 12:00", "2024-01-03 00:00"])
@@ -108,9 +102,7 @@ def test_times_that_can_be_read_in_two_ways_want_a_form():
     assert "%d/%m/%Y and %m/%d/%Y: choose one (--as a=%d/%m/%Y)" in refusal(cells)
     X, _, _ = decided(cells, as_={"a": "%m/%d/%Y"})
     assert_array_equal(X["a: days since the first"], [0, 62])
-    with pytest.raises(
-        ValueError, match=r"row 2, column 'a': '13.1.2024' is not a time of the form"
-    ):
+    with refused(match=r"row 2, column 'a': '13.1.2024' is not a time of the form"):
         decided(["1/2/2024", "13.1.2024"], as_={"a": "%m/%d/%Y"})
 
 
@@ -147,16 +139,10 @@ def test_text_is_hashed_alike_everywhere():
 def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
     n = 60
     draws = np.random.default_rng(0).permutation(10**6)[:n]
-    table = {
-        "count": range(n),
-        "userId": draws,
-        "amount": draws,
-        "code": [f"{zlib.crc32(str(i).encode()):x}" for i in range(n)],
-        "note": [f"this is the note {i}" for i in range(n)],
-        "same": ["x"] * n,
-        "empty": [None] * n,
-        "list": [[1]] * n,
-    }
+    table = {"count": range(n), "userId": draws, "amount": draws}
+    table["code"] = [f"{zlib.crc32(str(i).encode()):x}" for i in range(n)]
+    table["note"] = [f"this is the note {i}" for i in range(n)]
+    table |= {"same": ["x"] * n, "empty": [None] * n, "list": [[1]] * n}
     chunk = first(table, y=np.arange(n) * 0.5)
     columns = Columns.decide(chunk, "y")
     assert columns.names == ("amount", "note")
@@ -176,13 +162,9 @@ def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
     assert kept.names == ("count", "code", "note", "same")
     assert "column 'amount' left out, as asked" in kept.notes
     for options in ({"drop": ["z"]}, {"as_": {"z": "number"}}):
-        with pytest.raises(
-            ValueError, match="has no column 'z'; its columns are 'count', 'userId'"
-        ):
+        with refused(match="has no column 'z'; its columns are 'count', 'userId'"):
             Columns.decide(chunk, "y", **options)
-    with pytest.raises(
-        ValueError, match=r"the kind must be one of number, boolean, .* got 'words'"
-    ):
+    with refused(match=r"the kind must be one of number, boolean, .* got 'words'"):
         Columns.decide(chunk, "y", as_={"note": "words"})
 
 
@@ -190,24 +172,18 @@ def test_cells_that_are_not_what_the_first_rows_were():
     chunk = first({"a": ["1", "2"], "t": ["2024-01-01", "2024-01-02"]})
     columns = Columns.decide(chunk, "y")
     encode = lambda **cells: columns.encode(first(cells), columns.init())  # noqa: E731
-    with pytest.raises(
-        ValueError, match=r"row 2, column 'a': 'x' is not a number, .* mend the cell"
-    ):
+    with refused(match=r"row 2, column 'a': 'x' is not a number, .* mend the cell"):
         encode(a=["1", "x"], t=["2024-01-01"] * 2)
-    with pytest.raises(ValueError, match=r"row 1, column 'a': 'inf' is not finite"):
+    with refused(match=r"row 1, column 'a': 'inf' is not finite"):
         encode(a=["inf"], t=["2024-01-01"])
-    with pytest.raises(ValueError, match=r"row 1, column 't': 'May' is not a time of the form %Y"):
+    with refused(match=r"row 1, column 't': 'May' is not a time of the form %Y"):
         encode(a=["1"], t=["May"])
-    with pytest.raises(ValueError, match=r"row 1, column 'a': .* is a time, where a number"):
+    with refused(match=r"row 1, column 'a': .* is a time, where a number"):
         encode(a=[SAME], t=["2024-01-01"])
-    with pytest.raises(
-        ValueError, match=r"row 1, column 'a': the number is too large for a learner"
-    ):
+    with refused(match=r"row 1, column 'a': the number is too large for a learner"):
         columns.inputs(first({"a": ["1e30"], "t": ["2024-01-01"]}), columns.init())
     numbers = Columns.decide(chunk, "y", "regression")
-    with pytest.raises(
-        ValueError, match=r"row 2, column 'y': the number is too large for a learner"
-    ):
+    with refused(match=r"row 2, column 'y': the number is too large for a learner"):
         numbers.labels(first({"a": ["1", "2"]}, y=["1", "-1e19"]))
 
 
@@ -234,29 +210,25 @@ def test_targets_that_the_first_rows_did_not_have():
     text = (
         r"row 2, column 'y': 'w' is none of the classes of the first rows, 'u', 'v'; look at more"
     )
-    with pytest.raises(ValueError, match=text):
+    with refused(match=text):
         columns.targets(first({"a": [1, 2]}, y=["u", "w"]))
     columns = Columns.decide(first({"a": [1, 2]}, y=[0, 1]))
-    with pytest.raises(ValueError, match=r"'2' is none of .* say so \(--task regression\)"):
+    with refused(match=r"'2' is none of .* say so \(--task regression\)"):
         columns.targets(first({"a": [1, 2]}, y=[0, 2]))
-    with pytest.raises(ValueError, match="600 different values in 600 rows are too many classes"):
+    with refused(match="600 different values in 600 rows are too many classes"):
         Columns.decide(first({"a": range(600)}, y=[f"w{i}" for i in range(600)]))
-    with pytest.raises(ValueError, match="column 'y': holds times; name another target"):
+    with refused(match="column 'y': holds times; name another target"):
         Columns.decide(first({"a": [1, 2]}, y=[SAME, SAME]))
 
 
-CELLS = st.lists(
-    st.tuples(
-        st.none() | st.integers(-5, 5),
-        st.sampled_from(["u", "v", None]),
-        st.none() | st.floats(0, 9),
-    ),
-    min_size=6,
-    max_size=30,
+ROW = (
+    st.none() | st.integers(-5, 5),
+    st.sampled_from("uv") | st.none(),
+    st.none() | st.floats(0, 9),
 )
 
 
-@given(rows=CELLS, cut=st.integers(1, 7))
+@given(rows=st.lists(st.tuples(*ROW), min_size=6, max_size=30), cut=st.integers(1, 7))
 def test_any_chunks_make_the_same_inputs(rows, cut):
     rows = [(1, "u", 0.5), (2, "v", 2.5), (None, None, 3.25), *rows]
     table = dict(zip("aby", map(list, zip(*rows, strict=True)), strict=True))
@@ -296,11 +268,10 @@ def test_columns_come_back_from_json():
     columns = Columns.decide(chunk, as_={"text": "text"})
     again = Columns.from_json(columns.to_json())
     assert again == columns
-    assert_array_equal(
-        again.encode(chunk, again.init())[0], columns.encode(chunk, columns.init())[0]
-    )
+    same = (one.encode(chunk, one.init())[0] for one in (again, columns))
+    assert_array_equal(*same)
     for text in ("{}", "[]", '{"kinds": [{"kind": "z"}], "target": null, "notes": []}'):
-        with pytest.raises(ValueError, match="no columns of this version"):
+        with refused(match="no columns of this version"):
             Columns.from_json(text)
 
 
@@ -321,22 +292,20 @@ def test_columns_by_their_names():
     assert_array_equal(columns.encode(other, columns.init())[0], X)
     without = chunk._replace(frame=chunk.frame.select("b"))
     assert_array_equal(columns.encode(without, fills, learn=False)[0][:, 0], [1.5, 1.5])
-    with pytest.raises(ValueError, match="has no column 'y', the target"):
+    with refused(match="has no column 'y', the target"):
         columns.targets(without)
 
 
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        (
-            ["43 kg", "40 kg"],
-            "line 2, column 'a': '43 kg' is not a number, as which the column was",
-        ),
+        (["43 kg", "40 kg"], "line 2, column 'a': '43 kg' is not a number, as which the column"),
         (["1", *map(str, range(20)), "43 kg"], "line 23, .* '43 kg' is not a number, unlike the"),
     ],
 )
 def test_a_cell_that_is_no_number_is_refused_for_its_reason(cells, reason, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells)))
-    with pytest.raises(ValueError, match=reason):
+    (path := tmp_path / "t.csv").write_text(
+        "a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
+    )
+    with refused(match=reason):
         tables.read(path, as_={"a": "number"})

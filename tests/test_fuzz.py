@@ -54,18 +54,7 @@ def written(write, **arguments):
 
 
 TEXT = FRAME.write_csv().encode()
-PACK = {
-    "t.csv.gz": gzip.compress,
-    "t.csv.bz2": bz2.compress,
-    "t.csv.xz": lzma.compress,
-    "t.csv.zst": zstd("t").compress,
-}
-UNPACK = {
-    "t.csv.gz": gzip.decompress,
-    "t.csv.bz2": bz2.decompress,
-    "t.csv.xz": lzma.decompress,
-    "t.csv.zst": zstd("t").decompress,
-}
+PACKERS = {"t.csv.gz": gzip, "t.csv.bz2": bz2, "t.csv.xz": lzma, "t.csv.zst": zstd("t")}
 OF_POLARS = ("t.parquet", "plain.parquet", "t.arrow", "stream.arrow")
 CONTENTS = {
     "t.csv": TEXT,
@@ -79,17 +68,17 @@ CONTENTS = {
     "t.npz": written(np.savez, X=X, y=Y),
     "words.npz": written(np.savez_compressed, X=X.astype(np.float32), y=np.array(["a", "bc"])[Y]),
     "csr.npz": written(np.savez, **CSR, shape=np.array(SPARSE.shape), y=X[:, 0]),
-    **{name: pack(TEXT) for name, pack in PACK.items()},
+    **{name: packer.compress(TEXT) for name, packer in PACKERS.items()},
 }
 
 
 def damaged(name, seed):
-    """The content, damaged; of what has sums every other time only inside, so that they fit."""
+    """Damage the content; every other file with checksums inside, so that they fit."""
     content = CONTENTS[name]
-    if seed % 2 == 0 or (name not in PACK and not name.endswith(".npz")):
+    if seed % 2 == 0 or (name not in PACKERS and not name.endswith(".npz")):
         return mutated(content, (name, seed))
-    if name in PACK:
-        return PACK[name](mutated(TEXT, (name, seed)))
+    if name in PACKERS:
+        return PACKERS[name].compress(mutated(TEXT, (name, seed)))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     member = list(members)[seed // 2 % len(members)]
@@ -144,7 +133,7 @@ def check_arrow(content, data, frame):
     assert_frame_equal(frame, expected)
 
 
-def check_libsvm(content, data, frame):
+def check_svm(content, data, frame):
     lines = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     expected, y = sklearn.datasets.load_svmlight_file(io.BytesIO(lines))
     assert_array_equal(data.X, expected.toarray())
@@ -170,12 +159,8 @@ def check_npz(content, data, frame):
 
 
 def check(name, content, data, frame):
-    if name in UNPACK:
-        content = UNPACK[name](content)
-    ends = {".csv": check_csv, "ndjson": check_ndjson, "parquet": check_parquet}
-    ends |= {"arrow": check_arrow, "svm": check_libsvm, "npz": check_npz}
-    (of,) = (of for end, of in ends.items() if end in name)
-    of(content, data, frame)
+    content = PACKERS[name].decompress(content) if name in PACKERS else content
+    globals()[f"check_{name.split('.')[1]}"](content, data, frame)
 
 
 # --- the game ------------------------------------------------------------------------------------

@@ -3,16 +3,19 @@
 import gzip
 import io
 import sys
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn.datasets
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
 
-from jaxmkl.tables import Columns, _libsvm, _libsvm_table, open_table, read
+from jaxmkl.tables import Columns, _libsvm, open_table, read
 
 X, Y = sklearn.datasets.load_iris(return_X_y=True)
 X = np.where(X < 1.5, 0.0, X)  # some entries are not there
@@ -49,29 +52,6 @@ def test_chunks_are_the_whole(zero_based, packed, tmp_path):
     assert [chunk.numbers[0] for chunk in chunks] == [first, first + 40, first + 80, first + 120]
 
 
-ROWS = st.lists(
-    st.tuples(
-        st.floats(-1e300, 1e300),
-        st.dictionaries(st.integers(0, 9), st.floats(allow_nan=False, allow_infinity=False)),
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(rows=ROWS)
-def test_plain_rows_are_read_as_any(rows):
-    texts = [
-        " ".join([repr(label), *(f"{i}:{cell!r}" for i, cell in sorted(row.items()))]) + "\n"
-        for label, row in rows
-    ]
-    lines = range(1, len(texts) + 1)
-    slow, fast = _libsvm._any("t", lines, texts), _libsvm._plain(lines, texts)
-    assert fast is not None
-    for ours, theirs in zip(fast, slow, strict=True):
-        assert_array_equal(ours, theirs)
-
-
 def test_an_index_that_comes_late(iris, monkeypatch):
     text = iris.read_text() + "1 1:2 7:3\n"
     iris.write_text(text)
@@ -80,7 +60,7 @@ def test_an_index_that_comes_late(iris, monkeypatch):
     assert found.shape == (151, 8)
     assert_array_equal(found[-1], [2, 0, 0, 0, 0, 0, 3, 1])
     # a stream is known by its first rows
-    monkeypatch.setattr(_libsvm_table, "AT_ONCE", 100)
+    monkeypatch.setattr(_libsvm, "AT_ONCE", 100)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     table = open_table("-")
     assert table.notes[-1] == (
@@ -89,42 +69,87 @@ def test_an_index_that_comes_late(iris, monkeypatch):
     found, _ = whole(table, 64)
     assert_array_equal(found[-1], [2, 0, 0, 0, 1])
     assert_array_equal(found[:-1], np.c_[X, Y])
-
-
-def test_an_index_of_zero_that_comes_late_in_a_stream(iris, monkeypatch):
-    text = iris.read_text() + "1 0:2\n"
-    monkeypatch.setattr(_libsvm_table, "AT_ONCE", 100)
+    # an index of zero comes too late there
+    text += "1 0:2\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    with pytest.raises(ValueError, match=r"standard input, line 151: an index of 0, where"):
+    with pytest.raises(ValueError, match=r"standard input, line 152: an index of 0, where"):
         whole(open_table("-"), 64)
 
 
 @pytest.mark.parametrize(
     ("late", "message"),
     [
-        ("1 1:2 1:3", r"line 151, column 1: the index follows 1; indices must increase"),
-        ("1 1:x", r"line 151, column 1: 'x' is not a finite number"),
-        ("1 1:1e999", r"line 151, column 1: '1e999' is not a finite number"),
-        ("one 1:2", r"line 151: the label 'one' is not a finite number"),
-        ("1 1:2,5", r"line 151, column 1: '2,5' is not a finite number"),
-        ("1 2", r"line 151: index:value wanted; got '2'"),
-        ("1 ２:2", r"line 151: index:value wanted; got '２:2'"),
-        ("1 40000000:1", r"the largest index is 40000000, and a table has at most 100,000"),
+        ("1 1:2 1:3", r", line 151, column 1: the index follows 1; indices must increase"),
+        ("1 3:1 2:2", r", line 151, column 2: the index follows 3; indices must increase"),
+        ("1 1:x", r", line 151, column 1: 'x' is not a finite number"),
+        ("1 1:nan", r", line 151, column 1: 'nan' is not a finite number"),
+        ("1 1:inf", r", line 151, column 1: 'inf' is not a finite number"),
+        ("1 1:1e999", r", line 151, column 1: '1e999' is not a finite number"),
+        ("1 1:", r", line 151, column 1: '' is not a finite number"),
+        ("1 1:2,5", r", line 151, column 1: '2,5' is not a finite number"),
+        ("one 1:2", r", line 151: the label 'one' is not a finite number"),
+        ("1,3 1:2", r", line 151: the label '1,3' is not a finite number"),
+        ("nan 1:2", r", line 151: the label 'nan' is not a finite number"),
+        ("1 2", r", line 151: index:value wanted; got '2'"),
+        ("1 -1:2", r", line 151: index:value wanted; got '-1:2'"),
+        ("1 ２:2", r", line 151: index:value wanted; got '２:2'"),
     ],
 )
 def test_rows_that_are_refused(late, message, iris):
     iris.write_text(iris.read_text() + f"{late}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        whole(open_table(iris), 64)
+    for ask in (read, open_table):
+        with pytest.raises(ValueError, match=rf"iris\.svm{message}"):
+            ask(iris)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("# only this\n", "no example"), ("1\n-1\n", "has no features")]
-)
-def test_files_without_anything(text, message, tmp_path):
-    (tmp_path / "t.svm").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        open_table(tmp_path / "t.svm")
+def test_files_that_are_refused(tmp_path):
+    path = tmp_path / "t.libsvm"
+    for text, message in (("# only this\n", "holds no example"), ("1\n-1\n", "has no features")):
+        path.write_text(text)
+        for ask in (read, open_table):
+            with pytest.raises(ValueError, match=rf"t\.libsvm: {message}"):
+                ask(path)
+    path.write_text("1 1:2\n1 1:3\n")
+    with pytest.raises(ValueError, match="column 'label': the target is '1' in every row"):
+        read(path)
+    with pytest.raises(ValueError, match="target must be None, since the label is what"):
+        read(path, target="y")
+    path.write_text("1 1:2\n1 40000000:1\n")
+    with pytest.raises(ValueError, match="largest index is 40000000, and a table has at most 1"):
+        open_table(path)
+
+
+SHAPES = st.tuples(st.integers(2, 6), st.integers(3, 7))
+FLOATS = st.just(0.0) | st.floats(-1e300, 1e300)
+
+
+@settings(max_examples=40, deadline=None)
+@given(hnp.arrays(np.float64, SHAPES, elements=FLOATS), st.booleans())
+def test_files_as_scikit_learn_reads_and_writes_them(rows, zero_based):
+    X, y = rows[:, 1:], rows[:, 0]
+    assume(X.any() and (not zero_based or X[:, 0].any()))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.txt")
+        sklearn.datasets.dump_svmlight_file(X, y, str(path), zero_based=zero_based)
+        sparse, target = sklearn.datasets.load_svmlight_file(str(path))
+        assume(len(np.unique(target)) > 1)
+        result = read(path, task="regression")
+    assert_array_equal(result.X, sparse.toarray())
+    assert_array_equal(result.y, target)
+    # the writer keeps 16 digits
+    assert_allclose(result.X, X[:, : result.X.shape[1]], rtol=1e-15)
+    assert result.feature_names[0] == ("0" if zero_based else "1")
+
+
+def test_rows_by_hand(tmp_path):
+    path = tmp_path / "t"
+    path.write_text("# a comment\n+1 1:0.5 3:-2e0 # the first\n\n-1\n+1 qid:7 2:1 4:.25\n")
+    table = read(path)
+    assert_array_equal(table.X, [[0.5, 0, -2, 0], [0, 0, 0, 0], [0, 1, 0, 0.25]])
+    assert_array_equal(table.y, [1, -1, 1])
+    assert (table.task, table.classes, table.target) == ("classification", ("-1", "1"), "label")
+    assert table.feature_names == ("1", "2", "3", "4")
+    assert table.notes == ("features are numbered from 1", "query numbers (qid) are ignored")
 
 
 @pytest.mark.slow

@@ -36,6 +36,8 @@
 - Journals of ``jaxmkl ask`` have a checksum a line; changed, doubled or moved lines are refused by
   line. Journals of 0.2.0 are gone on with.
 - ``MKLClassifier.fit`` warns when rows are sorted by class.
+- CSV files are read in less than half of the time: polars splits lines without quotes. The errors
+  of a LIBSVM file are told before the first row is learned.
 - Recipes answer an unknown argument with the names there are. A forgotten state, a key that is not
   typed, rates without ``num_rates`` and a ``forecast`` that returns an array are answered with
   what is wanted; ``check_learner`` shows where arrays differ, and that no bit of a prediction
@@ -74,6 +76,10 @@
   ``KernelDictionary.bandwidth`` are gone: see ``Kernel.frequencies``.
 - :func:`jaxmkl.wrappers.scaled_targets` asks for a first label whatever its learner's query says;
   its ``clip`` takes no account of the prediction before it.
+- :func:`jaxmkl.tables.read` treats LIBSVM and npz files as tables, and so reads them with polars
+  (the extra ``cli``): a missing number becomes the mean of those before it, and a feature tells
+  which are missing (it was the median of the column); ``+1`` and ``1.0`` are the class ``1``; more
+  than 1,000 classes are refused.
 - Masked arrays are refused; ``stream(gaps=True)`` takes masked labels as missing.
 - Files of models with doubled members, numbers in the place of parts, or rates, states or fills
   that are NaN or infinite are refused, by file and field.

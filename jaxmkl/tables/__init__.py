@@ -1,14 +1,14 @@
-"""Tables of one's own data: from a file or a DataFrame to the arrays a learner takes.
+"""Tables of one's own data become the arrays that a learner takes.
 
     read         a whole file or DataFrame as a :class:`Dataset`
     open_table   the same in chunks of rows, whatever the length
-    Model        a learner with its columns: predicts another table (save_model, load_model)
-    Columns      what each column becomes: decided on the first rows, kept as JSON, applied later
+    Model        a learner with its columns, which predicts other tables (save_model, load_model)
+    Columns      how each column is encoded: decided on the first rows, kept as JSON, used later
 
-Everything here works on the host. What was decided is said in :attr:`Columns.notes`, a sentence
-each; what could only be guessed is refused with an error that names the file, the line and the
-column. Tables are read by polars (``pip install "jaxmkl[cli]"``), which is imported where a table
-is opened; LIBSVM text and npz files are read without it.
+Everything here works on the host. Every decision is told by a sentence in :attr:`Columns.notes`;
+what could only be guessed is refused with an error that names the file, the line and the column.
+ Tables are read with polars (``pip install "jaxmkl[cli]"``), which is imported where a
+table is opened.
 """
 
 import importlib
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs polars, all imported when one of it is first asked for."""
+    """Import all that needs polars when the first of it is asked for."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _needs_polars():

@@ -1,6 +1,6 @@
-"""Arrays made ready before a run: scaled, or with a column of tasks."""
+"""Arrays are prepared for a run: scaled, or given a column of tasks."""
 
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -8,8 +8,11 @@ from jaxmkl._checks import shown
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._table import as_float
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def scale(X: Any, how: str) -> np.ndarray:
+
+def scale(X: "ArrayLike", how: str) -> np.ndarray:
     r"""Scale a whole data set before a run (the scaled copies of the papers are made this way).
 
     ===================  ==================================================
@@ -45,8 +48,8 @@ def scale(X: Any, how: str) -> np.ndarray:
         raise ValueError(f"scale: X must have the shape (n, D) with n, D >= 1; got {X.shape}")
     for row, column in np.argwhere(~np.isfinite(X)):
         raise ValueError(f"scale: X must be finite; got X[{row}, {column}] = {X[row, column]}")
-    # A power of two first, which loses nothing: then no square, sum or range can overflow, and
-    # none of the column's (row's) leading entries can underflow.
+    # A power of two first, which loses nothing: then no square, sum or range overflows, and no
+    # leading entry of a column (row) underflows.
     axis = {"unit_rows": 1, "largest": None}.get(how, 0)
     exponents = np.frexp(np.abs(X).max(axis=axis, keepdims=True))[1]
     scaled = np.ldexp(X, -exponents)
@@ -67,8 +70,12 @@ def scale(X: Any, how: str) -> np.ndarray:
     return quotient.astype(X.dtype, copy=False)
 
 
-def with_tasks(task: Any, X: Any) -> Any:
-    """The inputs with the task of each example as column 0, for :func:`jaxmkl.multitask`.
+@overload
+def with_tasks(task: "ArrayLike", X: SparseRows) -> SparseRows: ...
+@overload
+def with_tasks(task: "ArrayLike", X: "ArrayLike") -> np.ndarray: ...
+def with_tasks(task: "ArrayLike", X: "ArrayLike | SparseRows") -> np.ndarray | SparseRows:
+    """Prepend the task of each example as column 0, for :func:`jaxmkl.multitask`.
 
     Args:
       task: (n,) whole numbers from 0.
@@ -78,7 +85,7 @@ def with_tasks(task: Any, X: Any) -> Any:
       (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers), sparse if ``X`` is.
 
     Raises:
-      ValueError: for shapes that do not fit, or tasks that are no whole numbers from 0.
+      ValueError: the shapes do not fit, or a task is not a whole number from 0.
 
     >>> with_tasks([1, 0], [[0.5, 2.0], [0.25, 4.0]])
     array([[1.  , 0.5 , 2.  ],

@@ -1,6 +1,6 @@
-"""What stands in cells, read as numbers, times or words: whatever their type, null where missing.
+"""Cells of any type as numbers, times or words, null where they are missing.
 
-A cell that is neither missing nor what it should be is refused with the place where it stands.
+A cell that is neither missing nor of the wanted kind is refused, by its row and column.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from jaxmkl.tables._table import MISSING
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
 
-# in the order in which they are tried
+# the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
     *("%d %b %Y", "%d-%b-%Y", "%b %d, %Y"),
 )
 CLOCKS = ("%H:%M:%S%.f", "%H:%M")
-# what may stand around a cell: spaces, tabs and ends of lines, but no other control characters
+# blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 ISO = "%+"
@@ -27,7 +27,7 @@ FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", 
 
 
 def known(cells: pl.Series) -> pl.Series:
-    """The cells, null where they are missing: empty, ``NA``, ``?``, NaN and the like."""
+    """Return the cells, null where they are missing: empty, ``NA``, ``?``, NaN and the like."""
     if cells.dtype.is_float():
         return cells.fill_nan(None)
     if isinstance(cells.dtype, pl.Categorical | pl.Enum):
@@ -47,7 +47,7 @@ def refuse(cells: pl.Series, wrong: pl.Series, where: Where, why: str) -> None:
 
 
 def nested(cells: pl.Series) -> pl.Series:
-    """Which cells of a column of Python's objects are lists or objects, as of JSON."""
+    """Tell which cells of a column of Python's objects are lists or objects of JSON."""
     return pl.Series([isinstance(cell, list | dict) for cell in cells], dtype=pl.Boolean)
 
 
@@ -59,7 +59,7 @@ def flat(cells: pl.Series, where: Where) -> None:
 
 
 def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Series:
-    """Numbers, null where there is none."""
+    """Parse cells as numbers, null where there is none."""
     if cells.dtype == pl.String:
         if percent:
             signs = cells.str.ends_with("%")
@@ -67,7 +67,7 @@ def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Se
             numbers = parsed(parts, decimal)
             return numbers / pl.Series([1.0, 100.0]).gather(signs.fill_null(False).cast(pl.Int8))
         if decimal == ",":
-            # 1.234,5: what points part are thousands
+            # 1.234,5: points separate thousands
             cells = cells.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)
         return cells.cast(pl.Float64, strict=False)
     if isinstance(cells.dtype, pl.Duration):
@@ -80,10 +80,10 @@ def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Se
 def numbers(
     cells: pl.Series, where: Where, decimal: str = ".", percent: bool = False
 ) -> np.ndarray:
-    """Numbers (n,) float64, NaN where missing.
+    """Read cells as numbers (n,) float64, NaN where missing.
 
     Raises:
-      ValueError: for what is no finite number.
+      ValueError: a cell is not a finite number.
     """
     cells = known(cells)
     if cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration | pl.Time):
@@ -94,18 +94,12 @@ def numbers(
     refuse(cells, wrong, where, f"{{}} is not a number, unlike the others; {advice}")
     infinite = found.is_infinite().fill_null(False)
     refuse(cells, infinite, where, "{} is not finite; mend the cell or leave it empty")
-    return found.to_numpy(allow_copy=True) if found.null_count() == 0 else _with_nan(found)
-
-
-def _with_nan(found: pl.Series) -> np.ndarray:
     return found.fill_null(float("nan")).to_numpy()
 
 
 def instants(cells: pl.Series, form: str | None) -> pl.Series:
-    """Seconds since 1970, null where there is no time; ``form`` is that of text."""
-    if cells.dtype == pl.String:
-        if form is None:
-            return pl.Series(cells.name, [None] * len(cells), pl.Float64)
+    """Read times as seconds since 1970, null where there is none; text has the form given."""
+    if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
         elif "%H" in form:
@@ -113,7 +107,7 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
         else:
             cells = cells.str.to_date(form, strict=False)
     if not isinstance(cells.dtype, pl.Date | pl.Datetime):
-        return pl.Series(cells.name, [None] * len(cells), pl.Float64)
+        return pl.Series(cells.name, [None], pl.Float64).new_from_index(0, len(cells))
     # as numbers: polars panics at times that its calendar does not have
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0
@@ -121,7 +115,7 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
 
 
 def forms_of(cells: pl.Series) -> list[str]:
-    """The forms of time in which all of the cells can be read."""
+    """List the forms of time in which all of the cells can be read."""
     cells = cells.drop_nulls()
     if not cells.head(1).str.contains(r"\d").any():
         return []
@@ -130,7 +124,7 @@ def forms_of(cells: pl.Series) -> list[str]:
 
 
 def words(cells: pl.Series) -> pl.Series:
-    """Text; whole numbers without a point, truth values in small letters."""
+    """Return cells as text, whole numbers without a point, truth values in small letters."""
     cells = known(cells)
     if cells.dtype.is_float() and cells.drop_nulls().is_finite().all():
         whole = cells.drop_nulls()

@@ -5,44 +5,46 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
 
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _cells, _decide, _kinds
-from jaxmkl.tables._kinds import Kind
+from jaxmkl.tables._decide import Decision
+from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._target import Target, target_name, target_of
 from jaxmkl.tables._text import Chunk
 
-FIRST = 1000  # rows that are looked at
+FIRST = 1000  # rows by which is decided
 BOUND = input_bound(np.float32)
+T = TypeVar("T")
 
 
 class Fills(NamedTuple):
-    """What missing numbers are filled by: the mean of those before, for each of F features."""
+    """Counts and sums, whose ratio fills in the missing numbers of F features."""
 
     counts: np.ndarray
-    """Numbers so far (F,), float64."""
+    """The numbers so far (F,), float64."""
     sums: np.ndarray
     """Their sums (F,), float64."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What the columns of a table become: a value that JSON can hold.
+    """How the columns of a table are encoded: a value that JSON can hold.
 
-    Made by :meth:`decide` on the first rows of a table; every later row, and another file with
-    columns of these names, is encoded in the same way.
+    :meth:`decide` makes it from the first rows of a table. Every later row, and every other file
+    with columns of these names, is encoded in the same way.
     """
 
     kinds: tuple[Kind, ...]
-    """One for each column but the target."""
+    """The kind of each column but the target."""
     target: Target | None = None
     """None for a table of inputs alone."""
     notes: tuple[str, ...] = ()
-    """What was decided, a sentence each."""
+    """A sentence on each decision."""
 
     @classmethod
     def decide(
@@ -57,7 +59,7 @@ class Columns:
         supervised: bool = True,
         notes: Collection[str] = (),
     ) -> "Columns":
-        """Decide by the first rows.
+        """Decide how columns are encoded, by the first rows.
 
         ====================  ===============================================================
         numbers               as they are; if some are missing the mean of those before, and
@@ -68,25 +70,25 @@ class Columns:
         dates and times       time since the first; turns of day, week and year
         ====================  ===============================================================
 
-        Left out are columns that are constant or empty in these rows, and those that name or
+        Columns that are constant or empty in these rows are left out, as are those that name or
         count the rows.
 
         Args:
           first: the first rows.
-          target: the column to be predicted; by default the one named target, y, label or class,
-            else the last one.
+          target: the column to predict; by default the one named target, y, label or class, else
+            the last one.
           task: "regression" or "classification"; by default numbers of more than two values are
             regression.
           drop: columns to leave out.
-          as_: by column the kind it is to be: "number", "boolean", "categories", "text", "time",
+          as_: kinds by the names of columns: "number", "boolean", "categories", "text", "time",
             or a form of time as ``%d/%m/%Y``.
           keep: whether numbers stay that are constant or name the rows.
           supervised: False where there is no target.
-          notes: sentences to begin with.
+          notes: the first of the notes.
 
         Raises:
-          ValueError: for a column that does not exist, what can be read in two ways, a target
-            that is no such thing, or no features.
+          ValueError: a column does not exist or can be read in two ways, the target cannot be
+            learned, or there are no features.
 
         >>> from jaxmkl.tables import open_table
         >>> rows = {"colour": ["red", "blue", "red"], "length": [1.0, None, 3.0], "y": [1, 0, 0]}
@@ -98,9 +100,8 @@ class Columns:
         for name in (*drop, *wanted):
             if name not in frame.columns:
                 known = shown(frame.columns, 100)
-                raise ValueError(
-                    f"{first.source}: has no column {name!r}; its columns are {known}"
-                )
+                text = f"has no column {name!r}; its columns are {known}"
+                raise ValueError(f"{first.source}: {text}")
         comma = any(_decide.has_decimal_comma(column) for column in frame)
         label: str | None = None
         of: Target | None = None
@@ -108,26 +109,25 @@ class Columns:
             label = target_name(first.source, frame.columns, target, said)
             where = first.cell(label)
             of = target_of(first.source, label, frame[label], where, task, said, comma)
-        found: list[tuple[Any, str]] = []
-        for column in frame:
+        found: list[Decision] = []
+        for column in frame.drop(label) if label is not None else frame:
             name = column.name
-            if name == label:
-                continue
             if name in drop:
-                found.append((_kinds.LeftOut(name), f"column {name!r} left out, as asked"))
-                continue
-            where = first.cell(name)
-            found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
+                left_out = _kinds.LeftOut(name)
+                found.append(Decision(left_out, f"column {name!r} left out, as asked"))
+            else:
+                where = first.cell(name)
+                found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
         said += _decide.sentences(found)
-        columns = cls(tuple(kind for kind, _ in found), of, tuple(said))
+        columns = cls(tuple(decision.kind for decision in found), of, tuple(said))
         if not columns.features:
-            left = f" ({'; '.join(text for _, text in found[:5])})" if found else ""
+            left = f" ({'; '.join(decision.note for decision in found[:5])})" if found else ""
             raise ValueError(f"{first.source}: has no features{left}")
         return columns
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Names of the D inputs."""
+        """The names of the D inputs."""
         return tuple(name for kind in self.kinds for name in kind.features)
 
     @property
@@ -137,42 +137,45 @@ class Columns:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes by their names, in order; of two the first is -1."""
+        """The names of the classes, in order; of two the first is -1."""
         return () if self.target is None else self.target.classes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns that are looked at."""
+        """The names of the columns that are not left out."""
         return tuple(kind.name for kind in self.kinds if kind.features)
 
     @cached_property
     def _filled(self) -> np.ndarray:
-        """Places of the features that may have gaps (F,)."""
-        places = np.cumsum([0, *(len(kind.features) for kind in self.kinds)])
-        return np.array([p for p, k in zip(places[:-1], self.kinds, strict=True) if k.filled], int)
+        """The places of the features that may have gaps (F,)."""
+        firsts = zip(self._ends - [len(k.features) for k in self.kinds], self.kinds, strict=True)
+        return np.array([place for place, kind in firsts if kind.filled], int)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """The place behind the last feature of each kind."""
+        return np.cumsum([len(kind.features) for kind in self.kinds], dtype=int)
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """A number near those of each feature (D,), which inputs in single precision begin at."""
+        """A number near those of each feature (D,), which :meth:`inputs` subtracts."""
         starts = np.zeros(len(self.features))
-        numbers = [
-            k.start if isinstance(k, _kinds.Number) else 0.0 for k in self.kinds if k.filled
-        ]
-        starts[self._filled] = numbers
+        filled = (kind for kind in self.kinds if kind.filled)
+        starts[self._filled] = [k.start if isinstance(k, _kinds.Number) else 0.0 for k in filled]
         return starts
 
     def init(self) -> Fills:
-        """What is known before the first row."""
+        """Return the fills before the first row."""
         return Fills(*np.zeros((2, len(self._filled))))
 
     def encode(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
-        """The features (n, D) of rows, float64 and finite, and what is known after them.
+        """Encode rows as features (n, D), float64 and finite, and return the fills after them.
 
         Columns are found by their names; one that is not there is missing in all rows. Without
-        ``learn`` what is known stays as it is.
+        ``learn`` the fills stay as they are.
 
         Raises:
-          ValueError: for a cell that is not what its column holds.
+          ValueError: a cell is not of its column's kind.
         """
         n = len(chunk.frame)
         parts = []
@@ -188,7 +191,7 @@ class Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             if learn:
                 known = np.where(gaps, 0.0, numbers)
-                # one after the other, so that it is the same however rows are cut into chunks
+                # one after the other, so that chunks of any size have the same sums
                 total = np.cumsum(np.concatenate([total[None], known]), axis=0)
                 count = np.cumsum(np.concatenate([count[None], ~gaps]), axis=0)
             if gaps.any():
@@ -201,24 +204,23 @@ class Columns:
         return np.where((count > 0) & np.isfinite(means), means, self.starts[self._filled])
 
     def inputs(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
-        """As :meth:`encode`, less :attr:`starts`, in single precision: what learners take.
+        """Encode rows for learners: as :meth:`encode`, less :attr:`starts`, in single precision.
 
         Raises:
-          ValueError: for a number too large for that, too.
+          ValueError: as :meth:`encode`, or a number is too large for single precision.
         """
         X, fills = self.encode(chunk, fills, learn)
         X -= self.starts
         for row, place in np.argwhere(np.abs(X) > BOUND)[:1]:
-            sizes = np.cumsum([len(kind.features) for kind in self.kinds])
-            name = self.kinds[int(np.searchsorted(sizes, place, "right"))].name
+            name = self.kinds[int(np.searchsorted(self._ends, place, "right"))].name
             raise _too_large(chunk.cell(name)(int(row)))
         return X.astype(np.float32), fills
 
     def labels(self, chunk: Chunk) -> np.ndarray:
-        """As :meth:`targets`, of which learners take differences in single precision.
+        """Read :meth:`targets` whose differences fit into single precision.
 
         Raises:
-          ValueError: for a number too large for that, too.
+          ValueError: as :meth:`targets`, or a number is too large.
         """
         y, target = self.targets(chunk), self.target
         assert target is not None
@@ -227,22 +229,21 @@ class Columns:
         return y
 
     def unseen(self, chunk: Chunk, X: np.ndarray) -> np.ndarray:
-        """How many cells of each column are lost, by their :meth:`inputs` X (n, D).
+        """Count the cells of each column whose values the first rows did not have.
 
-        Their values are unlike those of the rows by which it was decided: see :meth:`losses`.
+        X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
-        ends = np.cumsum([len(kind.features) for kind in self.kinds])[:-1]
         cells, nothing = {c.name: c for c in chunk.frame}, pl.Series([], dtype=pl.Null)
-        parts = zip(self.kinds, np.split(X, ends, axis=1), strict=True)
+        parts = zip(self.kinds, np.split(X, self._ends[:-1], axis=1), strict=True)
         return np.array([kind.unseen(cells.get(kind.name, nothing), x) for kind, x in parts], int)
 
     def losses(self, unseen: np.ndarray) -> list[str]:
-        """A sentence for each column with :meth:`unseen` cells, of which there are so many."""
+        """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
         counted = zip(self.kinds, unseen.tolist(), strict=True)
         return [f"column {kind.name!r}: {n:,} cells {kind.lost}" for kind, n in counted if n]
 
     def targets(self, chunk: Chunk) -> np.ndarray:
-        """Targets (n,) float64, NaN where missing: numbers, -1 and +1, or 0 to K - 1."""
+        """Read the targets (n,): numbers, -1 and +1, or 0 to K - 1; NaN where missing."""
         assert self.target is not None
         name = self.target.name
         if name not in chunk.frame.columns:
@@ -294,17 +295,17 @@ class Columns:
         return dataclasses.replace(self, target=target, notes=tuple(notes))
 
     def to_json(self) -> str:
-        """JSON from which :meth:`from_json` makes an equal value."""
+        """Write JSON, from which :meth:`from_json` makes an equal value."""
         kinds = [{"kind": kind.kind, **dataclasses.asdict(kind)} for kind in self.kinds]
         target = None if self.target is None else dataclasses.asdict(self.target)
         return json.dumps({"kinds": kinds, "target": target, "notes": self.notes})
 
     @classmethod
     def from_json(cls, text: str) -> "Columns":
-        """The value that :meth:`to_json` wrote.
+        """Read what :meth:`to_json` wrote.
 
         Raises:
-          ValueError: for other JSON.
+          ValueError: for any other JSON.
 
         >>> columns = Columns((_kinds.Number("length"), _kinds.Categories("colour", ("red",))))
         >>> Columns.from_json(columns.to_json()) == columns
@@ -312,9 +313,7 @@ class Columns:
         """
         try:
             found = json.loads(text)
-            kinds = tuple(
-                _of_json(_kinds.KINDS[kind.pop("kind")], kind) for kind in found["kinds"]
-            )
+            kinds = tuple(_of_json(KINDS[kind.pop("kind")], kind) for kind in found["kinds"])
             target = None if found["target"] is None else _of_json(Target, found["target"])
             if target is not None and not _has_a_task(target):
                 raise TypeError(f"no target: {target}")
@@ -334,7 +333,7 @@ def _has_a_task(target: Target) -> bool:
     return fits.get(target.task, False) and number == len(target.classes)
 
 
-def _of_json(cls: Any, fields: dict) -> Any:
+def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
     value = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
     for name, kind in get_type_hints(cls).items():
         if name in fields and not _is_a(kind, getattr(value, name)):
@@ -342,8 +341,8 @@ def _of_json(cls: Any, fields: dict) -> Any:
     return value
 
 
-def _is_a(kind: Any, value: Any) -> bool:
-    """Whether a value is of a type that a field is annotated with."""
+def _is_a(kind: Any, value: object) -> bool:
+    """Whether a value is of the type that a field is annotated with."""
     if get_origin(kind) is tuple:
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     if kind is float:

@@ -1,7 +1,7 @@
-"""Kinds of columns: what a column becomes, as values that JSON can hold.
+"""Kinds of columns, as values that JSON can hold.
 
-A kind has the names of its features and makes these of cells (n,): an array (n, features), NaN
-where the running mean of what came before is to stand in.
+A kind names its features and encodes cells (n,) as an array (n, features), with NaN where the
+mean of the cells before is filled in later.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import functools
 import hashlib
 import math
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from jaxmkl.tables._table import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
-MOST_PLACES = 2**16  # of words that are hashed
+MOST_PLACES = 2**16  # to which words are hashed
 MISSING_CATEGORY = "?"
 
 
@@ -30,21 +30,21 @@ class Kind:
     """A column that becomes features."""
 
     name: str
-    """Of the column."""
+    """The name of the column."""
     kind: ClassVar[str]
     filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of its features."""
+        """The names of its features."""
         return (self.name,)
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """The features (n, len(features)) of cells."""
+        """Encode cells as features (n, len(features))."""
         raise NotImplementedError
 
     def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
-        """How many cells, of which these features were made, are lost: unlike the first rows'."""
+        """Count the cells that the features do not tell apart, as the first rows had none such."""
         return 0
 
     @property
@@ -58,7 +58,7 @@ class Number(Kind):
     """Numbers; where the first rows had missing cells, a feature tells which they are."""
 
     start: float = 0.0
-    """The first of them: stands in until the mean of some is known."""
+    """The first number, which is used until a mean is known."""
     missing: bool = False
     decimal: str = "."
     percent: bool = False
@@ -70,46 +70,41 @@ class Number(Kind):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The number, and whether it is missing."""
         return (self.name, f"{self.name} is missing")[: 1 + self.missing]
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Numbers, NaN where missing."""
         found = cells_of.numbers(cells, where, self.decimal, self.percent)
         return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Boolean(Kind):
-    """Two words of which one is 1 and one is 0; 1/2 where missing or something else."""
+    """Two words, of which one is 0 and one is 1; anything else is 1/2."""
 
     false: str = "false"
     true: str = "true"
     kind = "boolean"
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Zeros and ones."""
+        codes = {self.false: 0.0, self.true: 1.0}
         found = cells_of.words(cells).str.to_lowercase()
-        true, false = (
-            (found == word).fill_null(False).to_numpy() for word in (self.true, self.false)
-        )
-        return np.where(true, 1.0, np.where(false, 0.0, 0.5))[:, None]
+        return found.replace_strict(codes, default=0.5, return_dtype=pl.Float64).to_numpy()[
+            :, None
+        ]
 
     def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
-        """Those that are neither word, or missing."""
         return int((features == 0.5).sum())
 
     @property
     def lost(self) -> str:
-        """They are between the two."""
         return f"hold neither {self.false} nor {self.true}: 1/2"
 
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Kind):
-    """A few words, a 0/1 feature for each; zeros for a word that is none of them.
+    """A few words, with a 0/1 feature for each; all are zero for any other word.
 
-    Missing cells are a category ``?`` if the first rows had some, else zeros too.
+    Missing cells are a category ``?`` if the first rows had some, else another word.
     """
 
     values: tuple[str, ...] = ()
@@ -117,24 +112,19 @@ class Categories(Kind):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """One for each word."""
         return tuple(f"{self.name}={value}" for value in self.values)
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Zeros and ones."""
+        places = {value: place for place, value in enumerate(self.values)}
         found = cells_of.words(cells).fill_null(MISSING_CATEGORY)
-        places = found.replace_strict(
-            list(self.values), list(range(len(self.values))), default=-1, return_dtype=pl.Int32
-        ).to_numpy()
-        return (places[:, None] == np.arange(len(self.values))).astype(np.float64)
+        place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
+        return (place[:, None] == np.arange(len(places))).astype(np.float64)
 
     def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
-        """Those of other words."""
         return int((~features.any(axis=1)).sum())
 
     @property
     def lost(self) -> str:
-        """They are all alike."""
         return (
             "hold no word that the first rows had: all zeros; look at more rows before "
             f"(--first), or take its words as text (--as {self.name}=text)"
@@ -157,27 +147,24 @@ class Text(Kind):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The places."""
         return tuple(f"{self.name} #{place}" for place in range(self.width))
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Sums of words, zeros where missing."""
-        unique = pl.DataFrame({"text": cells_of.words(cells)}).with_columns(
-            pl.col("text").rank("dense").alias("code")
-        )
-        texts = unique.unique("code").drop_nulls().sort("code")
-        rows = np.zeros((1 + len(texts), self.width))
-        for row, text in enumerate(texts["text"], 1):
-            found = re.findall(r"\w+", text.lower()) or [text]
-            for word in found:
+        found = cells_of.words(cells)
+        texts = found.drop_nulls().unique(maintain_order=True)
+        rows = np.zeros((1 + len(texts), self.width))  # the first is that of missing cells
+        for row, text in enumerate(texts, 1):
+            words = re.findall(r"\w+", text.lower()) or [text]
+            for word in words:
                 place, sign = hashed(word, self.width)
-                rows[row, place] += sign / math.sqrt(len(found))
-        return rows[unique["code"].fill_null(0).cast(pl.Int64).to_numpy()]
+                rows[row, place] += sign / math.sqrt(len(words))
+        codes = dict(zip(texts, range(1, len(rows)), strict=True))
+        return rows[found.replace_strict(codes, default=0, return_dtype=pl.Int64).to_numpy()]
 
 
 @functools.lru_cache(maxsize=2**16)
 def hashed(word: str, width: int) -> tuple[int, int]:
-    """A place below ``width`` and a sign for a word.
+    """Hash a word to a place below ``width`` and a sign.
 
     >>> hashed("tree", 32)
     (31, 1)
@@ -188,15 +175,15 @@ def hashed(word: str, width: int) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Time(Kind):
-    """Times: how long since the first, and turns of the day, the week and the year as sin and cos.
+    """Times: the time since the first, and turns of day, week and year as sin and cos.
 
-    Of text, ``form`` says how they are written, as in ``strftime``; zones are turned into UTC.
+    ``form`` says how they are written in text, as in ``strftime``; zones are turned into UTC.
     """
 
     start: float = 0.0
-    """The first, in seconds since 1970."""
+    """The first time, in seconds since 1970."""
     unit: str = "days"
-    """Of the time since then."""
+    """The unit of the time since then."""
     turns: tuple[str, ...] = ("week", "year")
     form: str | None = None
     kind = "time"
@@ -209,12 +196,10 @@ class Time(Kind):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The time since the first, and two for each turn."""
         turns = (f"{self.name}: {f} of {turn}" for turn in self.turns for f in ("sin", "cos"))
         return (f"{self.name}: {self.unit} since the first", *turns)
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Time since the first, NaN where missing, and the turns, 0 there."""
         cells = cells_of.known(cells)
         found = cells_of.instants(cells, self.form)
         form = "" if self.form in (None, cells_of.ISO) else f" of the form {self.form}"
@@ -225,29 +210,30 @@ class Time(Kind):
         for turn in self.turns:
             # 1970 began on a Thursday
             angle = 2 * np.pi * ((seconds + 3 * 86400.0 * (turn == "week")) / TURNS[turn] % 1.0)
-            parts += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]
+            parts += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]  # 0 if missing
         return np.stack(parts, axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut(Kind):
-    """A column that is not looked at."""
+    """A column that is ignored."""
 
     constant: str | None = None
-    """What all of the first rows held, "" where they held nothing; None if left out otherwise."""
+    """The value in all of the first rows, "" if they had none; None if left out otherwise."""
     kind = "left out"
 
     @property
     def features(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
+    @property
+    def lost(self) -> str:
+        return "differ from the first rows, by which it was left out; look at more (--first)"
+
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Nothing."""
         return np.zeros((len(cells), 0))
 
     def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
-        """Those that hold something else than all of the first rows."""
         if self.constant is None:
             return 0
         known, number = cells_of.known(cells).drop_nulls(), number_in(self.constant)
@@ -256,12 +242,6 @@ class LeftOut(Kind):
             same |= (cells_of.parsed(known) == number).fill_null(False)
         return len(known) - int(same.sum())
 
-    @property
-    def lost(self) -> str:
-        """They are not looked at."""
-        return "differ from the first rows, by which it was left out; look at more (--first)"
 
-
-KINDS: dict[str, Any] = {
-    cls.kind: cls for cls in (Number, Boolean, Categories, Text, Time, LeftOut)
-}
+_KINDS: tuple[type[Kind], ...] = (Number, Boolean, Categories, Text, Time, LeftOut)
+KINDS = {cls.kind: cls for cls in _KINDS}

@@ -1,4 +1,4 @@
-"""A model: a learner with what it learned, and how it was made of a table."""
+"""A model: a learner, what it learned, and how a table becomes its inputs."""
 
 import dataclasses
 import os
@@ -28,10 +28,10 @@ AT_ONCE = 1024  # rows that are predicted together
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A learner and its state, and how tables become its inputs; predicts, and learns nothing.
+    """A learner, its state and how tables become its inputs; it predicts and learns nothing.
 
-    The command makes it (``jaxmkl run FILE --save MODEL``), :func:`load_model` reads it, and it
-    can be made by hand:
+    The command makes one (``jaxmkl run FILE --save MODEL``), :func:`load_model` reads one, and
+    one can be made by hand:
 
     >>> import jax, jaxmkl
     >>> from jaxmkl.tables import Columns, open_table
@@ -50,44 +50,45 @@ class Model:
     learner: Learner
     state: Any
     columns: "Columns"
-    """What the table's columns become."""
+    """How each column of the table is encoded."""
     fills: "Fills"
-    """What its missing numbers become."""
+    """The means that fill in missing numbers."""
     rows: int = 0
-    """That were played."""
+    """The number of rows of the run."""
     source: str = ""
     """The name of the table."""
     version: str = __version__
-    """Of jaxmkl, by which it was made."""
+    """The version of jaxmkl that made it."""
     seen: Seen = dataclasses.field(default_factory=Seen)
-    """What was seen of labels; ``start`` is what the learner's numbers begin at."""
+    """The labels seen; the learner's numbers are labels less ``seen.start``."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes by their names, in order; none for numbers."""
+        """The names of the classes, in order; none for numbers."""
         return self.columns.classes
 
     def differences(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Columns of the model that these names lack, and those that it does not know.
+        """List the columns of the model that are not among names, and the names it does not know.
 
         Raises:
           ValueError: none of the model's columns is there.
         """
-        wanted, target = self.columns.names, self.columns.target
+        columns, wanted = self.columns, self.columns.names
         missing = [name for name in wanted if name not in names]
-        known = {kind.name for kind in self.columns.kinds} | {target.name if target else ""}
+        known = {part.name for part in (*columns.kinds, columns.target) if part is not None}
         if len(missing) == len(wanted):
             text = f"the model knows {shown(wanted, 20)}, of which none is among the columns"
             raise ValueError(f"{text} {shown(list(names), 20)}")
         return missing, [name for name in names if name not in known]
 
     def values(self, data: Any) -> Iterator[tuple["Chunk", np.ndarray]]:
-        """Chunks of a table with what the learner says of them, in single precision.
+        """Predict a table chunk by chunk, in the learner's units and in single precision.
 
-        Numbers (n,) for targets less ``seen.start`` and for two classes, (n, K) for K classes.
+        These are numbers (n,) for targets less ``seen.start`` and for two classes, and (n, K) for
+        K classes.
 
         Args:
-          data: a table as of :func:`jaxmkl.tables.open_table`, or what that opens.
+          data: a table of :func:`jaxmkl.tables.open_table`, or anything that it opens.
 
         Raises:
           ValueError: none of the model's columns is there, or a cell is not what its column held.
@@ -95,10 +96,12 @@ class Model:
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
         """
-        return self._values(data, stacklevel=2)  # of a generator, called by what goes through it
+        return self._values(data, stacklevel=2)  # of the loop that runs the generator
 
     def _values(self, data: Any, stacklevel: int) -> Iterator[tuple["Chunk", np.ndarray]]:
-        table = self._table(data)
+        with needs_polars():
+            from jaxmkl.tables.source import open_table
+        table: Table = data if hasattr(data, "chunks") else open_table(data)
         try:
             missing, _ = self.differences(table.names)
             if missing:
@@ -113,11 +116,6 @@ class Model:
             if table is not data:
                 table.close()
 
-    def _table(self, data: Any) -> "Table":
-        with needs_polars():
-            from jaxmkl.tables.source import open_table
-        return data if hasattr(data, "chunks") else open_table(data)
-
     def _all(self, data: Any) -> np.ndarray:
         found = []
         for _, values in self._values(data, stacklevel=4):  # a comprehension would be a level
@@ -127,14 +125,14 @@ class Model:
         return np.concatenate(found)
 
     def named(self, values: np.ndarray) -> np.ndarray:
-        """Values of :meth:`values` as classes by their names, or numbers in the target's units."""
+        """Turn :meth:`values` into the names of classes, or numbers in the target's units."""
         target = self.columns.target
         if target is None:
             raise ValueError("predict: the model's table must have a target; it has none")
         return target.named(values, self.seen.start)
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
-        """Values of :meth:`values` as probabilities (n, K) of the classes in their order."""
+        """Turn :meth:`values` into probabilities (n, K) of the classes in their order."""
         wanted = "a classifier in jaxmkl.wrappers.probabilities(...)"
         known = any(isinstance(learner, Probabilities) for learner in layers(self.learner))
         if not self.classes or not known:
@@ -144,10 +142,10 @@ class Model:
         return np.asarray(jax.nn.softmax(values, axis=1))
 
     def predict(self, data: Any) -> np.ndarray:
-        """Predict all rows of a table: classes by their names, or numbers in the target's units.
+        """Predict all rows of a table: names of classes, or numbers in the target's units.
 
-        Columns are found by their names; one that is not there counts as missing cells, and one
-        that the model does not know is ignored, as is the target.
+        Columns are found by their names; the cells of one that is not there count as missing. The
+        target and columns that the model does not know are ignored.
 
         Args:
           data: a DataFrame, a path, or whatever :func:`jaxmkl.tables.open_table` opens.
@@ -164,10 +162,10 @@ class Model:
         return self.named(self._all(data))
 
     def predict_proba(self, data: Any) -> np.ndarray:
-        """Probabilities (n, K) of :attr:`classes`; arguments and errors as of :meth:`predict`.
+        """Predict probabilities (n, K) of :attr:`classes`, as :meth:`predict` does.
 
         Raises:
-          ValueError: for a model of numbers, or one whose learner says no probabilities.
+          ValueError: as :meth:`predict`, or the learner predicts no probabilities.
         """
         return self.probabilities(self._all(data))
 
@@ -178,20 +176,16 @@ def _values(learner: Learner, state: Any, X: Any) -> jax.Array:
 
 
 def save_model(path: str | os.PathLike[str], model: Model) -> None:
-    """Write a model to one npz file that holds no code; it appears whole or not at all.
+    """Write a model to one npz file, which holds no code and appears whole or not at all.
 
-    :func:`jaxmkl.load` reads the learner and the state in it, too.
+    :func:`jaxmkl.load` reads its learner and state, too.
 
     Raises:
       ValueError: as :func:`jaxmkl.save`.
     """
-    extra = {
-        "model": FORMAT,
-        "columns": model.columns.to_json(),
-        "fills": [list(map(float, part)) for part in model.fills],
-    }
+    extra = {"model": FORMAT, "columns": model.columns.to_json(), "seen": model.seen._asdict()}
+    extra["fills"] = [list(map(float, part)) for part in model.fills]
     extra |= {"rows": model.rows, "source": model.source, "jaxmkl": model.version}
-    extra |= {"seen": model.seen._asdict()}
     save(path, model.learner, model.state, extra=extra)
 
 
@@ -200,7 +194,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: for a file that is no model, or a model of another format, by its number.
+      ValueError: the file is not a model, or of another format, or damaged.
       ImportError: polars (the extra ``cli``) is not installed.
     """
     with needs_polars():
@@ -230,16 +224,14 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _fits(model: Model) -> bool:
-    """Whether columns and classes are as many as the learner has, and fills are numbers."""
+    """Whether columns and classes are as many as the learner has, and all numbers are finite."""
     learner, columns, K = model.learner, model.columns, len(model.classes)
-    filled = zip(model.fills, columns.init(), strict=True)
+    numbers = [*model.seen.counts, *model.seen[2:], model.seen.start, *np.ravel(model.fills)]
     return (
         len(columns.features) == learner.num_inputs(model.state)
         and columns.task in ("", learner.task)
         and (K == 0 or learner.num_outputs == (None if K == 2 else K))
         and len(model.seen.counts) in (0, max(1, K))
-        and bool(np.isfinite([*model.seen.counts, *model.seen[2:], model.seen.start]).all())
-        and all(
-            there.shape == wanted.shape and np.isfinite(there).all() for there, wanted in filled
-        )
+        and np.shape(model.fills) == np.shape(columns.init())
+        and bool(np.isfinite(numbers).all())
     )

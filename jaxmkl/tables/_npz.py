@@ -1,15 +1,17 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+import polars as pl
 import scipy.sparse
 
 from jaxmkl._archive import Archive
+from jaxmkl._checks import shown
 from jaxmkl.tables import _table
 
 
-def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _table.Dataset:
+def read_npz(path: str, target: str | None, sparse: bool) -> _table.Arrays:
     """Read an npz file."""
     key = "y" if target is None else target
     with open(path, "rb") as file:
@@ -31,40 +33,35 @@ def read_npz(path: str, target: str | None, task: str | None, sparse: bool) -> _
         X = _table.as_float(f"{path}: X", arrays["X"])
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
+    if X.shape[1] == 0:
+        raise ValueError(f"{path}: has no features")
+    if isinstance(X, np.ndarray):
+        wrong = np.isinf(X)
+    else:  # its rows have no gaps to be filled, so that NaN is refused too
+        wrong = scipy.sparse.csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape)
+    _refuse(path, "X", X, wrong)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.shape != X.shape[:1]:
         wanted = f"the shape {X.shape[:1]}, one target a row of X"
         raise ValueError(f"{path}: {key} must have {wanted}; got {y.shape}")
-    if sparse:  # its rows have no gaps to be filled, so that NaN is refused too
-        wrong = scipy.sparse.csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape)
-    else:
-        wrong = np.isinf(X)
-    _refuse(path, "X", X, wrong)
-    notes: list[str] = []
-    where = f"{path}, {key}"
-    y = np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y
-    if y.dtype.kind == "U":
-        y = values = np.char.strip(y)
-        given = ~np.isin(np.char.lower(values), list(_table.MISSING))
-    else:
-        values = _table.as_float(where, y).astype(np.float64)
-        _refuse(path, key, values, np.isinf(values))
-        given = ~np.isnan(values)
-        codes = np.unique(y) if task is None and y.dtype == np.int16 else y[:0]
+    task = None
+    if y.dtype == np.int16:
+        codes = np.unique(y)
         if len(codes) > 2 and np.array_equal(codes, np.arange(len(codes))):
             task = "multiclass"
-            notes.append(f"the target's int16 codes 0 to {len(codes) - 1} are read as classes")
-    _table.note_dropped(notes, np.flatnonzero(~given).tolist(), "index")
-    if not given.all():
-        X, values, y = X[given], values[given], y[given]
+    y = np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y
+    if y.dtype.kind == "f":
+        _refuse(path, key, y, np.isinf(y))
+    if y.dtype.kind not in "Ub":
+        y = _table.as_float(f"{path}, {key}", y)
     names = _table.Numbered("x", 0, X.shape[1])
-    return _table.finish(path, X, names, values, y, key, where, task, notes)
+    return _table.Arrays(X, pl.Series(key, y), names, "index", range(len(y)), [], task)
 
 
 def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
-    """The keys of the features, of those that there are; ``key`` is the target's."""
+    """Find the keys of the features; ``key`` is the target's."""
     parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
-    found = f"its keys are {_table.shown(keys, 100)}"
+    found = f"its keys are {shown(keys, 100)}"
     if not {*parts} <= {*keys}:
         found = "it is a workbook: save it as CSV" if "xl/workbook.xml" in keys else found
         raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
@@ -73,8 +70,10 @@ def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
     return parts
 
 
-def _csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
-    """The CSR matrix of these parts, its entries sorted, of which none may stand twice."""
+def _csr(
+    path: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
+) -> "scipy.sparse.csr_array":
+    """Make the CSR matrix, with its entries sorted; none may stand twice."""
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
         raise ValueError(f"{path}: shape must be two whole numbers; got {shape!r}")
@@ -95,8 +94,11 @@ def _csr(path: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
     return csr
 
 
-def _refuse(path: str, name: str, values: Any, wrong: Any) -> None:
-    """Refuse the first of the values, an array or a CSR matrix, at which ``wrong`` is True."""
+Matrix = TypeVar("Matrix", np.ndarray, scipy.sparse.csr_array)
+
+
+def _refuse(path: str, name: str, values: Matrix, wrong: Matrix) -> None:
+    """Refuse the first of the values at which ``wrong`` is True."""
     for at in zip(*wrong.nonzero(), strict=True):
         index = ", ".join(map(str, at))
         raise ValueError(f"{path}: {name}[{index}] = {values[at]} is not finite")

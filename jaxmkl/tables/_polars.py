@@ -1,4 +1,4 @@
-"""polars, which reads tables, is imported where one is read."""
+"""polars is imported where a table is read."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def needs_polars() -> Iterator[None]:
-    """Say what to install if an import fails for want of polars."""
+    """Say what to install if polars cannot be imported."""
     try:
         yield
     except ModuleNotFoundError as error:

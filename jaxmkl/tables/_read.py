@@ -2,16 +2,23 @@
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmkl._checks import shown
+from jaxmkl._checks import MOST_SHOWN, shown
+from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._polars import needs_polars
-from jaxmkl.tables._read_arrays import holds_arrays, read_arrays
-from jaxmkl.tables._table import NOT_SPARSE, Dataset, check_size, note_dropped
+from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size
+
+if TYPE_CHECKING:
+    import polars as pl
+    from scipy.sparse import csr_array
+
+    from jaxmkl.tables._columns import Columns
+    from jaxmkl.tables._text import Chunk
 
 TASKS = ("regression", "classification", "multiclass")
 
@@ -36,9 +43,8 @@ def read(
     from 0 if one of them is 0. What a row does not name is zero.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
-    made dense unless ``sparse``; and the target (n,). Other keys are ignored; NaN counts as
-    missing, and becomes the median. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is
-    multiclass.
+    made dense unless ``sparse``; and the target (n,). Other keys are ignored. NaN counts as
+    missing, as in a table. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
 
     Features become float64, but the float16 and float32 of an npz file float32.
 
@@ -60,7 +66,7 @@ def read(
       FileNotFoundError: there is no such file.
       ValueError: the file cannot be read without guessing, the target does not exist or has
         one value only, or the task does not fit it; or ``sparse`` for a file that is not.
-      ImportError: a table, where polars (the extra ``cli``) is not installed.
+      ImportError: polars (the extra ``cli``) is not installed.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -84,42 +90,119 @@ def read(
     """
     if task is not None and task not in TASKS:
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
-    with contextlib.ExitStack() as closing:
-        is_file, table = isinstance(source, str | os.PathLike), None
+    with needs_polars(), contextlib.ExitStack() as closing:
+        from jaxmkl.tables._libsvm import read_libsvm
+        from jaxmkl.tables.source import ROWS, format_of_arrays, joined, open_file, open_table
+
+        name, is_file = "DataFrame", isinstance(source, str | os.PathLike)
         if is_file:
             file = closing.enter_context(Bytes(source))
-            if holds_arrays(file, os.path.splitext(os.fspath(source))[1].lower()):
-                return read_arrays(file, source, target, task, sparse)
+            name, of_arrays = file.name, format_of_arrays(file, source)
+            if of_arrays == "libsvm":
+                return _of_arrays(name, read_libsvm(file, target, sparse), task)
+            if of_arrays == "npz":
+                from jaxmkl.tables._npz import read_npz  # SciPy takes a while
+
+                return _of_arrays(name, read_npz(name, target, sparse), task)
         if sparse:
-            raise ValueError(f"{file.name if is_file else 'DataFrame'}: {NOT_SPARSE}; got a table")
-        with needs_polars():
-            from jaxmkl.tables.source import ROWS, joined, open_file, open_table
+            raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
         table = open_file(source, file) if is_file else open_table(source)
         return _of_table(joined(table, ROWS), [*table.notes], target, task, drop, as_)
 
 
 def _of_table(
-    whole: Any, notes: list[str], target: str | None, task: str | None, drop: Any, as_: Any
+    whole: "Chunk",
+    notes: list[str],
+    target: str | None,
+    task: str | None,
+    drop: Collection[str],
+    as_: Mapping[str, str] | None,
 ) -> Dataset:
-    """The data set in a table that was read."""
-    from jaxmkl.tables._cells import known
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_name
 
     name = target_name(whole.source, whole.frame.columns, target, notes)
-    cells = known(whole.frame[name])
-    note_dropped(notes, [whole.numbers[row] for row in cells.is_null().arg_true()], whole.place)
-    whole = whole.filter(cells.is_not_null())
-    asked = "classification" if task == "multiclass" else task
+    given = _given(whole, name, notes)
+    whole, asked = whole.filter(given), "classification" if task == "multiclass" else task
     columns = Columns.decide(whole, name, asked, drop=drop, as_=as_, notes=notes)
-    K, found = len(columns.classes), f"{whole.source}, column {name!r}"
-    if task == "classification" and K > 2:
-        found += f": classification needs two distinct values; got {K}: {shown(columns.classes)}"
-        raise ValueError(found)
     check_size(whole.source, (len(whole.frame), len(columns.features)), np.float64)
-    X, y = columns.encode(whole, columns.init())[0], columns.targets(whole)
-    if K > 2 or task == "multiclass":
-        y, asked = np.maximum(y, 0).astype(np.int16), "multiclass"
-    else:
-        asked = columns.task
-    return Dataset(X, y, asked, columns.features, columns.classes, columns.notes, name, columns)
+    X, _ = columns.encode(whole, columns.init())
+    return _data_set(X, columns.features, whole, columns, task, columns)
+
+
+def _of_arrays(source: str, arrays: Arrays, task: str | None) -> Dataset:
+    """Inputs as they are, but for gaps; the target as that of a table."""
+    import polars as pl
+
+    from jaxmkl.tables._columns import Columns
+    from jaxmkl.tables._target import target_of
+    from jaxmkl.tables._text import Chunk
+
+    X, names, notes = arrays.X, arrays.names, [*arrays.notes]
+    whole = Chunk(pl.DataFrame([arrays.y]), arrays.place, arrays.numbers, source)
+    name, task = arrays.y.name, task or arrays.task
+    given = _given(whole, name, notes)
+    whole, X = whole.filter(given), X if given.all() else X[given.to_numpy()]
+    asked, cells = "classification" if task == "multiclass" else task, whole.frame[name]
+    of = target_of(source, name, cells, whole.cell(name), asked, notes)
+    is_dense = isinstance(X, np.ndarray)
+    if is_dense and np.isnan(X).any():
+        rows = whole._replace(frame=pl.DataFrame(X, [*names]))
+        columns = Columns.decide(rows, supervised=False, keep=True, notes=notes)
+        X = columns.encode(rows, columns.init())[0].astype(X.dtype)
+        names, notes = columns.features, [*columns.notes]
+    same = np.flatnonzero(X.min(axis=0) == X.max(axis=0)) if is_dense else _constant(X)
+    if len(same) > 0:
+        notes.append(
+            f"constant, and kept: {shown([names[place] for place in same[: MOST_SHOWN + 1]])}"
+        )
+    X, names = (X, tuple(names)) if is_dense else (SparseRows.from_csr(X), names)
+    return _data_set(X, names, whole, Columns((), of, tuple(notes)), task, None)
+
+
+def _given(whole: "Chunk", name: str, notes: list[str]) -> "pl.Series":
+    """The rows that have a target; the others are noted."""
+    from jaxmkl.tables._cells import known
+
+    given = known(whole.frame[name]).is_not_null()
+    lost = [whole.numbers[row] for row in (~given).arg_true()]
+    if lost:
+        rows = f"{len(lost)} row{'s' * (len(lost) > 1)}"
+        notes.append(f"{rows} without a target dropped ({whole.place} {shown(lost)})")
+    return given
+
+
+def _data_set(
+    X: "np.ndarray | SparseRows",
+    names: Sequence[str],
+    whole: "Chunk",
+    decided: "Columns",
+    task: str | None,
+    columns: "Columns | None",
+) -> Dataset:
+    """A data set of inputs, with the target of the rows as it was decided."""
+    of, K = decided.target, len(decided.classes)
+    assert of is not None
+    where = f"{whole.source}, column {of.name!r}"
+    if task == "classification" and K > 2:
+        found = f"{K}: {shown(decided.classes)}"
+        raise ValueError(f"{where}: classification needs two distinct values; got {found}")
+    y = decided.targets(whole)
+    if np.abs(y).max() > np.finfo(X.dtype).max:
+        raise ValueError(f"{where}: the target has values beyond the range of {X.dtype}")
+    several = K > 2 or task == "multiclass"
+    y = np.maximum(y, 0).astype(np.int16) if several else y.astype(X.dtype)
+    task = "multiclass" if several else of.task
+    return Dataset(X, y, task, names, decided.classes, decided.notes, of.name, columns)
+
+
+def _constant(csr: "csr_array") -> np.ndarray:
+    """The first columns that are constant, at least one more than is shown."""
+    order = np.argsort(csr.indices, kind="stable")
+    columns, first, counts = np.unique(csr.indices[order], return_index=True, return_counts=True)
+    values = csr.data[order]
+    ends = (np.minimum, np.maximum)
+    low, high = (end.reduceat(values, first) if len(first) else values for end in ends)
+    same = np.where(counts == csr.shape[0], low == high, (low == 0) & (high == 0))
+    among = np.arange(min(csr.shape[1], len(columns) + MOST_SHOWN + 1))
+    return np.setdiff1d(among, columns[~same])

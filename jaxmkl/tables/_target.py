@@ -1,8 +1,8 @@
-"""The target: which column it is, the task, the classes; all decided on the first rows."""
+"""The target: its column, the task and the classes are decided on the first rows."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -14,26 +14,27 @@ from jaxmkl.tables._decide import style_of
 from jaxmkl.tables._table import FEW_VALUES, usual_target
 
 MOST_CLASSES = 1000
+Codes = TypeVar("Codes", float, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What is to be predicted."""
+    """The column that is predicted."""
 
     name: str
-    """Of the column."""
+    """The name of the column."""
     task: str
     """"regression" or "classification"."""
     classes: tuple[str, ...] = ()
-    """In order; of two the first is -1 and the second +1."""
+    """The names of the classes, in order; of two the first is -1 and the second +1."""
     decimal: str = "."
     percent: bool = False
 
     def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        """Targets (n,): numbers, -1 and +1, or of K classes 0 to K - 1; NaN where missing.
+        """Encode cells (n,) as numbers, -1 and +1, or 0 to K - 1; NaN where missing.
 
         Raises:
-          ValueError: for what is no number, or a class that the first rows did not have.
+          ValueError: a cell is not a number, or a class that the first rows did not have.
         """
         if self.task == "regression":
             return _cells.numbers(cells, where, self.decimal, self.percent)
@@ -48,20 +49,20 @@ class Target:
         _cells.refuse(found, wrong, where, f"{{}} is none of {known}; {advice}")
         return self.coded(codes.fill_null(float("nan")).to_numpy())
 
-    def coded(self, places: Any) -> Any:
-        """Places (n,) among the classes, from 0 on, as :meth:`encode` has them; numbers as is.
+    def coded(self, places: Codes) -> Codes:
+        """Turn places among the classes, from 0 on, into what :meth:`encode` returns.
 
         >>> Target("kind", "classification", ("bush", "tree")).coded(np.array([0.0, 1.0]))
         array([-1.,  1.])
         """
         return 2.0 * places - 1.0 if len(self.classes) == 2 else places
 
-    def places(self, y: Any) -> Any:
-        """What :meth:`encode` has (n,) as places among the classes; numbers, and NaN, as is."""
+    def places(self, y: Codes) -> Codes:
+        """Turn what :meth:`encode` returns into places among the classes; numbers stay."""
         return (y + 1.0) / 2.0 if len(self.classes) == 2 else y
 
     def named(self, values: np.ndarray, start: float) -> np.ndarray:
-        """Predictions (n,) or (n, K) as classes' names, or as numbers that begin at ``start``."""
+        """Turn predictions (n,) or (n, K) into names of classes, or numbers plus ``start``."""
         if self.task == "regression":
             return start + np.asarray(values, np.float64)
         places = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
@@ -69,7 +70,7 @@ class Target:
 
 
 def spelled(cells: pl.Series) -> pl.Series:
-    """Labels as words; whole numbers all in one way, so that 1.0 and +1 are 1."""
+    """Write labels as words, whole numbers in one way: 1.0 and +1 are 1."""
     found = _cells.words(cells)
     if not _is_numbers(found.drop_nulls()):
         return found
@@ -85,7 +86,7 @@ def _is_numbers(known: pl.Series) -> bool:
 
 
 def target_name(source: str, names: Sequence[str], target: str | None, notes: list[str]) -> str:
-    """The name of the target: the one given, else target, y, label or class, else the last."""
+    """Find the target: the one given, else target, y, label or class, else the last column."""
     if target is not None:
         if target not in names:
             columns = shown(list(names), 100)
@@ -108,10 +109,10 @@ def target_of(
     notes: list[str],
     comma: bool = False,
 ) -> Target:
-    """The target by its cells in the first rows.
+    """Decide the task and the classes by a target's cells in the first rows.
 
     Raises:
-      ValueError: no row has one, all have the same, or the task does not fit it.
+      ValueError: no row has a target, all have the same one, or the task does not fit.
     """
     _cells.flat(cells, where)
     column, known = f"{source}, column {name!r}", _cells.known(cells).drop_nulls()
@@ -152,7 +153,7 @@ def target_of(
 def _note_numbers(known: pl.Series, distinct: int, task: str, notes: list[str]) -> None:
     if task != "regression" or distinct > FEW_VALUES:
         return
-    numbers: Any = _cells.parsed(known).drop_nulls()
+    numbers = _cells.parsed(known).drop_nulls()
     if len(numbers) == len(known) and (numbers == numbers.round()).all():
         found = f"{distinct} distinct whole numbers and is read as regression"
         notes.append(f"the target has {found}; as task classification they are classes")

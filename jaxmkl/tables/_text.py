@@ -1,7 +1,7 @@
-"""Tables in text, a chunk of rows after the other: CSV by the csv module, NDJSON by json.
+"""Tables in text, in chunks of rows: CSV and NDJSON.
 
-Both tell the line in which a row begins, and read what comes through a pipe. CSV cells stay text
-here: what a column holds is decided once, and no later row can change it.
+Every row knows the line in which it begins, and the text may come through a pipe. The cells of
+CSV remain text here: what a column holds is decided once, and no later row can change it.
 """
 
 import csv
@@ -10,8 +10,8 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -28,13 +28,13 @@ class Chunk(NamedTuple):
     frame: pl.DataFrame
     place: str
     """What rows are counted in: "line" or "row"."""
-    numbers: Any
-    """The number of each row, a sequence (n,)."""
+    numbers: Sequence[int]
+    """The number of each row (n,)."""
     source: str
     """The name of the file."""
 
     def cell(self, column: str) -> Callable[[int], str]:
-        """What names the cell of a row in a column, for messages."""
+        """A function that names the cell of a row in a column, for messages."""
         return lambda row: f"{self.source}, {self.place} {self.numbers[row]}, column {column!r}"
 
     def filter(self, mask: pl.Series) -> "Chunk":
@@ -43,137 +43,153 @@ class Chunk(NamedTuple):
         return self._replace(frame=self.frame.filter(mask), numbers=numbers)
 
 
-class CSV:
-    """A CSV file: a header, then rows of as many cells; blank lines are passed over."""
+class TextTable:
+    """A :class:`Table` in a file of text, whose lines are counted while they are read."""
+
+    names: list[str]
 
     def __init__(self, file: Bytes) -> None:
-        self.file = file
+        self.file, self.top, self.notes = file, file.name, list[str]()
+        self.number, self.lines = 0, self._counted()
+
+    def _counted(self) -> Iterator[str]:
+        try:
+            with self.file.whole():
+                for line in self.file.text():
+                    self.number += 1
+                    yield line
+        except UnicodeDecodeError as error:
+            raise not_text(self.file.name, self.number, error) from None
+
+    def share_read(self) -> float | None:
+        return self.file.share_read()
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class CSV(TextTable):
+    """A CSV file: a header, then rows of as many cells; blank lines are skipped.
+
+    polars splits lines without quotes. The csv module reads chunks with quotes or blank lines:
+    polars tells no row's line, fills short rows with nulls, fails at a quote inside a cell
+    (``5'11"``) or behind a space, and takes all that a pipe holds into memory first.
+    """
+
+    def __init__(self, file: Bytes) -> None:
+        super().__init__(file)
         self.separator = separator_of(file.start.decode("utf-8-sig", errors="replace"))
-        self._text, self._line = file.text(), 0
-        style: Any = {"delimiter": self.separator, "skipinitialspace": True, "strict": True}
-        self._reader: Any = csv.reader(self._text, **style)
-        self.notes: list[str] = []
-        with file.whole():
-            line, header = next(self._rows(), (0, []))
-        if not header:
+        found = self._parsed(self.lines, 1)
+        if not found:
             raise ValueError(f"{file.name}: has no names of columns, only blank lines")
+        line, header = found[0]
         self.top = where = f"{file.name}, line {line}"
         self.names = names_of(where, header, self.notes)
         if len(self.names) == 1 and " " in header[0].strip():
-            wanted = "columns are to be parted by commas, semicolons, tabs or |"
+            wanted = "columns must be separated by commas, semicolons, tabs or |"
             raise ValueError(f"{where}: {wanted}; got {header[0]!r}")
 
-    def share_read(self) -> float | None:
-        """The share of the file."""
-        return self.file.share_read()
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        while True:
+            before, lines = self.number, list(itertools.islice(self.lines, size))
+            numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
+            frame = self._split(lines)
+            if frame is None:  # the rows use up all of these lines, and perhaps more
+                rows = self._parsed(itertools.chain(lines, self.lines), size, before)
+                numbers = [line for line, _ in rows]
+                cells = zip(*(row for _, row in rows), strict=True)
+                schema = dict.fromkeys(self.names, pl.String)
+                frame = pl.DataFrame(dict(zip(self.names, cells, strict=False)), schema)
+            if not numbers:
+                return
+            yield Chunk(frame, "line", numbers, self.file.name)
 
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+    def _split(self, lines: list[str]) -> pl.DataFrame | None:
+        """Split lines; None if a line is blank, has a quote or another number of cells."""
+        text, separator, last = "".join(lines), self.separator, len(self.names) - 1
+        if '"' in text or any(x.count(separator) != last or x.isspace() for x in lines):
+            return None
+        rows = pl.Series(lines, dtype=pl.String).str.strip_chars_end("\r\n")
+        cells = rows.str.split_exact(separator, last).struct.rename_fields(self.names)
+        frame = cells.struct.unnest()
+        return frame.with_columns(pl.all().str.strip_chars_start(" ")) if " " in text else frame
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The rows that are not blank, with the lines in which they begin."""
-        reader, name = self._reader, self.file.name
+    def _parsed(
+        self, lines: Iterable[str], size: int, before: int | None = None
+    ) -> list[tuple[int, list[str]]]:
+        """Read the next ``size`` rows that are not blank, and the lines in which they begin.
+
+        ``before`` is the number of lines before these; None reads the header, of any width.
+        """
+        start, name, rows = before or 0, self.file.name, list[tuple[int, list[str]]]()
+        line = start + 1
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
         try:
             for row in reader:
-                line, self._line = self._line + 1, reader.line_num
                 if len(row) > 1 or (row and row[0].strip()):
-                    yield line, row
+                    rows.append((line, row))
+                    if before is not None and len(row) != len(self.names):
+                        found = f"{len(row)} cell{'s' * (len(row) > 1)}"
+                        text = f"{found} where the header has {len(self.names)} columns"
+                        advice = "mend the line, or quote its separators"
+                        raise ValueError(f"{name}, line {line}: {text}; {advice}")
+                    if len(rows) == size:
+                        break
+                line = start + reader.line_num + 1
         except csv.Error as error:
-            text = _of_quotes(str(error), reader.line_num)
-            raise ValueError(f"{name}, line {self._line + 1}: {text}") from None
-        except UnicodeDecodeError as error:
-            raise not_text(name, reader.line_num, error) from None
-
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains; all cells are text."""
-        rows, width = self._rows(), len(self.names)
-        while True:
-            with self.file.whole():
-                taken = list(itertools.islice(rows, size))
-            if not taken:
-                return
-            for line, row in taken:
-                if len(row) != width:
-                    found = f"{len(row)} cell{'s' * (len(row) > 1)}"
-                    text = f"{found} where the header has {width} columns; mend the line, or quote"
-                    raise ValueError(f"{self.file.name}, line {line}: {text} its separators")
-            lines, body = zip(*taken, strict=True)
-            cells = dict(zip(self.names, zip(*body, strict=True), strict=True))
-            schema = dict.fromkeys(self.names, pl.String)
-            yield Chunk(pl.DataFrame(cells, schema), "line", lines, self.file.name)
+            text = _of_quotes(str(error), start + reader.line_num)
+            raise ValueError(f"{name}, line {line}: {text}") from None
+        return rows
 
 
 def _of_quotes(error: str, line: int) -> str:
-    """What the csv module refuses of a row that was read up to a line, by the user's words."""
+    """Say in the user's words why the csv module refuses a row that ends in a line."""
     if "end of data" in error or "field limit" in error:
         text = "the row has a quote that is not closed"
     elif "expected after" in error:
-        text = f"the row has a quote that is closed in line {line}, amid a cell"
+        text = f"the row has a quote that is closed in line {line}, inside a cell"
     else:
         return error
-    return f"{text}; close it, or write it twice where it is part of a text in quotes"
+    return f"{text}; close it, or double it where it is part of a quoted text"
 
 
-class NDJSON:
+class NDJSON(TextTable):
     """One JSON object a line; a name that an object lacks is a missing cell there."""
 
     def __init__(self, file: Bytes) -> None:
-        self.file, self._text, self._line = file, file.text(), 0
-        self.top, self.notes = file.name, list[str]()
-        with file.whole():
-            self._begun = list(itertools.islice(self._rows(), 1000))
-        self.names: list[str] = list(dict.fromkeys(name for _, row in self._begun for name in row))
+        super().__init__(file)
+        rows = self._objects()
+        begun = list(itertools.islice(rows, 1000))
+        self._rows = itertools.chain(begun, rows)
+        self.names = list(dict.fromkeys(name for _, row in begun for name in row))
         if not self.names:
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
-    def share_read(self) -> float | None:
-        """The share of the file."""
-        return self.file.share_read()
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
-    def _rows(self) -> Iterator[tuple[int, dict]]:
-        try:
-            for text in self._text:
-                self._line += 1
-                if not text.strip():
-                    continue
-                try:
-                    row = json.loads(text, parse_constant=lambda _: None)
-                    if "\\u" in text:  # half of a pair is no text
-                        json.dumps(row, ensure_ascii=False).encode()
-                except (ValueError, RecursionError) as error:
-                    where = f"{self.file.name}, line {self._line}"
-                    raise ValueError(f"{where}: is no JSON object: {error}") from None
-                if not isinstance(row, dict):
-                    raise ValueError(
-                        f"{self.file.name}, line {self._line}: one JSON object a line is wanted, "
-                        f'as {{"a": 1, "b": 2}}; got {text.strip()[:40]!r}'
-                    )
-                yield self._line, row
-        except UnicodeDecodeError as error:
-            raise not_text(self.file.name, self._line, error) from None
+    def _objects(self) -> Iterator[tuple[int, dict[str, object]]]:
+        for text in self.lines:
+            where = f"{self.file.name}, line {self.number}"
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text, parse_constant=lambda _: None)
+                if "\\u" in text:  # half of a surrogate pair is not text
+                    json.dumps(row, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"{where}: is no JSON object: {error}") from None
+            if not isinstance(row, dict):
+                wanted = 'one JSON object a line is wanted, as {"a": 1, "b": 2}'
+                raise ValueError(f"{where}: {wanted}; got {text.strip()[:40]!r}")
+            yield self.number, row
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains."""
-        rows = itertools.chain(self._begun, self._rows())
-        while True:
-            with self.file.whole():
-                taken = list(itertools.islice(rows, size))
-            if not taken:
-                return
-            self._begun = []
-            lines = [line for line, _ in taken]
-            cells = {name: [row.get(name) for _, row in taken] for name in self.names}
-            series = [series_of(name, values) for name, values in cells.items()]
-            yield Chunk(pl.DataFrame(series), "line", lines, self.file.name)
+        while taken := list(itertools.islice(self._rows, size)):
+            lines, rows = zip(*taken, strict=True)
+            cells = [series_of(name, [row.get(name) for row in rows]) for name in self.names]
+            yield Chunk(pl.DataFrame(cells), "line", lines, self.file.name)
 
 
 def series_of(name: str, values: list) -> pl.Series:
-    """Python values as a column: numbers, booleans, times, objects if some are nested, or text."""
+    """Make a column of Python's values: numbers, booleans, times, nested objects, else text."""
     values = [value.item() if hasattr(value, "item") else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if kinds & {list, dict}:
@@ -190,12 +206,12 @@ def series_of(name: str, values: list) -> pl.Series:
 def _number(value: int | float) -> float:
     try:
         return float(value)
-    except OverflowError:  # infinite, which is refused where a number is wanted
+    except OverflowError:  # infinite numbers are refused later
         return math.inf if value > 0 else -math.inf
 
 
 def separator_of(start: str) -> str:
-    """The separator that parts the header most and the first rows alike.
+    """Find the separator that splits the header most, and the first rows alike.
 
     >>> separator_of("a;b;c\\n1,5;2,5;3\\n")
     ';'
@@ -209,7 +225,7 @@ def separator_of(start: str) -> str:
             widths = [len(row) for row in itertools.islice(rows, 50) if len(row) > 0]
         except csv.Error:
             widths = []
-        # the last row may have been cut
+        # the last row may be cut off
         widths = widths[:-1] if len(widths) > 2 else widths
         widths = widths or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]
@@ -218,7 +234,7 @@ def separator_of(start: str) -> str:
 
 
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:
-    """The names of columns; numbers are none, and none may stand twice."""
+    """Return the names of columns; they must not be numbers, nor stand twice."""
     names = [name.strip() for name in header]
     for place, name in enumerate(names):
         if not name:

@@ -1,42 +1,43 @@
-"""A table from anywhere, in chunks of rows: files of many formats, standard input, DataFrames."""
+"""Tables in chunks of rows, from files of many formats, standard input and DataFrames."""
 
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._libsvm_table import LIBSVM
-from jaxmkl.tables._read_arrays import is_libsvm, is_of_numpy, read_arrays
+from jaxmkl.tables._libsvm import LIBSVM
+from jaxmkl.tables._table import number_in
 from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
 
 ROWS = 8192  # of a chunk
 
 
 class Table(Protocol):
-    """Rows of named columns that are read once, in order."""
+    """Rows of named columns, which are read once and in order."""
 
     names: list[str]
-    """Of the columns."""
+    """The names of the columns."""
     notes: list[str]
-    """What was decided while it was opened."""
+    """A sentence on each decision made while it was opened."""
     top: str
-    """Where it begins, for messages."""
+    """The place where it begins, for messages."""
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains."""
+        """Read chunks of ``size`` rows, the last one with what remains."""
 
     def share_read(self) -> float | None:
-        """How much of it was read, from 0 to 1; None where that is not known."""
+        """Return the share that was read, from 0 to 1; None where it is not known."""
 
     def close(self) -> None:
-        """Close what it is read from."""
+        """Close the file."""
 
 
-class Frame:
+class Frame(Table):
     """A table of polars, in memory or to be scanned."""
 
     def __init__(
@@ -51,7 +52,6 @@ class Frame:
         self._length = self._frame.select(pl.len()).collect().item()
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Chunks of ``size`` rows, the last one with what remains."""
         frames = self._frame.collect_batches(chunk_size=size, maintain_order=True)
         while True:
             with whole(self.source):
@@ -64,25 +64,24 @@ class Frame:
                 yield Chunk(part, "row", rows, self.source)
 
     def share_read(self) -> float:
-        """The share of the rows."""
         return self._read / max(1, self._length)
 
     def close(self) -> None:
-        """Nothing is open."""
+        pass
 
 
-def open_table(source: Any) -> Table:
-    """Open a table whatever it is.
+def open_table(source: object) -> Table:
+    """Open a table of any format.
 
     Args:
-      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM text or npz file, which its
-        content tells; the text ones may be packed by gzip, zstd, bzip2 or xz. "-" for standard
-        input (Parquet and Arrow files come whole into memory then). An npz file always does. Or a
+      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM or npz file, told apart by
+        their content; text may be packed by gzip, zstd, bzip2 or xz. "-" is standard input. npz
+        files, and Parquet and Arrow from standard input, are read into memory as a whole. Or a
         DataFrame of polars, pandas or Arrow, or columns by name.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: for what is none of these, by file and line.
+      ValueError: the source is none of these, or cannot be read, by file and line.
 
     >>> table = open_table({"height": [1.5, 2.5], "kind": ["tree", "bush"]})
     >>> table.names, [chunk.frame.shape for chunk in table.chunks(1)]
@@ -99,16 +98,21 @@ def open_table(source: Any) -> Table:
 
 
 def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
-    """The table in a file that is open; one that is read at once is closed."""
-    start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
+    """Open the table in a file; a file that is read as a whole is closed."""
+    start, extension = file.start, _extension(path)
     if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         with file:
             return _scanned(path, file)
-    if is_of_numpy(file, extension):
-        with file:
-            return _of_arrays(file, path)
-    if is_libsvm(file, extension):
+    of_arrays = format_of_arrays(file, path)
+    if of_arrays == "libsvm":
         return LIBSVM(file)
+    if of_arrays == "npz":
+        from jaxmkl.tables._npz import read_npz  # SciPy takes a while
+
+        with file:
+            arrays = read_npz(file.name, None, False)
+        columns = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(arrays.y)
+        return Frame(columns, file.name, arrays.y.name)
     text = start.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith("{"):
         return NDJSON(file)
@@ -118,46 +122,67 @@ def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
     return CSV(file)
 
 
-def _scanned(source: Any, file: Bytes) -> Frame:
-    """A Parquet or Arrow file, as it lies or, where it cannot be sought in, in memory."""
+def _scanned(source: str | os.PathLike[str], file: Bytes) -> Frame:
+    """Scan a Parquet or Arrow file where it lies, or in memory if it cannot be sought in."""
     start = file.start
-    content: Any = source
+    content: str | io.BytesIO = os.fspath(source)
     if not file.is_file or file.is_packed or start.startswith(b"\xff"):
         content = io.BytesIO(file.stream.read())
     what = "Parquet" if start.startswith(b"PAR1") else "Arrow"
     with whole(file.name, f"a damaged {what} file"):
         if start.startswith(b"\xff"):
             return Frame(pl.read_ipc_stream(content), file.name)
-        scan: Any = pl.scan_parquet if what == "Parquet" else pl.scan_ipc
+        scan = pl.scan_parquet if what == "Parquet" else pl.scan_ipc
         return Frame(scan(content), file.name)
 
 
 @contextlib.contextmanager
 def whole(name: str, what: str = "damaged") -> Iterator[None]:
-    """Turn what polars raises of a damaged table into a ``ValueError``."""
+    """Raise a ``ValueError`` where polars finds a table damaged."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise ValueError(f"{name}: is {what}: {error}") from None
 
 
-def _of_arrays(file: Bytes, source: Any) -> Frame:
-    data = read_arrays(file, source, None, None, False)
-    y: Any = data.y
-    if data.classes:
-        y = [data.classes[int(code)] for code in (y if data.task == "multiclass" else y > 0)]
-    columns = {name: data.X[:, place] for place, name in enumerate(data.feature_names)}
-    frame = Frame(pl.DataFrame(columns | {data.target: y}), file.name, data.target)
-    frame.notes += data.notes
-    return frame
+def format_of_arrays(file: Bytes, path: str | os.PathLike[str]) -> str | None:
+    """ "npz" or "libsvm" if the file is of that format, else None.
+
+    Raises:
+      ValueError: for a npy file, and an npz archive that is packed or comes through a pipe.
+    """
+    extension = _extension(path)
+    if file.start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
+        if file.start.startswith(b"PK") and file.is_file and not file.is_packed:
+            return "npz"
+        wanted = "write a file with numpy.savez(path, X=features, y=target)"
+        raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
+    return "libsvm" if _is_libsvm(file, extension) else None
 
 
-def _frame_of(source: Any) -> pl.DataFrame | pl.LazyFrame:
-    """A DataFrame of polars from one of pandas or Arrow, or from columns by name."""
+def _is_libsvm(file: Bytes, extension: str) -> bool:
+    if extension in (".libsvm", ".svmlight", ".svm"):
+        return True
+    for line in file.start.decode("utf-8-sig", errors="replace").splitlines():
+        label, *pairs = line.partition("#")[0].split() or [""]
+        if pairs:
+            return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
+        if label and number_in(label) is None:
+            return False
+    return False
+
+
+def _extension(path: str | os.PathLike[str]) -> str:
+    return os.path.splitext(os.fspath(path))[1].lower()
+
+
+def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
+    """Make a DataFrame of polars from one of pandas or Arrow, or from columns by name."""
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source
     if type(source).__module__.partition(".")[0] == "pandas":
-        return pl.DataFrame([_of_pandas(str(name), source[name]) for name in source.columns])
+        frame: Any = source
+        return pl.DataFrame([_of_pandas(str(name), frame[name]) for name in frame.columns])
     if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
         return pl.DataFrame(source)
     wanted = "the path of a file, or a DataFrame of polars, pandas or Arrow"
@@ -165,7 +190,7 @@ def _frame_of(source: Any) -> pl.DataFrame | pl.LazyFrame:
 
 
 def _of_pandas(name: str, column: Any) -> pl.Series:
-    """A column of pandas, without what pandas leaves to other packages."""
+    """Convert a column of pandas without the packages that pandas would need for it."""
     column = column.dt.tz_convert(None) if getattr(column.dtype, "tz", None) else column
     values = column.to_numpy()
     if values.dtype.kind in "iufbmM":
@@ -176,12 +201,12 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
 
 
 def without_rows(table: Table) -> ValueError:
-    """The error for a table without rows."""
+    """Refuse a table without rows."""
     return ValueError(f"{table.top}: a header and no rows below it")
 
 
 def joined(table: Table, size: int) -> Chunk:
-    """All rows as one chunk, read ``size`` at a time.
+    """Join all rows in one chunk, read ``size`` at a time.
 
     Raises:
       ValueError: there are no rows.
