@@ -65,7 +65,7 @@ If the arrays of one learner are too large for one device, distribute its models
 does the rest. Devices exchange values in every round, so this saves memory, but no time.
 
 >>> from jax.sharding import NamedSharding, PartitionSpec
->>> P = learner.models[0].kernels.num_kernels                   # a multiple of the devices
+>>> P = learner.models[0].kernels.num_kernels             # the number of devices divides it
 >>> state, mesh = learner.init(jax.random.key(6), num_inputs=3), jax.make_mesh((1,), ("kernels",))
 >>> def along_kernels(leaf):
 ...     before = (None,) * leaf.shape.index(P)
