@@ -6,7 +6,8 @@
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
 - :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps, bandits.
-- :mod:`jaxmkl.guide.extend`: write a kernel, an update rule, a learner.
+- :mod:`jaxmkl.guide.architecture`: which file holds what, a round and its blocks in pictures.
+- :mod:`jaxmkl.guide.extend`: write a kernel, a loss, an update rule, a feature map, a learner.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.
 - :mod:`jaxmkl.guide.symbols`: a glossary, symbols of the papers, their names here, the papers.
 - :mod:`jaxmkl.guide.changelog`: what changed from version to version.

@@ -78,8 +78,9 @@
   its ``clip`` takes no account of the prediction before it.
 - :func:`jaxmkl.tables.read` treats LIBSVM and npz files as tables, and so reads them with polars
   (the extra ``cli``): a missing number becomes the mean of those before it, and a feature tells
-  which are missing (it was the median of the column); ``+1`` and ``1.0`` are the class ``1``; more
-  than 1,000 classes are refused.
+  which are missing (it was the median of the column); ``+1`` and ``1.0`` are the class ``1``, the
+  booleans of npz files the classes ``false`` and ``true``; more than 1,000 classes are refused.
+  :func:`jaxmkl.tables.open_table` keeps rows of npz files that have no target.
 - Masked arrays are refused; ``stream(gaps=True)`` takes masked labels as missing.
 - Files of models with doubled members, numbers in the place of parts, or rates, states or fills
   that are NaN or infinite are refused, by file and field.

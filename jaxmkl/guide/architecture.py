@@ -1,0 +1,80 @@
+"""The house in pictures: which file holds what, the four questions, blocks and rounds.
+
+## Which file holds what
+
+Imports point down this list; a private module is imported by its own package alone.
+
+    jaxmkl
+    ├── cli/            the command: run, predict, ask, select, models
+    ├── sklearn/        the same as estimators for scikit-learn
+    ├── tables/         files and frames: formats, kinds of columns, targets, models in files
+    ├── evaluate/       scores, curves, baselines, candidates, rows of results: plain values
+    ├── recipes/        the papers' algorithms by name, each a row of parts
+    ├── testing/        check_learner and check_kernel: the contract, for parts of one's own
+    ├── mkl.py          the composed learner;  merging.py  shards become one
+    ├── streaming/      run, run_many, stream, run_fleet; the engine that scans blocks; sparse rows
+    ├── checkpoint.py   learners and states in files
+    ├── wrappers/       learners around a learner: scaling, budgets, late labels, intervals
+    ├── models/         banks: on features, on supports (a folder of stores); moving kernels, tasks
+    ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
+    ├── aggregate/  query.py  select.py       three of the four questions
+    ├── updates/        rules: gradient steps, passive aggressive, least squares, optax
+    ├── features/       maps to coordinates: Fourier, sampled dictionary, linear
+    ├── design/         points of a pool that are worth labelling
+    ├── kernels/        stationary, dot product, sums and products, spaces of kernels
+    ├── losses.py  optimizers.py  labels.py  metrics.py
+    └── _pytree.py      frozen dataclasses as pytrees, declared fields
+
+A call of ``jaxmkl.run`` goes one way through it:
+
+    run ──> checks ──> engine (blocks, padding) ──> learner (frame) ──> banks ──> rules
+     ^                                                 │
+     └───── state, outputs ────────────────────────────┘
+
+## Four questions
+
+Each answer is a part, a value; any four make a learner, :class:`jaxmkl.MKL`.
+
+                 x                                              y, if it was asked for
+                 │                                                        │
+                 v                                                        v
+    models       f_1 ... f_E, one value each                   each takes a step of its rule
+                 │                                                        ^
+                 v                                                        │
+    select       which of them are active ──────────────────── which of them learn
+                 │                                                        ^
+                 v                                                        │
+    aggregate    one prediction, weights of the models ─────── the models are judged
+                 │                                                        ^
+                 v                                                        │
+    query        is the label worth asking for? ── yes ──> the label ─────┘
+                                                └─ no ───> skip
+
+What a part is asked for, method by method, is in :mod:`jaxmkl.guide.extend`.
+
+## Blocks and rounds
+
+A round is sequential, but most of its work is not: features and inner products of an example do
+not depend on what is learned meanwhile. So B rounds share one encoding, by large products.
+
+    rounds   0  1  2  3 │ 4  5  6  7 │ 8  9  .  .      B = 4; blocks begin at multiples of B
+             encode     │ encode     │ encode          once a block: X (B, D) -> codes
+             p  p  p  p │ p  p  p  p │ p  p            predict from one code: small
+              u  u  u  u│  u  u  u  u│  u  u           update: small
+                   close│       close│                 what a finished block leaves behind
+
+The places marked by dots are padding: rounds that are not there, which change no bit of the state.
+As blocks are aligned with rounds, a run that is cut anywhere and resumed meets the same blocks,
+and goes on bit for bit:
+
+>>> import jax, jaxmkl
+>>> learner, X = jaxmkl.raker(num_features=5), jax.random.normal(jax.random.key(0), (30, 2))
+>>> start = learner.init(jax.random.key(1), num_inputs=2)
+>>> whole, _ = jaxmkl.run(learner, start, X, X[:, 0], block_size=8)
+>>> state, _ = jaxmkl.run(learner, start, X[:13], X[:13, 0], block_size=8)
+>>> state, _ = jaxmkl.run(learner, state, X[13:], X[13:, 0], block_size=8)
+>>> bool((state.models[0].rules[0].weights == whole.models[0].rules[0].weights).all())
+True
+
+Late labels, budgets and scalers are learners around a learner; they see the same blocks.
+"""
