@@ -6,7 +6,7 @@ Shapes: n points of the pool, P kernels, r features of each, at most T iteration
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -118,14 +118,13 @@ def iterated(
     problem: Problem,
     step: Callable[[jax.Array], tuple[jax.Array, ...]],
     start: jax.Array,
-    *,
-    max_iterations: int,
-    limit: int | jax.Array | None = None,
+    **bounds: Any,
 ) -> Descent:
     """The descent on the rows' sizes sqrt(|a^i|² + eps), followed by any other numbers.
 
     From a point, ``step`` computes the squared norms (n,) of the rows, the objective without its
     penalty, the other numbers, and any duality gap. The last coefficients follow from the origin.
+    The other arguments are those of :func:`descend`.
     """
 
     def move(x: jax.Array) -> Move:
@@ -137,7 +136,6 @@ def iterated(
             violation = jnp.maximum(violation, gap[0] / objective)
         return Move(jnp.concatenate([sizes, others]), objective, violation)
 
-    bounds: dict = {"max_iterations": max_iterations, "limit": limit}
     return descend(move, start, tolerance=problem.tolerance, **bounds)
 
 

@@ -23,6 +23,7 @@ References:
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,12 +55,14 @@ def iterate(
     problem: Problem,
     weights: jax.Array,
     *,
-    max_iterations: int,
     products: reconstruction.FeatureProducts | None = None,
     start: jax.Array | None = None,
-    limit: int | jax.Array | None = None,
+    **bounds: Any,
 ) -> Descent:
-    """The descent on points (n + P,) that hold the rows' sizes, then the weights."""
+    """The descent on points (n + P,) that hold the rows' sizes, then the weights.
+
+    The other arguments are those of :func:`jaxmkl.design._descent.descend`.
+    """
     pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
 
@@ -74,7 +77,7 @@ def iterate(
         return norms, jnp.sum(updated**2 * errors), updated, gap
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights]) if start is None else start
-    return iterated(problem, step, start, max_iterations=max_iterations, limit=limit)
+    return iterated(problem, step, start, **bounds)
 
 
 def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -> Descent:

@@ -22,7 +22,7 @@ RECIPES = vars(budgets) | vars(kernel_selection) | vars(support_vectors)
         ("kernel_ogd", {"kernel": "gaussian"}, "kernel"),
         ("kernel_ogd", {"loss": "cubic"}, "loss"),
         ("kernel_ogd", {"step_size": -0.1}, "step_sizes"),
-        ("kernel_ogd", {"step_size": [0.1, 0.2]}, "update"),
+        ("kernel_ogd", {"step_size": [0.1, 0.2]}, "rule"),
         ("omkc_u", {"kernels": 3}, "kernels"),
         ("omkc_u", {"query": 0.5}, "query"),
         ("omkc_dd", {"discount": 0.0}, "discount"),
