@@ -62,15 +62,15 @@ def test_bad_arguments_are_named(name, arguments, wanted):
     ("wanted", "given"),
     [
         ("kernels", None),
-        ("update", updates.Perceptron),
-        ("update", select.All()),
+        ("rule", updates.Perceptron),
+        ("rule", select.All()),
         ("store", updates.Perceptron()),
     ],
 )
 def test_bad_parts_of_a_bank_are_named(wanted, given):
     parts = {
         "kernels": Gaussian(1.0),
-        "update": updates.Perceptron(),
+        "rule": updates.Perceptron(),
         "store": DenseSupport(),
     }
     with pytest.raises(ValueError, match=f"SupportModels: {wanted} must be"):
