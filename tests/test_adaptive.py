@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from marks import long
 
 import jaxmkl
 from jaxmkl import losses, models, query, updates
@@ -165,12 +166,12 @@ LEARNERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", long(["numbers", "classes", "by its name"], LEARNERS))
 def test_learners_keep_the_contract(name):
     made = LEARNERS[name]()
     # an object of optax cannot be written to a file
     named = isinstance(made.models[0].rules[0].transformation.method, str)
-    check_learner(made, checkpoint=named)
+    check_learner(made, block_sizes=(16,), checkpoint=named)
 
 
 def stream():

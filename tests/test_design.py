@@ -170,7 +170,6 @@ def test_faster_and_plain_iterations_reach_the_same(gram: np.ndarray) -> None:
     ("method", "dtype"),
     [
         *((method, np.float64) for method in ("cted", "rrss", "ted", "gmkal", "lmkal")),
-        *((method, np.float32) for method in ("rrss", "lmkal")),
     ],
 )
 def test_every_objective_falls(
@@ -449,7 +448,7 @@ def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["rrss", "ted", "gmkal", "cted", "lmkal"])
+@pytest.mark.parametrize("method", ["rrss", "ted", "gmkal"])
 def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
     # weights are known to about the root of what the objective is
     exact = {} if method == "ted" else {"tolerance": 1e-12}

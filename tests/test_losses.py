@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from marks import long
 
 import jaxmkl
 from jaxmkl import aggregate, losses, models, updates
@@ -199,9 +200,9 @@ OWN = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", long(["on features", "on supports", "classes"], OWN))
 def test_a_loss_of_ones_own_in_learners(name):
-    check_learner(OWN[name]())
+    check_learner(OWN[name](), block_sizes=(16,))
 
 
 def stream(num_examples=60):

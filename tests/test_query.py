@@ -345,7 +345,7 @@ def test_a_prediction_carries_its_score(name, pool):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scaler", [wrappers.RunningMoments(), wrappers.RunningRanks(64)])
+@pytest.mark.parametrize("scaler", [wrappers.RunningMoments()])
 def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
     """Behind a scaler, whose results round otherwise in other blocks and precisions, too."""
     learner = jaxmkl.scaled(MKL(BANK, query=Random(0.5)), scaler)

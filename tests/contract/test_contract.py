@@ -166,34 +166,28 @@ LEARNERS = KNOWN | VARIANTS | OTHERS
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-# The others take minutes: the registry is played with the long tests, and of variants some.
+# The others take minutes. With the long tests come a recipe of each kind and some variants; those
+# recipes that are made of the same parts in other combinations are endless, as are other variants.
 QUICK = {"amkl_aks"}
 LONG = {
+    *("expert_mkl", "omkc_sd", "spa", "forgetron", "bpas", "projectron", "omkl"),
+    *("oks_sil", "okl_gd", "oks", "proj_ka", "multitask"),
     "expert_mkl: three targets",
     "label_budget of scaled omkl",
     "late labels, lagged",
-    "linear features beside others",
-    "scaled by ranks",
 }
-assert VARIANTS.keys() >= LONG
+assert LEARNERS.keys() >= LONG | QUICK
 
 
 def _mark(name):
-    if name in VARIANTS and name not in LONG:
-        return pytest.mark.endless
-    return [] if name in QUICK else pytest.mark.slow
+    if name in QUICK:
+        return []
+    return pytest.mark.slow if name in LONG or name in OTHERS else pytest.mark.endless
 
 
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives and single precision are looked at with the long tests: one of each kind
-KINDS = {
-    "expert_mkl",
-    "spa",
-    "bpas",
-    "oks_sil",
-    "multitask",
-    "expert_mkl: three targets",
-}
+KINDS = {"expert_mkl", "spa", "oks_sil", "multitask"}
 OF_KINDS = [
     pytest.param(name, marks=_mark(name) if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
@@ -344,6 +338,8 @@ def parts_of(value):
             yield from parts_of(getattr(value, field.name))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNERS)
 def test_repr_says_all_there_is(name):
     """It names every field, and read as Python it gives the same learner."""
     learner = learner_of(name)
@@ -377,7 +373,7 @@ def test_another_key_is_another_run():
 
 
 # the first cover three fifths of the pairs of parts
-ENDLESS = [pytest.mark.slow] * 16 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 16)
+ENDLESS = [pytest.mark.slow] * 10 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 10)
 
 
 @pytest.mark.parametrize(
@@ -407,7 +403,7 @@ def test_some_crossings_keep_the_contract(task):
         jaxmkl.select.AdaptiveKernelSelection(0.6),
         query.Disagreement(0.05, 2),
     )
-    check_learner(learner, checkpoint=False)
+    check_learner(learner, block_sizes=(16,), checkpoint=False)
 
 
 def test_pairs_are_covered():

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from scipy.spatial.distance import cdist
 
 import jaxmkl
@@ -242,7 +243,7 @@ def outcome(learner, X, y):
 
 
 # of each kind of store and rule one; the others take a minute
-LONG = "spa", "bpas", "projectron", "omkl", "proj_ka", "kernel_ogd", "multitask"
+LONG = "spa", "projectron", "proj_ka", "multitask"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_learners_with_kernels_of_ones_own(name, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ON_FEATURES)
+@pytest.mark.parametrize("name", long(["amkl_aks", "expert_mkl"], ON_FEATURES))
 def test_learners_on_features_of_kernels_on_columns(name, x64):
     """As on these columns alone, by the same frequencies; without a spectrum they refuse."""
     X, y = stream()

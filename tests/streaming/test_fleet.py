@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import long
 from trees import assert_close, assert_equal, everything, plain, row_of
 
 import jaxmkl
@@ -27,7 +28,6 @@ LEARNERS = {
     "targets": jaxmkl.raker(KERNELS, num_features=4, num_outputs=2),
     "scaled": jaxmkl.label_budget(jaxmkl.scaled(RAKER, jaxmkl.wrappers.RunningMoments()), 9),
 }
-slow = pytest.mark.slow
 
 
 def begin(learner, number=M):
@@ -72,11 +72,10 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "lengths"),
-    [
-        ("raker", None),
-        ("raker", RAGGED),
-        *(pytest.param(name, RAGGED, marks=slow) for name in LEARNERS if name != "raker"),
-    ],
+    long(
+        [("raker", None), ("budget", RAGGED), ("scaled", RAGGED)],
+        [("raker", None), *((name, RAGGED) for name in LEARNERS)],
+    ),
 )
 def test_each_stream_is_a_run_of_its_own(name, lengths):
     """Twice: the second time the states go on, from the middle of a block."""
@@ -90,7 +89,7 @@ def test_each_stream_is_a_run_of_its_own(name, lengths):
         states = ends
 
 
-@slow
+@pytest.mark.slow
 def test_what_stands_behind_a_stream_is_not_looked_at():
     X, y = data()
     clean = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
@@ -105,7 +104,7 @@ def test_what_stands_behind_a_stream_is_not_looked_at():
     assert_equal(fleet(classifier, begin(classifier), X, y > 0, lengths=RAGGED), by_word)
 
 
-@slow
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.lists(st.integers(0, T), min_size=M, max_size=M))
 def test_streams_may_be_cut_anywhere(cuts):
@@ -122,7 +121,7 @@ def test_streams_may_be_cut_anywhere(cuts):
         np.testing.assert_array_equal(joined, outputs.loss[m])
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_groups_change_nothing(monkeypatch, at_once):
     """Of a size that need not divide the number of streams."""
@@ -143,7 +142,7 @@ def test_groups_change_nothing(monkeypatch, at_once):
     assert sizes == [M]
 
 
-@slow
+@pytest.mark.slow
 def test_labels_may_come_late():
     X, y = data()
     states = begin(RAKER)
@@ -161,7 +160,7 @@ def test_fleets_are_saved_and_go_on(tmp_path):
     assert_equal(fleet(learner, found, X, y), fleet(RAKER, states, X, y))
 
 
-@slow
+@pytest.mark.slow
 def test_inside_a_trace_bad_examples_are_counted():
     X, y = data()
     y[3, 5] = np.nan

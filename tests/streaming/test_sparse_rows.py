@@ -105,7 +105,7 @@ def test_columns_far_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["raker", "scaled", "amkl_aks"])
+@pytest.mark.parametrize("name", ["scaled", "amkl_aks"])
 def test_run(name):
     learner = LEARNERS[name]
     expected = run(data()[0], learner=learner)
