@@ -61,7 +61,7 @@ def iterate(
 ) -> Descent:
     """The descent on points (n + P,) that hold the rows' sizes, then the weights.
 
-    The other arguments are those of :func:`jaxmkl.design._descent.descend`.
+    The other arguments bound the descent.
     """
     pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
