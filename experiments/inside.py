@@ -60,7 +60,7 @@ def encode(learner: Any, state: Any, X: Any) -> jax.Array:
     """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
 
     def total(part: Any) -> Any:
-        leaves = jax.tree.leaves(learner.encode_block(state, part))
+        leaves = jax.tree.leaves(learner.encode(state, part))
         return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number))
 
     return jax.lax.map(total, whole_blocks(learner, X))
@@ -103,15 +103,15 @@ class SlippedSupport(DenseSupport):
     two support vectors, as they do there.
     """
 
-    def learn(
-        self, state: GrowingState, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
+    def update(
+        self, state: GrowingState, kernels: Kernel, code: Any, aux: Any, proposal: Proposal
     ) -> GrowingState:
         """Take the example in, in another place than proposed."""
         taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
         twice = taken[:3] + taken[-3:]
         taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])
         rerouted = proposal._replace(learned=taken != 0, coefficient=taken)
-        learned = super().learn(state, kernels, code, worked, rerouted)
+        learned = super().update(state, kernels, code, aux, rerouted)
         came = proposal.learned & (learned.overflow == state.overflow)
         return learned._replace(number=state.number + came.astype(jnp.int32))
 

@@ -44,7 +44,7 @@ from jaxmkl import (
     updates,
     wrappers,
 )
-from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load, save
@@ -95,7 +95,6 @@ __all__ = [
     "Output",
     "Polynomial",
     "Prediction",
-    "Round",
     "State",
     "__version__",
     "aggregate",

@@ -1,8 +1,9 @@
 """The frame that all algorithms share.
 
-It writes the four inner methods of :class:`jaxmkl.Learner` once and keeps what is no algorithm
-(key, round, counters, refusal of bad examples, reading of labels, questions). To an algorithm it
-leaves its mathematics: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close``.
+It writes the inner methods of :class:`jaxmkl.Learner` once and does all that is no algorithm:
+key, round, counters, refusal of bad examples, reading of labels, queries. It leaves to an
+algorithm its mathematics, by the same verbs: ``init_own``, ``encode_own``, ``predict_own``,
+``update_own`` and ``close_own``.
 """
 
 import abc
@@ -17,6 +18,7 @@ from jax import Array
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of
 from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
+from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl.kernels.kernel import kernels_in
@@ -68,24 +70,11 @@ class Code(NamedTuple):
     """Whether x can be learned from."""
 
 
-class Round(NamedTuple):
-    """What an algorithm is told of a round when it learns."""
-
-    y: Array
-    """The label, a number or (K,); 0 where there is none to learn from."""
-    learns: Array
-    """Whether there is a label to learn from; else what labels decide must stay."""
-    seen: Array
-    """Whether there is an example that can be learned from, label or not."""
-    present: Array
-    """Whether there is a round at all; else no bit may change."""
-
-
 class Algorithm(HasLoss, Learner):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
-    They define :meth:`begin`, :meth:`encode`, :meth:`forecast` and :meth:`learn`, and where there
-    is something to settle after a block of examples, :meth:`close`.
+    They define :meth:`init_own`, :meth:`encode_own`, :meth:`predict_own` and :meth:`update_own`,
+    and where there is something to settle after a block of examples, :meth:`close_own`.
     """
 
     query: Query
@@ -101,7 +90,7 @@ class Algorithm(HasLoss, Learner):
         return self.loss.task
 
     @abc.abstractmethod
-    def begin(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
+    def init_own(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
 
         Args:
@@ -115,7 +104,7 @@ class Algorithm(HasLoss, Learner):
         return usable_rows(X)
 
     @abc.abstractmethod
-    def encode(self, state: Any, X: Array, keys: Array) -> Any:
+    def encode_own(self, state: Any, X: Array, keys: Array) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -125,14 +114,22 @@ class Algorithm(HasLoss, Learner):
         """
 
     @abc.abstractmethod
-    def forecast(self, state: Any, code: Any) -> Forecast:
-        """What is known of one example, from its code, before its label."""
+    def predict_own(self, state: Any, code: Any) -> tuple[Forecast, Any]:
+        """The prediction for one code, and the results that :meth:`update_own` uses again."""
 
     @abc.abstractmethod
-    def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
-        """The next state; key, counters and the query's state are the frame's business."""
+    def update_own(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+        """The next state; the frame takes care of key, counters and the query's state.
 
-    def close(self, state: Any, codes: Any) -> Any:
+        Args:
+          state, code: as for :meth:`predict_own`.
+          aux: the second result of :meth:`predict_own`.
+          feedback: the label ``y``; whether there is one to learn from (``updates``, a boolean;
+            otherwise nothing that labels determine may change), whether there is an example
+            (``seen``), and whether there is a round (``present``; otherwise no bit may change).
+        """
+
+    def close_own(self, state: Any, codes: Any) -> Any:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
@@ -153,14 +150,14 @@ class Algorithm(HasLoss, Learner):
         pytree.require(good, self, "query", self.query, text)
         for kernel in kernels_in(self):
             kernel.require_inputs(num_inputs - self.leading_columns)
-        return _begin(self, key, num_inputs, dtype)
+        return _start(self, key, num_inputs, dtype)
 
-    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Code:
+    def encode(self, state: Any, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold_in(state.key, rounds_of(state.round, len(X)))
-        return Code(self.encode(state, X, keys), self._noise(given, keys), usable)
+        return Code(self.encode_own(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: Array, keys: Array) -> Any:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
@@ -172,8 +169,8 @@ class Algorithm(HasLoss, Learner):
         """The query's state after an example; ``y`` is 0 where it is not learned."""
         return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
 
-    def _told(self, forecast: Forecast) -> Forecast:
-        """The forecast with its margin, of a classifier."""
+    def _with_margin(self, forecast: Forecast) -> Forecast:
+        """The forecast; a classifier's gets its margin."""
         if self.task != "classification":
             return forecast
         if self.num_outputs is None:
@@ -192,45 +189,48 @@ class Algorithm(HasLoss, Learner):
         finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)
         return learns, counted, learns & ~finite
 
-    def decide(self, state: Any, code: Code) -> tuple[Prediction, Forecast]:
-        forecast = self.forecast(state, code.own)
-        wanted = "a jaxmkl.query.Forecast, as Forecast.of_one(value)"
-        good = isinstance(forecast, Forecast)
-        pytree.require(good, self, "what forecast returns", type(forecast).__name__, wanted)
-        forecast = self._told(forecast)
+    def predict_code(self, state: Any, code: Code) -> tuple[Prediction, Any]:
+        predicted = self.predict_own(state, code.own)
+        two = isinstance(predicted, tuple) and len(predicted) == 2
+        wanted = "two: a jaxmkl.query.Forecast, as Forecast.of_one(value), and what is used again"
+        good, returned = two and isinstance(predicted[0], Forecast), type(predicted).__name__
+        pytree.require(good, self, "the result of predict_own", returned, wanted)
+        forecast, aux = predicted
+        forecast = self._with_margin(forecast)
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
         value = jnp.where(code.usable, forecast.value, jnp.nan)
-        return Prediction(value, query, score), forecast
+        return Prediction(value, query, score), (forecast, aux)
 
-    def teach(
-        self, state: Any, code: Code, forecast: Forecast, y: Array, asked: Array, present: Array
+    def update_code(
+        self, state: Any, code: Code, aux: tuple, y: Array, asked: Array, present: Array
     ) -> Any:
+        forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
         far = magnitudes.beyond(y) & seen & asked if magnitudes else jnp.zeros((), bool)
         given, y, far = y, jnp.where(far, jnp.nan, y), jnp.any(far)
         learns, counted, diverging = self._judged(forecast, y, seen, asked)
-        round = Round(jnp.where(learns, y, 0.0), learns, seen, present)
-        return self.learn(state, code.own, forecast, round).replace(
+        feedback = Feedback(jnp.where(learns, y, 0.0), learns, seen, present)
+        return self.update_own(state, code.own, own, feedback).replace(
             round=count_on(state.round, present),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             outlying=state.outlying + far.astype(jnp.int32),
             magnitudes=magnitudes and magnitudes.after(given, learns, far),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=self._queried(state.query, forecast, learns, counted, round.y),
+            query=self._queried(state.query, forecast, learns, counted, feedback.y),
         )
 
-    def close_block(self, state: Any, codes: Code) -> Any:
-        return self.close(state, codes.own)
+    def close(self, state: Any, codes: Code) -> Any:
+        return self.close_own(state, codes.own)
 
 
 @partial(jax.jit, static_argnums=(2, 3))
-def _begin(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State:
+def _start(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State:
     """The state before the first round, by one program: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
     frame |= {name: jnp.zeros((), jnp.int32) for name in COUNTERS}
     numbers = learner.task == "regression"
     frame["magnitudes"] = Magnitudes.none(learner.num_outputs, dtype) if numbers else ()
-    return learner.begin(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
+    return learner.init_own(frame, jax.random.fold_in(key, 1), num_inputs, dtype)

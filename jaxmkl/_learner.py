@@ -7,16 +7,18 @@ more. One round is a pure function, so a stream is one ``jax.lax.scan``:
     state, outputs = jax.lax.scan(learner.step, state, (X, y))
 
 Most of a round's work does not depend on what is learned meanwhile. So below the public methods
-are four, of which a block of examples needs the first and the last once:
+are four others, which work on codes. A block of examples needs the first and the last only once:
 
-    encode_block(state, X)                          -> codes    large matrix products
-    decide(state, code)                             -> Prediction, forecast
-    teach(state, code, forecast, y, asked, present) -> state    what is truly sequential: small
-    close_block(state, codes)                       -> state    what a finished block leaves
+    encode(state, X)                               -> codes    large matrix products
+    predict_code(state, code)                      -> (Prediction, aux)
+    update_code(state, code, aux, y, asked, present) -> state  small: the sequential part
+    close(state, codes)                            -> state    settles a finished block
+
+The update uses again what the prediction hands to it, ``aux``.
 
 Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
-``(state.round // B) * B + j``. Rows of rounds that are over are not looked at. Hence a row meets
-the same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
+``(state.round // B) * B + j``. Rows of rounds that are over are ignored. Hence a row meets the
+same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 """
 
@@ -122,7 +124,7 @@ class Learner(abc.ABC):
         return state
 
     @abc.abstractmethod
-    def encode_block(self, state: Any, X: Array, given: Array | None = None) -> Any:
+    def encode(self, state: Any, X: Array, given: Array | None = None) -> Any:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
@@ -130,17 +132,17 @@ class Learner(abc.ABC):
         """
 
     @abc.abstractmethod
-    def decide(self, state: Any, code: Any) -> tuple[Prediction, Any]:
-        """The prediction from one code, and what :meth:`teach` uses again of it."""
+    def predict_code(self, state: Any, code: Any) -> tuple[Prediction, Any]:
+        """The prediction from one code, and the results that :meth:`update_code` uses again."""
 
     @abc.abstractmethod
-    def teach(
-        self, state: Any, code: Any, forecast: Any, y: Array, asked: Array, present: Array
+    def update_code(
+        self, state: Any, code: Any, aux: Any, y: Array, asked: Array, present: Array
     ) -> Any:
-        """The next state. Without ``asked`` the label is not looked at."""
+        """The next state. The label is ignored unless it was ``asked`` for."""
 
     @abc.abstractmethod
-    def close_block(self, state: Any, codes: Any) -> Any:
+    def close(self, state: Any, codes: Any) -> Any:
         """The state after a block whose codes these were."""
 
     def await_label(self, state: Any, query: Array) -> Any:
@@ -186,7 +188,7 @@ class Learner(abc.ABC):
         x, D = as_array("x", x), self.num_inputs(state)
         text = f"of shape ({D},), one example (predict_many takes several, run a stream)"
         pytree.require(x.shape == (D,), self, "x", x.shape, text)
-        codes = self.encode_block(state, x.astype(self.dtype(state))[None])
+        codes = self.encode(state, x.astype(self.dtype(state))[None])
         return codes, take(codes, 0)
 
     def _label(self, state: Any, y: Any) -> Array:
@@ -212,7 +214,7 @@ class Learner(abc.ABC):
 
     def predict(self, state: Any, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
-        return self.decide(state, self._encoded(state, x)[1])[0]
+        return self.predict_code(state, self._encoded(state, x)[1])[0]
 
     def predict_many(self, state: Any, X: Array) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
@@ -238,47 +240,46 @@ class Learner(abc.ABC):
         prediction = self.predict(state, x)
         return prediction, self.await_label(state, prediction.query)
 
-    def _taught(
-        self, state: Any, x: Any, y: Any, asked: Any, present: Any = True, context: Any = None
+    def _updated(
+        self, state: Any, then: Any, x: Any, y: Array, asked: Any, present: Any = True
     ) -> Any:
-        """The state after an example; of an earlier one with the ``context`` that it came in.
+        """The state after an example that is encoded and predicted as the state ``then`` has it.
 
-        The label of an earlier one was read then.
+        The label ``y`` is as :meth:`_label` reads it.
         """
-        then = state if context is None else self.with_context(state, context)
         codes, code = self._encoded(then, x)
-        forecast = self.decide(then, code)[1]
-        y = self._label(state, y) if context is None else y
+        aux = self.predict_code(then, code)[1]
         asked, present = jnp.asarray(asked), jnp.asarray(present)
         state = self.receive_label(state, asked)
-        return self.close_block(self.teach(state, code, forecast, y, asked, present), codes)
+        return self.close(self.update_code(state, code, aux, y, asked, present), codes)
 
     def update(self, state: Any, x: Array, y: Array) -> Any:
         """The next state after the label ``y`` of ``x`` arrived."""
-        return reported(self, state, self._taught(state, x, y, True))
+        y = self._label(state, y)
+        return reported(self, state, self._updated(state, state, x, y, True))
 
     def skip(self, state: Any, x: Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
-        none = np.zeros(self._label_shape)
-        return reported(self, state, self._taught(state, x, none, False))
+        none = self._label(state, np.zeros(self._label_shape))
+        return reported(self, state, self._updated(state, state, x, none, False))
 
     def advance(self, state: Any, code: Any, y: Array, present: Any = True) -> tuple[Any, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
         y, present = self._label(state, y), jnp.asarray(present)
-        prediction, forecast = self.decide(state, code)
+        prediction, aux = self.predict_code(state, code)
         asked = prediction.query & present
         loss = self.loss_value(prediction.value, y)
         known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(prediction.value))
         loss = jnp.where(known, loss, jnp.nan)
         output = Output(prediction.value, loss, asked, self.info(state))
-        return self.teach(state, code, forecast, y, asked, present), output
+        return self.update_code(state, code, aux, y, asked, present), output
 
     def step(self, state: Any, example: tuple[Array, Array]) -> tuple[Any, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream."""
         x, y = example
         codes, code = self._encoded(state, x)
         after, output = self.advance(state, code, y)
-        return reported(self, state, self.close_block(after, codes)), output
+        return reported(self, state, self.close(after, codes)), output
 
 
 def require_learner(owner: Any, learner: Any) -> None:

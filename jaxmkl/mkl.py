@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
@@ -57,8 +57,8 @@ class MKLInfo(NamedTuple):
 
     weights: jax.Array
     """Weights of the models, of sum 1 (E,)."""
-    num_speaking: jax.Array
-    """How many models speak, int32."""
+    num_active: jax.Array
+    """How many models are active, int32."""
     support: Any
     """Support vectors of each kernel of the banks that have any (P,), or None."""
     overflow: Any
@@ -78,6 +78,21 @@ class MKLCode(NamedTuple):
     """Noise of the selection."""
 
 
+class MKLAux(NamedTuple):
+    """A prediction's results that the update uses again."""
+
+    value: jax.Array
+    """The prediction, a number or (K,)."""
+    weights: jax.Array
+    """Weights of the models (E,)."""
+    drawn: Any
+    """Which models alone take part in the round (E,) or (K, E); None for all."""
+    models: tuple
+    """Those of the banks."""
+    aggregate: Any
+    """Those of the aggregate."""
+
+
 @pytree.dataclass
 class MKL(Algorithm):
     """Multiple kernel learning, composed of its parts.
@@ -85,7 +100,7 @@ class MKL(Algorithm):
     Args:
       models: one bank of models or several; their models are numbered through.
       aggregate: how values become a prediction and how models are judged.
-      select: which models speak, and which learn.
+      select: which models are active, and which learn.
       query: when a label is asked for.
       loss: by which predictions, and models, are judged, a value of :mod:`jaxmkl.losses` or one
         of its names; by default that of the first update rule.
@@ -150,7 +165,7 @@ class MKL(Algorithm):
         periods = [part.period for part in parts if part.period is not None]
         return int(np.gcd.reduce(periods)) if periods else None
 
-    def begin(
+    def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
     ) -> MKLState:
         keys = [jax.random.fold_in(key, i) for i in range(len(self.models))]
@@ -184,7 +199,7 @@ class MKL(Algorithm):
         """The banks, each with its state and with what the ``others`` have for it."""
         return zip(self.models, state.models, *others, strict=True)
 
-    def encode(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
+    def encode_own(self, state: MKLState, X: jax.Array, keys: jax.Array) -> MKLCode:
         """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
         E = self.num_models
 
@@ -203,54 +218,55 @@ class MKL(Algorithm):
             select=drawn(2, lambda key: self.select.noise(key, E, X.dtype)),
         )
 
-    def forecast(self, state: MKLState, code: MKLCode) -> Forecast:
+    def predict_own(self, state: MKLState, code: MKLCode) -> tuple[Forecast, MKLAux]:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
-        values, aux = zip(*predicted, strict=True)
-        speaking = self.select.speaking(state.select)
+        values, of_banks = zip(*predicted, strict=True)
+        active = self.select.active(state.select)
         joined = jnp.concatenate(values, axis=-1)
 
-        def combine(own: Any, values: jax.Array) -> Combination:
-            return self.aggregate.combine(own, values, speaking, code.aggregate)
+        def combined(own: Any, values: jax.Array) -> tuple[Combination, Any]:
+            return self.aggregate.predict(own, values, active, code.aggregate)
 
-        combined = self._each(combine, state.aggregate, joined)
-        value, joined, weights = combined[:3]
-        return Forecast(value, joined, self._mean(weights), speaking, worked=(aux, combined))
+        combination, of_aggregate = self._each(combined, state.aggregate, joined)
+        weights = self._mean(combination.weights)
+        forecast = Forecast(combination.value, combination.values, weights, active)
+        aux = MKLAux(combination.value, weights, combination.drawn, of_banks, of_aggregate)
+        return forecast, aux
 
-    def learn(self, state: MKLState, code: MKLCode, forecast: Forecast, round: Round) -> MKLState:
+    def update_own(
+        self, state: MKLState, code: MKLCode, aux: MKLAux, feedback: Feedback
+    ) -> MKLState:
         """The models learn, are judged, and some are chosen, if there is a label."""
-        aux, combined = forecast.worked
         log_weights = self._log_weights(state.aggregate)
-        learns = jnp.broadcast_to(round.learns, log_weights.shape)
-        if combined.drawn is not None:
+        known, y = feedback.updates, feedback.y
+        learns = jnp.broadcast_to(known, log_weights.shape)
+        if aux.drawn is not None:
             # of several outputs: a model that is drawn for one of them
-            learns = learns & jnp.any(jnp.atleast_2d(combined.drawn), axis=0)
+            learns = learns & jnp.any(jnp.atleast_2d(aux.drawn), axis=0)
         probability = self.select.probabilities(state.select, log_weights)
-        feedback = Feedback(
-            y=round.y,
+        feedback = feedback._replace(
             updates=learns,
-            seen=round.seen,
-            present=round.present,
             probability=probability,
             chance=code.chance,
-            slope=jnp.where(round.learns, self.loss.slope(forecast.value, round.y), 0.0),
-            weights=forecast.weights,
+            slope=jnp.where(known, self.loss.slope(aux.value, y), 0.0),
+            weights=aux.weights,
         )
         judged = feedback.taken() if self.select.judge_sampled else learns
 
-        def judge(own: Any, combined: Combination, y: jax.Array) -> Any:
-            return self.aggregate.update(own, combined, y, self.loss, judged, state.round)
+        def judge(own: Any, aux: Any, y: jax.Array) -> Any:
+            return self.aggregate.update(own, aux, y, self.loss, judged, state.round)
 
-        aggregate = self._each(judge, state.aggregate, combined, round.y)
+        aggregate = self._each(judge, state.aggregate, aux.aggregate, y)
         models, start = [], 0
-        for bank, *own in self._banks(state, code.models, aux):
+        for bank, *own in self._banks(state, code.models, aux.models):
             end = start + bank.num_models
             models.append(bank.update(*own, feedback.cut(start, end)))
             start = end
         log_weights = self._log_weights(aggregate)
-        select = self.select.update(state.select, log_weights, code.select, round.learns)
+        select = self.select.update(state.select, log_weights, code.select, known)
         return state.replace(models=tuple(models), aggregate=aggregate, select=select)
 
-    def close(self, state: MKLState, codes: MKLCode) -> MKLState:
+    def close_own(self, state: MKLState, codes: MKLCode) -> MKLState:
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
 
@@ -276,10 +292,10 @@ class MKL(Algorithm):
 
     def info(self, state: MKLState) -> MKLInfo:
         weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
-        speaking = self.select.speaking(state.select)
+        active = self.select.active(state.select)
         number = jnp.asarray(self.num_models, jnp.int32)
-        if speaking is not None:
-            number = jnp.sum(speaking, dtype=jnp.int32)
+        if active is not None:
+            number = jnp.sum(active, dtype=jnp.int32)
         supports = [bank.supports(own) for bank, own in self._banks(state)]
         found = [pair for pair in supports if pair is not None]
         if not found:

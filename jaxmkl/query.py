@@ -38,27 +38,23 @@ class Forecast(NamedTuple):
       value: the prediction, a number, or (K,) for several outputs.
       values: the values of the E models, as they are combined, (E,) or (K, E).
       weights: the weights (E,) of the models, of sum 1.
-      speaking: which models are active, boolean (E,); None for all.
+      active: which models are active, boolean (E,); None for all.
       variance: the variance of the prediction, a number; None if the learner has none.
       margin: for classifiers, half the distance between the likeliest class and the next, which is
         |f| for two classes; None for regression.
-      worked: intermediate results that the update uses again.
     """
 
     value: jax.Array
     values: jax.Array
     weights: jax.Array
-    speaking: jax.Array | None = None
+    active: jax.Array | None = None
     variance: jax.Array | None = None
-    worked: PyTree = ()
     margin: jax.Array | None = None
 
     @classmethod
-    def of_one(
-        cls, value: jax.Array, worked: PyTree = (), variance: jax.Array | None = None
-    ) -> "Forecast":
+    def of_one(cls, value: jax.Array, variance: jax.Array | None = None) -> "Forecast":
         """The forecast of a learner that is a single model."""
-        return cls(value, value[None], jnp.ones_like(value)[None], None, variance, worked)
+        return cls(value, value[None], jnp.ones_like(value)[None], None, variance)
 
 
 class Query(abc.ABC):
@@ -176,8 +172,8 @@ class Disagreement(Query):
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
         """The largest weighted sum of squared distances from one model."""
         values, p = forecast.values, forecast.weights
-        if forecast.speaking is not None:
-            p = jnp.where(forecast.speaking, p, 0.0)
+        if forecast.active is not None:
+            p = jnp.where(forecast.active, p, 0.0)
         total = jnp.sum(p)
         distance = _distances(p / total, values)
         return jnp.sum(p * distance) + total * jnp.max(distance)

@@ -36,7 +36,7 @@ class Select:
         """The random numbers of one round."""
         return ()
 
-    def speaking(self, state: PyTree) -> jax.Array | None:
+    def active(self, state: PyTree) -> jax.Array | None:
         """Mask (E,) of the active models; None for all."""
         return None
 
@@ -108,7 +108,7 @@ class AdaptiveKernelSelection(Select):
         first = jnp.arange(E) == jnp.argmax(log_weights + gumbel)
         return first | (uniform < K.astype(relative.dtype) / E)
 
-    def speaking(self, state: AdaptiveState) -> jax.Array:
+    def active(self, state: AdaptiveState) -> jax.Array:
         return state.selected
 
     def update(

@@ -25,41 +25,41 @@ def state_of(weights=WEIGHTS):
     return HedgeState(jnp.log(jnp.asarray(weights)))
 
 
-def value_of(rule, state, values, speaking=None, noise=()):
-    speaking = None if speaking is None else jnp.asarray(speaking)
-    return rule.combine(state, jnp.asarray(values), speaking, noise).value
+def value_of(rule, state, values, active=None, noise=()):
+    active = None if active is None else jnp.asarray(active)
+    return rule.predict(state, jnp.asarray(values), active, noise)[0].value
 
 
-def judged(rule, state, values, y, loss="hinge", judged=ALL, noise=(), speaking=None):
+def judged(rule, state, values, y, loss="hinge", judged=ALL, noise=(), active=None):
     """The state after a label, the weights (E,) then."""
     values = jnp.asarray(values)
-    combined = rule.combine(state, values, speaking, noise)
+    _, aux = rule.predict(state, values, active, noise)
     y, who = jnp.asarray(y, values.dtype), jnp.asarray(judged)
-    after = rule.update(state, combined, y, LOSSES[loss], who)
+    after = rule.update(state, aux, y, LOSSES[loss], who)
     return after, np.asarray(rule.weights(after))
 
 
 # --- one prediction from several values ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("speaking", [None, ALL, [True, False, True], [False, True, False]])
-def test_values_and_votes(speaking, x64):
+@pytest.mark.parametrize("active", [None, ALL, [True, False, True], [False, True, False]])
+def test_values_and_votes(active, x64):
     f = [-4.0, 0.0, 2.0]
-    share = np.asarray(ALL if speaking is None else speaking)
+    share = np.asarray(ALL if active is None else active)
     for make, weights, state in (
         (Uniform, np.full(3, 1 / 3), Uniform().init(3, jnp.float64)),
         (lambda output: Hedge(0.1, output), WEIGHTS, state_of()),
     ):
-        # all models have their weight, those that speak their share of it
+        # all models have their weight, active ones their share of it
         rule, q = make("value"), weights * share / (weights @ share)
         np.testing.assert_allclose(rule.weights(state), weights, rtol=1e-14)
-        combined = rule.combine(state, jnp.asarray(f), None if speaking is None else share, ())
+        combined, _ = rule.predict(state, jnp.asarray(f), None if active is None else share, ())
         np.testing.assert_allclose(combined.value, -4 * q[0] + 2 * q[2], rtol=1e-14)
         np.testing.assert_array_equal(combined.values, f)
         np.testing.assert_allclose(combined.weights, weights, rtol=1e-14)
         assert combined.drawn is None
         # a value of 0 votes +1
-        vote = value_of(make("vote"), state, f, speaking)
+        vote = value_of(make("vote"), state, f, active)
         np.testing.assert_allclose(vote, -q[0] + q[1] + q[2], rtol=1e-12, atol=1e-15)
 
 
@@ -91,8 +91,8 @@ def test_where_nobody_is_judged_no_bit_changes():
 
 def test_a_silent_model_is_judged_too(x64):
     """Who speaks has no say in who is judged: all models learn."""
-    for speaking in (None, jnp.array([True, False, False])):
-        _, weights = judged(Hedge(0.7), state_of(), [1.0, 0.5, 0.0], 1.0, speaking=speaking)
+    for active in (None, jnp.array([True, False, False])):
+        _, weights = judged(Hedge(0.7), state_of(), [1.0, 0.5, 0.0], 1.0, active=active)
         w = WEIGHTS * np.exp(-0.7 * np.array([0.0, 0.5, 1.0]))
         np.testing.assert_allclose(weights, w / w.sum(), rtol=1e-12)
 
@@ -105,7 +105,7 @@ def test_uniform_judges_nothing():
 
 @pytest.mark.parametrize("rule", [Hedge(0.5, bound=1.0), Hedge(0.5, "vote", bound=1.0)])
 def test_values_are_clipped_where_they_are_combined_and_judged(rule, x64):
-    combined = rule.combine(state_of(), jnp.array([-4.0, 0.25, 2.0]), None, ())
+    combined, _ = rule.predict(state_of(), jnp.array([-4.0, 0.25, 2.0]), None, ())
     clipped = np.array([-1.0, 0.25, 1.0])
     np.testing.assert_array_equal(combined.values, clipped)
     spoken = np.array([-1.0, 1.0, 1.0]) if rule.output == "vote" else clipped
@@ -156,45 +156,45 @@ def test_one_is_drawn_by_its_weight(x64):
     for noise, wanted in ((0.0, 0), (0.466, 0), (0.467, 1), (0.773, 1), (0.774, 2), (1.0, 2)):
         for output, said in (("value", [-4.0, 0.0, 2.0]), ("vote", [-1.0, 1.0, 1.0])):
             rule = DrawOne(0.1, 0.2, output)
-            combined = rule.combine(state_of(), f, None, jnp.array(noise))
+            combined, _ = rule.predict(state_of(), f, None, jnp.array(noise))
             np.testing.assert_array_equal(combined.drawn, np.arange(3) == wanted)
             np.testing.assert_allclose(combined.weights, DRAWN_WITH, rtol=1e-12)
             assert float(combined.value) == said[wanted]
 
 
-def test_one_of_those_that_speak_is_drawn(x64):
+def test_one_of_the_active_is_drawn(x64):
     """By the same p, renormalised."""
     rule, f = DrawOne(0.1, 0.2), jnp.array([-4.0, 0.0, 2.0])
     # the last is drawn by a number that a short dtype has rounded up
-    for speaking, cases in (
+    for active, cases in (
         ([True, False, True], ((0.0, 0), (0.673, 0), (0.674, 2), (1.0, 2))),
         ([False, True, True], ((0.0, 1), (0.574, 1), (0.576, 2))),
         ([True, True, False], ((0.0, 0), (0.603, 0), (0.604, 1), (1.0, 1))),
         ([False, True, False], ((0.0, 1), (0.5, 1), (1.0, 1))),
     ):
-        p = np.where(speaking, DRAWN_WITH, 0) / DRAWN_WITH[speaking].sum()
+        p = np.where(active, DRAWN_WITH, 0) / DRAWN_WITH[active].sum()
         for noise, wanted in cases:
-            combined = rule.combine(state_of(), f, jnp.array(speaking), jnp.array(noise))
+            combined, _ = rule.predict(state_of(), f, jnp.array(active), jnp.array(noise))
             np.testing.assert_array_equal(combined.drawn, np.arange(3) == wanted)
             np.testing.assert_allclose(combined.weights, p, rtol=1e-12)
             assert float(combined.value) == float(f[wanted])
 
 
-@pytest.mark.parametrize("speaking", [None, [True, False, True]])
+@pytest.mark.parametrize("active", [None, [True, False, True]])
 @pytest.mark.parametrize("cost", ["mistake", "loss"])
-def test_the_one_drawn_is_judged_in_proportion(cost, speaking, x64):
+def test_the_one_drawn_is_judged_in_proportion(cost, active, x64):
     """By 1 / p, the probability with which it was drawn; mistakes where it said nothing too."""
     rule = DrawOne(0.7, 0.2, cost=cost)
-    p = DRAWN_WITH if speaking is None else np.where(speaking, DRAWN_WITH, 0) / (10.4 / 15)
+    p = DRAWN_WITH if active is None else np.where(active, DRAWN_WITH, 0) / (10.4 / 15)
     middles = np.cumsum(p) - p / 2
 
     @jax.jit
     def after(f, y, noise):
         values = jnp.full(3, f)
-        combined = rule.combine(
-            state_of(), values, None if speaking is None else jnp.array(speaking), noise
+        _, aux = rule.predict(
+            state_of(), values, None if active is None else jnp.array(active), noise
         )
-        return rule.weights(rule.update(state_of(), combined, y, Hinge(), jnp.asarray(ALL)))
+        return rule.weights(rule.update(state_of(), aux, y, Hinge(), jnp.asarray(ALL)))
 
     for y, drawn, f in itertools.product((1.0, -1.0), np.flatnonzero(p), (-1.5, 0.0, 1.0)):
         w = WEIGHTS.copy()
@@ -207,7 +207,8 @@ def test_the_one_drawn_is_judged_in_proportion(cost, speaking, x64):
 def test_a_single_model_is_always_drawn():
     rule = DrawOne(0.1)
     for noise in (0.0, 0.5, 1.0):
-        combined = rule.combine(rule.init(1, jnp.float32), jnp.ones(1), None, jnp.array(noise))
+        state = rule.init(1, jnp.float32)
+        combined, _ = rule.predict(state, jnp.ones(1), None, jnp.array(noise))
         assert combined.drawn.tolist() == [True]
 
 
@@ -218,7 +219,8 @@ def test_draws_have_their_law_and_are_the_same_in_both_precisions():
         state = HedgeState(jnp.log(jnp.asarray(WEIGHTS, dtype)))
 
         def one(key):
-            return rule.combine(state, jnp.zeros(3, dtype), None, rule.noise(key, 3, dtype)).drawn
+            noise = rule.noise(key, 3, dtype)
+            return rule.predict(state, jnp.zeros(3, dtype), None, noise)[0].drawn
 
         return np.asarray(jax.jit(jax.vmap(one))(keys))
 
@@ -248,9 +250,9 @@ def exponential_weights(total_losses, rate):
 
 def charged(rule, state, losses):
     """The state after these losses (E,): hinge losses of 1 - loss at the label 1."""
-    combined = rule.combine(state, 1 - losses, None, ())
+    _, aux = rule.predict(state, 1 - losses, None, ())
     who = jnp.ones(losses.shape, bool)
-    return rule.update(state, combined, jnp.ones((), losses.dtype), Hinge(), who)
+    return rule.update(state, aux, jnp.ones((), losses.dtype), Hinge(), who)
 
 
 @jax.jit
@@ -292,8 +294,9 @@ def test_types_are_kept(dtype):
             state = rule.init(3, jnp.dtype(dtype))
             np.testing.assert_allclose(rule.weights(state), np.full(3, 1 / 3, dtype), rtol=1e-6)
             noise = rule.noise(jax.random.key(0), 3, jnp.dtype(dtype))
-            combined = rule.combine(state, jnp.arange(3.0, dtype=dtype), jnp.asarray(ALL), noise)
-            after = rule.update(state, combined, jnp.ones((), dtype), Hinge(), jnp.asarray(ALL))
+            values = jnp.arange(3.0, dtype=dtype)
+            combined, aux = rule.predict(state, values, jnp.asarray(ALL), noise)
+            after = rule.update(state, aux, jnp.ones((), dtype), Hinge(), jnp.asarray(ALL))
             for array in (*jax.tree.leaves((state, after, noise)), rule.log_weights(after)):
                 assert array.dtype == dtype
                 assert not array.weak_type

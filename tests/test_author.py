@@ -54,25 +54,25 @@ class Neighbours(jaxmkl.Algorithm):
     query: Any = pytree.part(jaxmkl.query.Query, "a query", jaxmkl.query.All())
     loss = "squared"
 
-    def begin(self, frame, key, num_inputs, dtype):
+    def init_own(self, frame, key, num_inputs, dtype):
         X = jnp.zeros((self.size, num_inputs), dtype)
         known = jnp.zeros(self.size, dtype)
         return NeighboursState(**frame, X=X, y=jnp.zeros_like(known), known=known)
 
-    def encode(self, state, X, keys):
+    def encode_own(self, state, X, keys):
         return X
 
-    def forecast(self, state, x):
+    def predict_own(self, state, x):
         b = jnp.asarray(self.bandwidth, x.dtype)
         near = state.known * jnp.exp(-jnp.sum((state.X - x[None]) ** 2, axis=1) / (2 * b**2))
         weights = (near + 1e-9) / jnp.sum(near + 1e-9)
-        return jaxmkl.query.Forecast(jnp.sum(weights * state.y), state.y, weights)
+        return jaxmkl.query.Forecast(jnp.sum(weights * state.y), state.y, weights), ()
 
-    def learn(self, state, x, forecast, round):
-        place = jnp.where(round.learns, state.round % self.size, self.size)
+    def update_own(self, state, x, aux, feedback):
+        place = jnp.where(feedback.updates, state.round % self.size, self.size)
         return state.replace(
             X=state.X.at[place].set(x, mode="drop"),
-            y=state.y.at[place].set(round.y, mode="drop"),
+            y=state.y.at[place].set(feedback.y, mode="drop"),
             known=state.known.at[place].set(1.0, mode="drop"),
         )
 

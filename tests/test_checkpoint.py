@@ -207,15 +207,15 @@ class RunningMean(jaxmkl.Learner):
     def dtype(self, state):
         return state.total.dtype
 
-    def encode_block(self, state, X, given=None):
+    def encode(self, state, X, given=None):
         return X
 
-    def decide(self, state, code):
+    def predict_code(self, state, code):
         count = jnp.maximum(state.round, 1).astype(state.total.dtype)
         value = self.shrinkage.factor * state.total / count
         return Prediction(value, jnp.asarray(True), jnp.ones_like(value)), ()
 
-    def teach(self, state, code, forecast, y, asked, present):
+    def update_code(self, state, code, aux, y, asked, present):
         return MeanState(
             state.key,
             state.round + present,
@@ -223,7 +223,7 @@ class RunningMean(jaxmkl.Learner):
             jax.tree.map(lambda leaf: leaf + jnp.where(present, code, 0), state.parts),
         )
 
-    def close_block(self, state, codes):
+    def close(self, state, codes):
         return state
 
     def loss_value(self, prediction, y):

@@ -305,7 +305,7 @@ MISTAKES = {
     ),
     "a missing method": (
         lambda s: jaxmkl.run(NoEncode(), s, X0, y0),
-        "abstract class NoEncode .*encode_block",
+        "abstract class NoEncode .*encode",
     ),
     "a learner that is no pytree": (
         lambda s: jaxmkl.run(NoTree(small().models), s, X0, y0),

@@ -60,8 +60,8 @@ def values(learner, state, points):
     """Of all models at the points: (E, n)."""
 
     def one(x):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None]))
-        return learner.decide(state, code)[1].values
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
+        return learner.predict_code(state, code)[1][0].values
 
     return jax.vmap(one)(points).T
 

@@ -28,27 +28,27 @@ def said(num_rounds=60, scale=1.0):
     y = np.sin(np.arange(num_rounds) / 5) + 0.1 * rng.normal(size=num_rounds)
     values = y[:, None] * rng.uniform(0, 2, E) + rng.normal(size=(num_rounds, E))
     values[10, 2], values[25, 0] = 1e6, -1e6
-    speaking, judged = rng.random((2, num_rounds, E)) < 0.7
-    speaking[:, 0] = True
+    active, judged = rng.random((2, num_rounds, E)) < 0.7
+    active[:, 0] = True
     judged[3] = False
-    return values, y, speaking, judged
+    return values, y, active, judged
 
 
-def play(rule, values, y, speaking, judged, loss, size=1, dtype=jnp.float64):
+def play(rule, values, y, active, judged, loss, size=1, dtype=jnp.float64):
     """Predictions (T,) and weights (T, E), blocks closed as a learner closes them."""
 
     @jax.jit
     def turn(state, example):
         t, v, label, who, of = example
-        combined = rule.combine(state, v, who, ())
-        state = rule.update(state, combined, label, losses.LOSSES[loss], of, t)
+        combined, aux = rule.predict(state, v, who, ())
+        state = rule.update(state, aux, label, losses.LOSSES[loss], of, t)
         state = jax.lax.cond(
             (t + 1) % size == 0, lambda s: rule.close(s, size, t + 1), lambda s: s, state
         )
         return state, (combined.value, combined.weights)
 
     stream = [jnp.asarray(a, dtype) for a in (values, y)]
-    masks = [jnp.asarray(a) for a in (speaking, judged)]
+    masks = [jnp.asarray(a) for a in (active, judged)]
     rounds = jnp.arange(len(y), dtype=jnp.int32)
     state = rule.init(E, dtype)
     return jax.lax.scan(turn, state, (rounds, *stream, *masks))[1]
@@ -60,7 +60,7 @@ LOSSES = [("squared", None), ("squared", 1.0), ("huber", None), ("logistic", 1.0
 @pytest.mark.parametrize(("loss", "bound"), quick([("logistic", 1.0)], LOSSES))
 @pytest.mark.parametrize("stacked", [False, True])
 def test_oracle(stacked, loss, bound, x64):
-    values, y, speaking, judged = said()
+    values, y, active, judged = said()
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     rule = Mixture(MEMORIES, bound)
     numpy_rule = oracle.Mixture(E, MEMORIES, functools.partial(slope, loss), bound)
@@ -69,11 +69,11 @@ def test_oracle(stacked, loss, bound, x64):
         rule = Stack(rule, RULES, bound)
         rules = [(0.5, 1.0, 10.0, PERIOD), (2.0, 0.9, 10.0, PERIOD)]
         numpy_rule = oracle.Stack(below, E, rules, functools.partial(slope, loss), bound)
-    predictions, weights = play(rule, values, y, speaking, judged, loss)
+    predictions, weights = play(rule, values, y, active, judged, loss)
     for t in range(len(y)):
         turn = (t,) if stacked else ()
         np.testing.assert_allclose(weights[t], below.weights(), rtol=1e-9, atol=1e-12)
-        wanted = numpy_rule.combine(*turn, values[t], speaking[t])
+        wanted = numpy_rule.combine(*turn, values[t], active[t])
         np.testing.assert_allclose(predictions[t], wanted, rtol=1e-9, atol=1e-11)
         if judged[t].any():
             numpy_rule.learn(y[t], judged[t])
@@ -97,9 +97,9 @@ def test_in_single_precision(rule, x64):
 
 
 def test_a_mixture_has_no_units(x64):
-    values, y, speaking, judged = said()
-    one = play(Mixture(), values, y, speaking, judged, "squared")[0]
-    other = play(Mixture(), 1e4 + 1e3 * values, 1e4 + 1e3 * y, speaking, judged, "squared")[0]
+    values, y, active, judged = said()
+    one = play(Mixture(), values, y, active, judged, "squared")[0]
+    other = play(Mixture(), 1e4 + 1e3 * values, 1e4 + 1e3 * y, active, judged, "squared")[0]
     np.testing.assert_allclose(other[1:], 1e4 + 1e3 * one[1:], rtol=1e-9)
 
 

@@ -227,8 +227,8 @@ def test_parts_see_the_models_of_all_banks(parts):
     asked = int(outputs.queried.sum())
     assert 20 < asked < 40
     if "select" in parts and isinstance(parts["select"], AdaptiveKernelSelection):
-        assert int(outputs.info.num_speaking[0]) == 4
-        assert len(np.unique(outputs.info.num_speaking)) > 1
+        assert int(outputs.info.num_active[0]) == 4
+        assert len(np.unique(outputs.info.num_active)) > 1
     else:
         # some of the rounds only
         assert (np.asarray(state.models[1].number) < asked).any()

@@ -19,9 +19,9 @@ KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 BANK = FeatureModels(KERNELS, features=FourierFeatures(4, scale="mean"))
 
 
-def forecast(value, values=(), weights=(), speaking=None, variance=None):
+def forecast(value, values=(), weights=(), active=None, variance=None):
     arrays = [jnp.asarray(a) for a in (value, values, weights)]
-    others = (None if a is None else jnp.asarray(a) for a in (speaking, variance))
+    others = (None if a is None else jnp.asarray(a) for a in (active, variance))
     return Forecast(*arrays, *others)
 
 
@@ -39,15 +39,15 @@ def test_every_label():
     assert asked(query, 1.0, 0.9999)
 
 
-@pytest.mark.parametrize("speaking", [None, [True, True, True], [True, False, True]])
-def test_disagreement_is_the_largest_distance_from_one_model(speaking, x64):
+@pytest.mark.parametrize("active", [None, [True, True, True], [True, False, True]])
+def test_disagreement_is_the_largest_distance_from_one_model(active, x64):
     """(33), where those that speak have their weight, and anyone is the one compared with."""
     rng, query = np.random.default_rng(0), Disagreement(0.1, 1)
     for _ in range(10):
         f, p = rng.normal(size=3), rng.dirichlet(np.ones(3))
-        V = range(3) if speaking is None else np.flatnonzero(speaking)
+        V = range(3) if active is None else np.flatnonzero(active)
         expected = max(sum(p[i] * (f[i] - f[j]) ** 2 for i in V) for j in range(3))
-        score = query.score(query.init(), forecast(0.0, f, p, speaking))
+        score = query.score(query.init(), forecast(0.0, f, p, active))
         np.testing.assert_allclose(score, expected, rtol=1e-12)
         # the tolerance itself is still agreement
         assert not asked(Disagreement(expected * (1 + 1e-12), 1), score)

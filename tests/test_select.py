@@ -196,7 +196,7 @@ def test_a_subset_speaks_from_one_label_to_the_next():
     selection = AdaptiveKernelSelection(0.8)
     log_weights = jnp.log(jnp.asarray(weights_with(6, 2), jnp.float32))
     state = selection.init(6)
-    assert selection.speaking(state).tolist() == [True] * 6
+    assert selection.active(state).tolist() == [True] * 6
     update = jax.jit(selection.update)
     subsets_met = set()
     for t in range(20):
@@ -205,7 +205,7 @@ def test_a_subset_speaks_from_one_label_to_the_next():
         np.testing.assert_array_equal(kept.selected, state.selected)
         state = update(state, log_weights, noise, True)
         drawn = selection.draw(log_weights, noise)
-        np.testing.assert_array_equal(selection.speaking(state), drawn)
+        np.testing.assert_array_equal(selection.active(state), drawn)
         subsets_met.add(tuple(drawn.tolist()))
     assert len(subsets_met) > 5
     assert selection.probabilities(state, log_weights) is None
@@ -215,7 +215,7 @@ def test_a_subset_speaks_from_one_label_to_the_next():
 def test_all_speak_and_learn():
     for selection in (All(), Sampled(0.5)):
         state = selection.init(4)
-        assert selection.speaking(state) is None
+        assert selection.active(state) is None
         noise = selection.noise(jax.random.key(0), 4, jnp.float32)
         after = selection.update(state, jnp.zeros(4), noise, jnp.asarray(True))
         assert jax.tree.leaves((state, noise, after)) == []

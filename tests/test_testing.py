@@ -28,19 +28,19 @@ class Mean(jaxmkl.Algorithm):
     query = jaxmkl.query.All()
     loss = "squared"
 
-    def begin(self, frame, key, num_inputs, dtype):
+    def init_own(self, frame, key, num_inputs, dtype):
         return MeanState(**frame, total=jnp.zeros((), dtype), count=jnp.zeros((), dtype))
 
-    def encode(self, state, X, keys):
+    def encode_own(self, state, X, keys):
         return X
 
-    def forecast(self, state, code):
+    def predict_own(self, state, code):
         value = state.total / (1.0 + state.count)
-        return jaxmkl.query.Forecast(value, value[None], jnp.ones((1,), value.dtype))
+        return jaxmkl.query.Forecast.of_one(value), ()
 
-    def learn(self, state, code, forecast, round):
-        learns = round.learns.astype(state.total.dtype)
-        return state.replace(total=state.total + learns * round.y, count=state.count + learns)
+    def update_own(self, state, code, aux, feedback):
+        learns = feedback.updates.astype(state.total.dtype)
+        return state.replace(total=state.total + learns * feedback.y, count=state.count + learns)
 
 
 @pytree.dataclass
@@ -103,35 +103,35 @@ def test_no_learner(given):
 @pytree.dataclass
 class NoForecast(jaxmkl.Algorithm):
     query, loss = Mean.query, Mean.loss
-    begin, encode, learn = Mean.begin, Mean.encode, Mean.learn
+    init_own, encode_own, update_own = Mean.init_own, Mean.encode_own, Mean.update_own
 
 
 @pytree.dataclass
-class NoDecide(jaxmkl.Learner):
+class NoPrediction(jaxmkl.Learner):
     task = "regression"
     init = Good.init
-    begin, query, loss, has_variance = Mean.begin, Mean.query, Mean.loss, False
+    query, loss, has_variance = Mean.query, Mean.loss, False
 
-    def encode_block(self, state, X, given=None):
+    def encode(self, state, X, given=None):
         return X
 
 
 @pytest.mark.parametrize(
     ("make", "method"),
     [
-        (NoForecast, "forecast"),
-        (NoDecide, "close_block.*decide.*loss_value.*teach"),
+        (NoForecast, "predict_own"),
+        (NoPrediction, "close.*loss_value.*predict_code.*update_code"),
         (lambda: NoCodes(), "codes"),
         (lambda: NoNumber(), "codes.*num_kernels"),
         (type("NoAsk", (jaxmkl.query.Query,), {"score": jaxmkl.query.All.score}), "ask"),
         (
             type("NoUpdate", (jaxmkl.aggregate.Aggregate,), {}),
-            "combine.*init.*log_weights.*update",
+            "init.*log_weights.*predict.*update",
         ),
         (type("NoModels", (jaxmkl.models.Bank,), {}), "all_rules.*encode.*init.*num_models"),
-        (type("NoChoice", (jaxmkl.models.supports.Eviction,), {}), "choose"),
+        (type("NoChoice", (jaxmkl.models.supports.Eviction,), {}), "step"),
         (type("NoValues", (jaxmkl.kernels.KernelSpace,), {}), "clip.*init.*parameters.*values"),
-        (type("NoAccept", (jaxmkl.wrappers.Scaler,), {}), "accept.*init.*observe"),
+        (type("NoChange", (jaxmkl.wrappers.Scaler,), {}), "init.*predict.*update"),
     ],
 )
 def test_what_lacks_a_method_cannot_be_made(make, method):
@@ -168,15 +168,15 @@ class Poisoned(Mean):
     def usable(self, X):
         return jnp.ones(len(X), bool)
 
-    def learn(self, state, code, forecast, round):
-        state = super().learn(state, code, forecast, round)
-        return state.replace(total=state.total + jnp.where(round.present, jnp.sum(code), 0.0))
+    def update_own(self, state, code, aux, feedback):
+        state = super().update_own(state, code, aux, feedback)
+        return state.replace(total=state.total + jnp.where(feedback.present, jnp.sum(code), 0.0))
 
 
 @pytree.dataclass
 class PoisonedByLabels(Good):
-    def teach(self, state, code, forecast, y, asked, present):
-        after = super().teach(state, code, forecast, y, asked, present)
+    def update_code(self, state, code, aux, y, asked, present):
+        after = super().update_code(state, code, aux, y, asked, present)
         return after.replace(total=jnp.where(asked & present, after.total + 0 * y, after.total))
 
 
@@ -187,8 +187,8 @@ def test_poisoned_by_nan(learner):
 
 @pytree.dataclass
 class Uncounted(Good):
-    def teach(self, state, code, forecast, y, asked, present):
-        after = super().teach(state, code, forecast, y, asked, present)
+    def update_code(self, state, code, aux, y, asked, present):
+        after = super().update_code(state, code, aux, y, asked, present)
         return after.replace(round=state.round + (asked & present & (y > 0)).astype(jnp.int32))
 
 
@@ -198,8 +198,8 @@ def test_rounds_are_not_counted():
 
 @pytree.dataclass
 class NoCountOfRefusals(Good):
-    def teach(self, state, code, forecast, y, asked, present):
-        after = super().teach(state, code, forecast, y, asked, present)
+    def update_code(self, state, code, aux, y, asked, present):
+        after = super().update_code(state, code, aux, y, asked, present)
         return after.replace(invalid=state.invalid)
 
 
@@ -209,8 +209,8 @@ def test_refusals_are_not_counted():
 
 @pytree.dataclass
 class Padded(Good):
-    def teach(self, state, code, forecast, y, asked, present):
-        after = super().teach(state, code, forecast, y, asked, present)
+    def update_code(self, state, code, aux, y, asked, present):
+        after = super().update_code(state, code, aux, y, asked, present)
         return after.replace(total=after.total * 0.9)
 
 
@@ -231,15 +231,15 @@ def test_a_prediction_that_knows_the_label():
 
 @pytree.dataclass
 class Retyped(Good):
-    def learn(self, state, code, forecast, round):
-        state = super().learn(state, code, forecast, round)
+    def update_own(self, state, code, aux, feedback):
+        state = super().update_own(state, code, aux, feedback)
         return state.replace(count=state.count.astype(jnp.float32))
 
 
 @pytree.dataclass
 class Single(Good):
-    def begin(self, frame, key, num_inputs, dtype):
-        return super().begin(frame, key, num_inputs, jnp.float32)
+    def init_own(self, frame, key, num_inputs, dtype):
+        return super().init_own(frame, key, num_inputs, jnp.float32)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_types_that_change(learner, sentence):
 class ByBlocks(Good):
     """What it learned in a block it knows at the block's end twice."""
 
-    def close(self, state, codes):
+    def close_own(self, state, codes):
         return state.replace(count=state.count + 0.01)
 
 
@@ -415,7 +415,7 @@ def test_the_difference_of_large_arrays_is_shown():
 
 @pytree.dataclass
 class ForecastOfNumbers(Mean):
-    def forecast(self, state, code):
+    def predict_own(self, state, code):
         return state.total
 
 
@@ -424,7 +424,7 @@ def test_a_forecast_that_is_an_array_is_named():
     learner = ForecastOfNumbers()
     state = learner.init(jax.random.key(0), num_inputs=2)
     wanted = (
-        r"ForecastOfNumbers: what forecast returns must be a jaxmkl\.query\.Forecast, as Forecast"
+        r"ForecastOfNumbers: the result of predict_own must be two: a jaxmkl\.query\.Forecast, as"
     )
     with pytest.raises(ValueError, match=wanted):
         learner.predict(state, jnp.ones(2))

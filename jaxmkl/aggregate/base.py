@@ -24,8 +24,6 @@ class Combination(NamedTuple):
     """Weights of all models, of sum 1 (E,)."""
     drawn: Any = None
     """Which models alone take part in the round (E,); None for all."""
-    worked: Any = ()
-    """What the aggregate worked out and uses again when it judges."""
 
 
 class Aggregate(abc.ABC):
@@ -55,22 +53,25 @@ class Aggregate(abc.ABC):
         return jax.nn.softmax(self.log_weights(state))
 
     @abc.abstractmethod
-    def combine(
-        self, state: Any, values: jax.Array, speaking: jax.Array | None, noise: Any
-    ) -> Combination:
-        """One prediction from the values (E,) of the models that are ``speaking`` (E,)."""
+    def predict(
+        self, state: Any, values: jax.Array, active: jax.Array | None, noise: Any
+    ) -> tuple[Combination, Any]:
+        """One prediction from the values (E,) of the models that are ``active`` (E,).
+
+        The second result is what :meth:`update` uses again.
+        """
 
     @abc.abstractmethod
     def update(
         self,
         state: Any,
-        combined: Combination,
+        aux: Any,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> Any:
-        """The state after a label, of which only the models ``judged`` (E,) take notice.
+        """The state after a label by which the models ``judged`` (E,) are judged.
 
         Where none is judged, no bit changes. ``round`` is the number of the example.
         """
@@ -95,5 +96,5 @@ def bounded(values: jax.Array, bound: Any) -> jax.Array:
 
 
 def weighted(q: jax.Array, values: jax.Array) -> jax.Array:
-    """Σ_e q_e f_e for weights (..., E); a model without weight does not speak, whatever f_e."""
+    """Σ_e q_e f_e for weights (..., E); a model without weight has no part in it, whatever f_e."""
     return jnp.sum(jnp.where(q > 0, q * values, 0.0), axis=-1)

@@ -32,7 +32,7 @@ OUTPUTS = ("value", "vote")
 COSTS = ("loss", "mistake")
 
 
-def _spoken(output: str, values: jax.Array) -> jax.Array:
+def _votes(output: str, values: jax.Array) -> jax.Array:
     return jnp.where(values >= 0, 1.0, -1.0).astype(values.dtype) if output == "vote" else values
 
 
@@ -48,16 +48,17 @@ class Uniform(Aggregate):
     def log_weights(self, state: jax.Array) -> jax.Array:
         return state
 
-    def combine(
-        self, state: jax.Array, values: jax.Array, speaking: Any, noise: Any
-    ) -> Combination:
-        q = jax.nn.softmax(state, where=speaking)
-        return Combination(weighted(q, _spoken(self.output, values)), values, self.weights(state))
+    def predict(
+        self, state: jax.Array, values: jax.Array, active: Any, noise: Any
+    ) -> tuple[Combination, tuple]:
+        q = jax.nn.softmax(state, where=active)
+        value = weighted(q, _votes(self.output, values))
+        return Combination(value, values, self.weights(state)), ()
 
     def update(
         self,
         state: Any,
-        combined: Combination,
+        aux: tuple,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
@@ -89,22 +90,22 @@ class _Weighing(Aggregate):
     def update(
         self,
         state: HedgeState,
-        combined: Combination,
+        aux: Combination,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> HedgeState:
         """Discount the models judged; one that was drawn in inverse proportion to its chance."""
-        values = combined.values
+        values = aux.values
         if self.cost == "mistake":
             # a value that is no number is a mistake too
             cost = (~(y * values > 0)).astype(values.dtype)
         else:
             cost = loss.value(values, y)
-        if combined.drawn is not None:
-            judged = judged & combined.drawn
-            cost = cost / jnp.where(judged, combined.weights, 1.0)
+        if aux.drawn is not None:
+            judged = judged & aux.drawn
+            cost = cost / jnp.where(judged, aux.weights, 1.0)
         costs = jnp.where(judged, cost, 0.0)
         log_weights = state.log_weights - jnp.asarray(self.rate, costs.dtype) * costs
         # a model with an infinite or undefined loss has weight 0
@@ -132,9 +133,9 @@ class Hedge(_Weighing):
     >>> import jaxmkl
     >>> rule, values = Hedge(0.7, cost="mistake"), jnp.array([0.5, -0.5])
     >>> state = rule.init(2, jnp.float32)
-    >>> combined = rule.combine(state, values, None, ())
+    >>> combination, aux = rule.predict(state, values, None, ())
     >>> loss, judged = jaxmkl.losses.Hinge(), jnp.array([True, True])
-    >>> rule.update(state, combined, jnp.array(1.0), loss, judged).log_weights
+    >>> rule.update(state, aux, jnp.array(1.0), loss, judged).log_weights
     Array([ 0. , -0.7], dtype=float32)
     """
 
@@ -143,15 +144,16 @@ class Hedge(_Weighing):
     cost: str = pytree.choice(*COSTS, default="loss")
     bound: Any = pytree.positive(None, optional=True)
 
-    def combine(
-        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any
-    ) -> Combination:
-        """The mean by the weights, renormalised among those that speak."""
+    def predict(
+        self, state: HedgeState, values: jax.Array, active: Any, noise: Any
+    ) -> tuple[Combination, Combination]:
+        """The mean by the weights, renormalised among the active models."""
         if self.bound is not None:
             values = bounded(values, self.bound)
         p = jax.nn.softmax(state.log_weights)
-        q = p if speaking is None else jax.nn.softmax(state.log_weights, where=speaking)
-        return Combination(weighted(q, _spoken(self.output, values)), values, p)
+        q = p if active is None else jax.nn.softmax(state.log_weights, where=active)
+        combination = Combination(weighted(q, _votes(self.output, values)), values, p)
+        return combination, combination
 
 
 @pytree.dataclass
@@ -161,8 +163,8 @@ class DrawOne(_Weighing):
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
 
     The cost c is 1 for a mistake (y f_I <= 0): where f_I is 0, as when its values underflow, a
-    vote of +1 may be right and yet costs the model some weight. Where only some models speak, I is
-    drawn among these, by the same p renormalised.
+    vote of +1 may be right and yet costs the model some weight. Where only some models are active,
+    I is drawn among these, by the same p renormalised.
 
     Args:
       rate: η_g.
@@ -173,7 +175,7 @@ class DrawOne(_Weighing):
 
     >>> rule = DrawOne(0.1, 0.2)
     >>> state = rule.init(4, jnp.float32)
-    >>> rule.combine(state, jnp.arange(4.0), None, jnp.array(0.6)).drawn
+    >>> rule.predict(state, jnp.arange(4.0), None, jnp.array(0.6))[0].drawn
     Array([False, False,  True, False], dtype=bool)
     """
 
@@ -190,16 +192,17 @@ class DrawOne(_Weighing):
         w = jax.nn.softmax(state.log_weights)
         return (1.0 - delta) * w + delta / w.shape[0]
 
-    def combine(
-        self, state: HedgeState, values: jax.Array, speaking: Any, noise: Any
-    ) -> Combination:
+    def predict(
+        self, state: HedgeState, values: jax.Array, active: Any, noise: Any
+    ) -> tuple[Combination, Combination]:
         p = self.weights(state)
-        if speaking is not None:
-            p = jnp.where(speaking, p, 0.0)
+        if active is not None:
+            p = jnp.where(active, p, 0.0)
             p = p / jnp.sum(p)
         total = jnp.cumsum(p)
         # in a short dtype the number may round to 1: the last one with a probability is drawn then
         reached = (total > noise * total[-1]) | (total == total[-1])
         drawn = jnp.arange(p.shape[0]) == jnp.argmax(reached)
-        value = weighted(drawn.astype(values.dtype), _spoken(self.output, values))
-        return Combination(value, values, p, drawn)
+        value = weighted(drawn.astype(values.dtype), _votes(self.output, values))
+        combination = Combination(value, values, p, drawn)
+        return combination, combination

@@ -43,25 +43,25 @@ class Regrets(NamedTuple):
         sizes = (num_items, num_items, 1)
         return cls(*(jnp.zeros((num_memories, size), dtype) for size in sizes))
 
-    def weights(self, speaking: Any = None) -> jax.Array:
-        """w ∝ max(R, 0) / (V + B) (M, n) among those that speak; equal where all are 0."""
+    def weights(self, active: Any = None) -> jax.Array:
+        """w ∝ max(R, 0) / (V + B) (M, n) among the active items; equal where all are 0."""
         # a regret that is 0 but for rounding must not decide
         least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
         heard = self.regret * jnp.abs(self.regret) > least
         scale = self.squares + self.unit
-        speaking = jnp.ones_like(heard[:1]) if speaking is None else speaking[None, :]
-        heard = heard & speaking
+        active = jnp.ones_like(heard[:1]) if active is None else active[None, :]
+        heard = heard & active
         w = jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
-        equal = speaking.astype(w.dtype)
+        equal = active.astype(w.dtype)
         total = dots(equal, w)[:, None]
         w = jnp.where(total > 0, w, equal)
         total = jnp.where(total > 0, total, dots(equal, equal)[:, None])
         return w / jnp.where(total > 0, total, 1.0)
 
-    def mixed(self, values: jax.Array, speaking: Any = None) -> jax.Array:
-        """Predictions p (M,) from the items' values (n,), finite where they speak."""
-        values = values if speaking is None else jnp.where(speaking, values, 0.0)
-        return jnp.dot(self.weights(speaking), values, precision=jax.lax.Precision.HIGHEST)
+    def mixed(self, values: jax.Array, active: Any = None) -> jax.Array:
+        """Predictions p (M,) from the items' values (n,), finite where they are active."""
+        values = values if active is None else jnp.where(active, values, 0.0)
+        return jnp.dot(self.weights(active), values, precision=jax.lax.Precision.HIGHEST)
 
     def after(
         self,
@@ -128,6 +128,17 @@ class MixtureState(NamedTuple):
     """The range of the labels."""
 
 
+class MixtureAux(NamedTuple):
+    """A prediction's results that the update uses again."""
+
+    value: jax.Array
+    """The prediction."""
+    of_memories: jax.Array
+    """The predictions p of the memories (M,)."""
+    values: jax.Array
+    """The models' values, clipped (E,)."""
+
+
 @pytree.dataclass
 class Mixture(Aggregate):
     """A mixture by second order with the gradient trick (ML-Poly), at several memories.
@@ -158,9 +169,9 @@ class Mixture(Aggregate):
     >>> import jaxmkl
     >>> rule, values = Mixture(), jnp.array([0.0, 1.0])
     >>> state = rule.init(2, jnp.float32)
-    >>> combined = rule.combine(state, values, None, ())  # .5, too much for a label of .2
+    >>> _, aux = rule.predict(state, values, None, ())  # predicts .5, too much for a label of .2
     >>> loss, judged = jaxmkl.losses.Squared(), jnp.array([True, True])
-    >>> rule.weights(rule.update(state, combined, jnp.array(0.2), loss, judged))
+    >>> rule.weights(rule.update(state, aux, jnp.array(0.2), loss, judged))
     Array([1., 0.], dtype=float32)
     """
 
@@ -181,34 +192,35 @@ class Mixture(Aggregate):
         w = self.weights(state)
         return jnp.where(w > 0, jnp.log(jnp.where(w > 0, w, 1.0)), FLOOR)
 
-    def combine(
+    def predict(
         self,
         state: MixtureState,
         values: jax.Array,
-        speaking: jax.Array | None,
+        active: jax.Array | None,
         noise: Any,
-    ) -> Combination:
+    ) -> tuple[Combination, MixtureAux]:
         values = state.seen.clip(values, 1.0, self.bound)
-        # a value that is no number is not heard, and not judged
-        heard = jnp.isfinite(values)
-        speaking = heard if speaking is None else speaking & heard
-        of_memories = state.models.mixed(values, speaking)
+        # a value that is not a number is neither combined nor judged
+        finite = jnp.isfinite(values)
+        active = finite if active is None else active & finite
+        of_memories = state.models.mixed(values, active)
         value = state.memories.mixed(of_memories)[0]
-        return Combination(value, values, self.weights(state), worked=of_memories)
+        aux = MixtureAux(value, of_memories, values)
+        return Combination(value, values, self.weights(state)), aux
 
     def update(
         self,
         state: MixtureState,
-        combined: Combination,
+        aux: MixtureAux,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> MixtureState:
-        p, values, number = combined.worked, combined.values, jnp.isfinite(combined.values)
-        value, any_judged = combined.value[None], jnp.any(judged)
+        value, of_memories, values = aux
+        finite, any_judged = jnp.isfinite(values), jnp.any(judged)
         return MixtureState(
-            state.models.after(p, values, y, loss, judged & number, self.memories),
-            state.memories.after(value, p, y, loss, any_judged),
+            state.models.after(of_memories, values, y, loss, judged & finite, self.memories),
+            state.memories.after(value[None], of_memories, y, loss, any_judged),
             state.seen.after(y, judged),
         )

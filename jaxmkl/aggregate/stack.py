@@ -25,13 +25,19 @@ class StackState(NamedTuple):
     """The range of the labels."""
 
 
-class Worked(NamedTuple):
-    """Of one example: the combination below, x (E + 1,), θ·x (R,), predictions (1 + R,)."""
+class StackAux(NamedTuple):
+    """A prediction's results that the update uses again."""
 
-    base: Combination
+    base: Any
+    """Those of the aggregate below."""
+    value: jax.Array
+    """The prediction."""
     x: jax.Array
+    """Inputs of the stacks (E + 1,)."""
     residuals: jax.Array
+    """θ·x (R,)."""
     predictions: jax.Array
+    """Those of the aggregate below, and of the stacks (1 + R,)."""
 
 
 @pytree.dataclass
@@ -42,7 +48,7 @@ class Stack(Aggregate):
     x = (f_1 - m, ..., f_E - m, m), from weights 0, and a mixture without forgetting
     (:class:`Mixture`) goes over m and their predictions m + θ_r·x. These are clipped to the range
     of the labels so far, a tenth wider. So the weights of models need be neither positive nor of
-    sum 1. Models that do not speak count as if they said m.
+    sum 1. A model that is not active counts as if its value were m.
 
     Args:
       base: the aggregate below.
@@ -58,7 +64,7 @@ class Stack(Aggregate):
 
     >>> rule = Stack(Mixture((1.0, 0.99)), RLS((1.0, 10.0)))
     >>> state = rule.init(num_models=2, dtype=jnp.float32)
-    >>> float(rule.combine(state, jnp.array([0.2, 0.6]), None, ()).value)  # equal weights
+    >>> float(rule.predict(state, jnp.array([0.2, 0.6]), None, ())[0].value)  # equal weights
     0.4...
     """
 
@@ -90,40 +96,40 @@ class Stack(Aggregate):
     def log_weights(self, state: StackState) -> jax.Array:
         return self.base.log_weights(state.base)
 
-    def combine(
+    def predict(
         self,
         state: StackState,
         values: jax.Array,
-        speaking: jax.Array | None,
+        active: jax.Array | None,
         noise: Any,
-    ) -> Combination:
-        below = self.base.combine(state.base, values, speaking, noise)
+    ) -> tuple[Combination, StackAux]:
+        below, of_base = self.base.predict(state.base, values, active, noise)
         m, values = below.value, below.values
-        heard = jnp.isfinite(values) if speaking is None else speaking & jnp.isfinite(values)
-        x = jnp.append(jnp.where(heard, values - m, 0.0), m)
+        finite = jnp.isfinite(values)
+        active = finite if active is None else active & finite
+        x = jnp.append(jnp.where(active, values - m, 0.0), m)
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
         value = state.regrets.mixed(predictions, jnp.isfinite(predictions))[0]
-        worked = Worked(below, x, residuals, predictions)
-        return Combination(value, values, below.weights, below.drawn, worked)
+        aux = StackAux(of_base, value, x, residuals, predictions)
+        return Combination(value, values, below.weights, below.drawn), aux
 
     def update(
         self,
         state: StackState,
-        combined: Combination,
+        aux: StackAux,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
         round: Any = 0,
     ) -> StackState:
-        base, x, residuals, predictions = combined.worked
         learns = jnp.any(judged)
-        errors = (y - base.value) - residuals
+        errors = (y - aux.predictions[0]) - aux.residuals
         return StackState(
-            self.base.update(state.base, base, y, loss, judged, round),
-            state.models.after(self.rule, x, errors, round, learns),
-            state.regrets.after(combined.value[None], predictions, y, loss, learns),
+            self.base.update(state.base, aux.base, y, loss, judged, round),
+            state.models.after(self.rule, aux.x, errors, round, learns),
+            state.regrets.after(aux.value[None], aux.predictions, y, loss, learns),
             state.seen.after(y, judged),
         )
 

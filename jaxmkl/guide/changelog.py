@@ -55,6 +55,16 @@
   ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
   ``updates.SecondOrder`` is gone.
 - Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
+- Every part says the same words for the same steps. Of a learner: ``encode_block``, ``decide``,
+  ``teach`` and ``close_block`` are ``encode``, ``predict_code``, ``update_code`` and ``close``. Of
+  an :class:`jaxmkl.Algorithm`: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close`` are
+  ``init_own``, ``encode_own``, ``predict_own``, ``update_own`` and ``close_own``;
+  ``predict_own`` returns a forecast and what the update uses again, and ``jaxmkl.Round`` is a
+  :class:`jaxmkl.models.Feedback`. Of aggregates: ``combine`` is ``predict``; of scalers:
+  ``observe`` and ``accept`` are ``predict`` and ``update``; of stores of supports: ``values`` and
+  ``learn`` are ``predict`` and ``update``; of evictions: ``choose`` and ``settle`` are ``step``
+  and ``close``. Models ``speaking`` are ``active``, ``info.num_speaking`` is ``num_active``, and
+  ``wrappers.Scaled`` is ``wrappers.ScaledInputs``.
 - ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'

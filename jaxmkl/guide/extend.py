@@ -98,9 +98,10 @@ Momentum, AdaGrad, Adam and whatever else optax has are rules already, on featur
 
 ## One protocol
 
-Rules on features, feature maps, banks of models: every part that keeps a state has the same few
-methods, as far as it needs them. A part predicts, hands what it worked out (``aux``) to its
-update, and is told of the round (``feedback``, a :class:`jaxmkl.models.Feedback`).
+Learners, banks of models, rules, feature maps, stores of supports, aggregates, scalers: every part
+that keeps a state has the same few methods, as far as it needs them. A part predicts, hands
+intermediate results (``aux``) to its update, and gets the ``feedback`` of the round, a
+:class:`jaxmkl.models.Feedback`.
 
     init(...)                          -> state
     encode(state, block)               -> codes         once a block: large products, no labels
@@ -154,12 +155,13 @@ Most new algorithms are one new part: a rule, a query (:class:`jaxmkl.query.Quer
 stand around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these is a
 :class:`jaxmkl.Algorithm` with four methods:
 
-    begin      the state: fields of the frame, and yours
-    encode     what a block of examples needs no label for, all rows at once
-    forecast   the prediction from one example's code
-    learn      the next state
+    init_own      the state: fields of the frame, and your own
+    encode_own    codes of a block of examples: all that needs no label, for all rows at once
+    predict_own   the prediction from one code, and results that the update uses again
+    update_own    the next state
 
-The frame does the rest: key, rounds, refused examples, classes as ±1, queries, blocks. This one
+The frame writes ``init``, ``encode``, ``predict``, ``update`` and ``close`` with them, and does
+the rest: key, rounds, refused examples, classes as ±1, queries, blocks. This one
 has a few prototypes, each with the mean label of the examples that were nearest to it:
 
 >>> @pytree.dataclass
@@ -172,19 +174,20 @@ has a few prototypes, each with the mean label of the examples that were nearest
 ...     size: int = pytree.count(16)
 ...     query: Any = pytree.part(query.Query, "a query", query.All())
 ...     loss = "squared"
-...     def begin(self, frame, key, num_inputs, dtype):
+...     def init_own(self, frame, key, num_inputs, dtype):
 ...         centres = jax.random.normal(key, (self.size, num_inputs), dtype)
 ...         none = jnp.zeros(self.size, dtype)
 ...         return PrototypesState(**frame, centres=centres, means=none, counts=none)
-...     def encode(self, state, X, keys):
+...     def encode_own(self, state, X, keys):
 ...         distances = ((X[:, None] - state.centres[None]) ** 2).sum(axis=2)
 ...         return distances.argmin(axis=1)
-...     def forecast(self, state, nearest):
-...         return query.Forecast.of_one(state.means[nearest])
-...     def learn(self, state, nearest, forecast, round):
-...         counts = state.counts.at[nearest].add(round.learns.astype(state.counts.dtype))
-...         share = jnp.where(round.learns, 1 / jnp.maximum(counts[nearest], 1), 0)
-...         means = state.means.at[nearest].add(share * (round.y - state.means[nearest]))
+...     def predict_own(self, state, nearest):
+...         value = state.means[nearest]
+...         return query.Forecast.of_one(value), value
+...     def update_own(self, state, nearest, value, feedback):
+...         counts = state.counts.at[nearest].add(feedback.updates.astype(state.counts.dtype))
+...         share = jnp.where(feedback.updates, 1 / jnp.maximum(counts[nearest], 1), 0)
+...         means = state.means.at[nearest].add(share * (feedback.y - value))
 ...         return state.replace(means=means, counts=counts)
 >>> jaxmkl.testing.check_learner(Prototypes(4))
 >>> learner = jaxmkl.label_budget(Prototypes(30, query.Random(0.8)), 200)
@@ -195,10 +198,10 @@ True
 
 ## What to keep to
 
-- ``encode`` may look only at what a block does not change: ``centres`` here, not ``means``.
-- ``learn`` changes nothing that labels decide unless ``round.learns``, and no bit at all unless
-  ``round.present``: mask the change, not the state.
-- Random numbers come from the ``keys`` that ``encode`` is given; ``begin`` has a key of its own.
+- ``encode_own`` may read only what a block does not change: ``centres`` here, not ``means``.
+- ``update_own`` changes nothing that labels determine unless ``feedback.updates``, and no bit at
+  all unless ``feedback.present``: mask the change, not the state.
+- Random numbers come from the ``keys`` given to ``encode_own``; ``init_own`` has its own key.
 - Arrays have the state's dtype; counters are int32. Shapes never depend on values.
 - Arrays belong in fields of the state, not in closures.
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import KernelDictionary
 from jaxmkl.losses import Loss
@@ -96,13 +96,13 @@ class Aligned(Algorithm):
         """The kernels, and their squares."""
         return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
 
-    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         models = self.models.init(key, num_inputs, dtype)
         pairs = self._store.init(self._kernels, num_inputs, dtype)
         nothing = jnp.zeros((self.models.num_models,), dtype)
         return AlignedState(**frame, models=models, pairs=pairs, along=nothing, squares=nothing)
 
-    def encode(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple[Any, Any]:
+    def encode_own(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple[Any, Any]:
         """The models' codes; and those of pairs with the first, as long as they are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
@@ -116,30 +116,29 @@ class Aligned(Algorithm):
         best = jnp.arange(len(norm)) == jnp.argmax(alignment)
         return alignment, best.astype(norm.dtype)
 
-    def forecast(self, state: AlignedState, code: tuple) -> Forecast:
+    def predict_own(self, state: AlignedState, code: tuple) -> tuple[Forecast, Any]:
         f, aux = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
-        return Forecast(f[jnp.argmax(best)], f, best, worked=aux)
+        return Forecast(f[jnp.argmax(best)], f, best), aux
 
-    def learn(self, state: Any, code: tuple, forecast: Forecast, round: Round) -> Any:
+    def update_own(self, state: Any, code: tuple, aux: Any, feedback: Feedback) -> Any:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
-        counted = round.learns & (state.round < self.num_aligned)
-        sums, of_store = self._store.values(state.pairs, self._kernels, of_pairs)
-        along = 2 * round.y * sums[:P] + of_pairs.own[:P]
+        counted = feedback.updates & (state.round < self.num_aligned)
+        sums, of_store = self._store.predict(state.pairs, self._kernels, of_pairs)
+        along = 2 * feedback.y * sums[:P] + of_pairs.own[:P]
         squares = 2 * sums[P:] + of_pairs.own[P:]
-        coefficient = jnp.repeat(jnp.stack([round.y, jnp.ones_like(round.y)]), P)
+        coefficient = jnp.repeat(jnp.stack([feedback.y, jnp.ones_like(feedback.y)]), P)
         proposal = Proposal(jnp.full((2 * P,), counted), coefficient)
-        learns = jnp.full((P,), round.learns)
-        feedback = Feedback(round.y, learns, round.seen, round.present)
+        of_bank = feedback._replace(updates=jnp.full((P,), feedback.updates))
         return state.replace(
-            models=self.models.update(state.models, of_models, forecast.worked, feedback),
-            pairs=self._store.learn(state.pairs, self._kernels, of_pairs, of_store, proposal),
+            models=self.models.update(state.models, of_models, aux, of_bank),
+            pairs=self._store.update(state.pairs, self._kernels, of_pairs, of_store, proposal),
             along=state.along + jnp.where(counted, along, 0.0),
             squares=state.squares + jnp.where(counted, squares, 0.0),
         )
 
-    def close(self, state: AlignedState, codes: tuple) -> AlignedState:
+    def close_own(self, state: AlignedState, codes: tuple) -> AlignedState:
         models = self.models.close(state.models, codes[0], state.round)
         pairs = self._store.close(state.pairs, self._kernels, codes[1], state.round, False)
         return state.replace(models=models, pairs=pairs)

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import InverseTime, Optimizer
-from jaxmkl.query import All, Forecast, Query
+from jaxmkl.query import All, Query
 
 
 @pytree.dataclass
@@ -79,11 +80,13 @@ class MovingKernel(Algorithm):
             "weights": jnp.zeros((self.budget,), dtype),
         }
 
-    def _step(self, forecast: Forecast, round: Round) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _step(
+        self, value: jax.Array, feedback: Feedback
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """L', the weight -η L' of a new basis function, and whether there is to be a step."""
-        slope = self.loss.slope(forecast.value, round.y)
+        slope = self.loss.slope(value, feedback.y)
         fresh = -jnp.asarray(self.step_size, slope.dtype) * slope
-        return slope, fresh, round.learns & (slope != 0) & jnp.isfinite(fresh)
+        return slope, fresh, feedback.updates & (slope != 0) & jnp.isfinite(fresh)
 
     def _descended(
         self, state: Any, output: Callable, at: Any, slope: jax.Array, wanted: jax.Array

@@ -43,7 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Algorithm, Round, State
+from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import count_on
 from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
@@ -86,8 +86,10 @@ class MultiTaskCode(NamedTuple):
     task: jax.Array
 
 
-class Worked(NamedTuple):
-    """What a prediction worked out, of the E Gaussians that have a say on an example."""
+class MultiTaskAux(NamedTuple):
+    """A prediction's results that the update uses again; E Gaussians have a say on an example."""
+
+    forecast: Forecast
 
     offer: Offer
     """What becomes of the example in the dictionary."""
@@ -168,7 +170,7 @@ class MultiTask(Algorithm):
             good, X = good & self._known(X[:, 0]), X[:, 1:]
         return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
 
-    def begin(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> MultiTaskState:
+    def init_own(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> MultiTaskState:
         inputs = num_inputs - self.leading_columns
         text = f"at least {1 + self.leading_columns}, the column of the task and an input"
         pytree.require(inputs >= 1, self, "num_inputs", num_inputs, text)
@@ -195,7 +197,7 @@ class MultiTask(Algorithm):
         roots = self._gaussians(state, slice(None))[1]
         return jnp.einsum("gij,gkj->gik", roots, roots, precision=HIGHEST)
 
-    def encode(self, state: MultiTaskState, X: jax.Array, keys: jax.Array) -> MultiTaskCode:
+    def encode_own(self, state: MultiTaskState, X: jax.Array, keys: jax.Array) -> MultiTaskCode:
         """Kernel values of a block ``X`` (B, D), and random numbers of examples by their tasks."""
         tasks = jnp.zeros(len(X), jnp.int32)
         if self.leading_columns:
@@ -204,7 +206,9 @@ class MultiTask(Algorithm):
         code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round, keys)
         return MultiTaskCode(code, tasks)
 
-    def forecast(self, state: MultiTaskState, code: MultiTaskCode) -> Forecast:
+    def predict_own(
+        self, state: MultiTaskState, code: MultiTaskCode
+    ) -> tuple[Forecast, MultiTaskAux]:
         """The value by the Gaussian of all tasks and that of the example's, and its variance."""
         (phi,), offer = self.dictionary.predict(state.dictionary, code.dictionary)
         own = self._overall + code.task
@@ -212,11 +216,9 @@ class MultiTask(Algorithm):
         restarted = offer.added & (self.growth == "restart")
         means, roots = self._gaussians(state, which, restarted)
         along = jnp.einsum("eij,i->ej", roots, phi, precision=HIGHEST)
-        return Forecast.of_one(
-            jnp.sum(jnp.sum(means, axis=0) * phi),
-            worked=Worked(offer, restarted, which, roots, along),
-            variance=jnp.sum(along**2),
-        )
+        value = jnp.sum(jnp.sum(means, axis=0) * phi)
+        forecast = Forecast.of_one(value, variance=jnp.sum(along**2))
+        return forecast, MultiTaskAux(forecast, offer, restarted, which, roots, along)
 
     def _wanted(self, forecast: Forecast, y: Any, learns: jax.Array, seen: Any) -> tuple:
         """The hinge before the update; whether the covariance shrinks; whether the mean moves."""
@@ -230,32 +232,31 @@ class MultiTask(Algorithm):
         shrunk = {"updated": moved, "queried": learns, "always": seen}[self.covariance]
         return hinge, shrunk, moved
 
-    def learn(
-        self, state: MultiTaskState, code: MultiTaskCode, forecast: Forecast, round: Round
+    def update_own(
+        self, state: MultiTaskState, code: MultiTaskCode, aux: MultiTaskAux, feedback: Feedback
     ) -> MultiTaskState:
         """The dictionary takes part in every round; the Gaussians learn if there is a label."""
-        worked: Worked = forecast.worked
-        feedback = Feedback(round.y, round.learns, round.seen, round.present)
-        hinge, shrunk, moved = self._wanted(forecast, round.y, round.learns, round.seen)
+        y, learns, seen, _ = feedback[:4]
+        hinge, shrunk, moved = self._wanted(aux.forecast, y, learns, seen)
         noise, inertia = (jnp.asarray(v, hinge.dtype) for v in (self.noise, self.inertia))
         of_each = jax.vmap(narrowed, in_axes=(0, 0, None, None))
-        roots, towards, variance = of_each(worked.roots, worked.along, noise, shrunk)
+        roots, towards, variance = of_each(aux.roots, aux.along, noise, shrunk)
         steps = [step_of_one(self.loss, hinge, v, inertia) for v in variance]
         if self._overall and self.loss == "hinge":
             steps[0] = 0.5 / inertia
-        moves = (jnp.stack(steps) * round.y)[:, None] * towards
+        moves = (jnp.stack(steps) * y)[:, None] * towards
 
         G, means, stale = len(state.means), state.means, state.stale
-        narrowing = jnp.where(shrunk, worked.which, G)
+        narrowing = jnp.where(shrunk, aux.which, G)
         if self.growth == "restart":
-            restarted = worked.restarted & round.seen
+            restarted = aux.restarted & seen
             means = jnp.where(restarted, 0.0, means)
             stale = (stale | restarted).at[narrowing].set(False, mode="drop")
         return state.replace(
             dictionary=self.dictionary.update(
-                state.dictionary, code.dictionary, worked.offer, feedback
+                state.dictionary, code.dictionary, aux.offer, feedback
             ),
-            means=means.at[jnp.where(moved, worked.which, G)].add(moves, mode="drop"),
+            means=means.at[jnp.where(moved, aux.which, G)].add(moves, mode="drop"),
             roots=state.roots.at[narrowing].set(roots, mode="drop"),
             stale=stale,
         )
@@ -295,7 +296,7 @@ class MultiTask(Algorithm):
         keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
         settled = self.dictionary.settled(state.dictionary)
         first = state.replace(dictionary=settled, round=jnp.zeros_like(state.round))
-        codes = self.encode(first, X, keys)
+        codes = self.encode_own(first, X, keys)
 
         def offered(dictionary: DictionaryState, example: tuple) -> tuple[Any, jax.Array]:
             (code, _), here = example
@@ -330,8 +331,8 @@ class MultiTask(Algorithm):
             return after, (asked, learns, counted, diverging)
 
         start = state.query, jnp.zeros((), jnp.int32)
-        told = jax.vmap(lambda f, v: self._told(Forecast.of_one(f, variance=v)))
-        forecasts = told(value, variance)
+        of_task = jax.vmap(lambda f, v: self._with_margin(Forecast.of_one(f, variance=v)))
+        forecasts = of_task(value, variance)
         of_tasks = forecasts, self._noise(X, keys), usable, y
         (query, _), (asked, learns, counted, diverging) = jax.lax.scan(ask, start, of_tasks)
         loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)

@@ -93,7 +93,8 @@ class FeatureModels(Bank):
 
     def __post_init__(self) -> None:
         self.features.check(self.kernels)
-        _ = [rule.random for rule in self.rules]  # steps of a wrong shape are refused here
+        for rule in self.rules:
+            rule.check()
 
     @property
     def num_models(self) -> int:
@@ -164,11 +165,11 @@ class FeatureModels(Bank):
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
     ) -> FeatureModelsState:
         """Every rule's step, for the models that take part, and then that of the map."""
-        told = feedback._replace(norm=self.features.squared_norms(aux.z)[None, :])
+        of_rules = feedback._replace(norm=self.features.squared_norms(aux.z)[None, :])
         P, start, rules = len(aux.z), 0, []
         for rule, own, codes, of_rule in self._rules(state, aux.codes, aux.rules):
             end = start + rule.num_rates * P
-            mine = told.cut(start, end, (1, rule.num_rates, P))
+            mine = of_rules.cut(start, end, (1, rule.num_rates, P))
             after = rule.update(own, self._of_one(codes), of_rule, mine)
             if self.features.sequential and rule.period is not None:
                 after = rule.close(after, codes, code.round + 1)

@@ -47,7 +47,7 @@ class SupportModels(Bank):
     def __post_init__(self) -> None:
         text = "a rule at one rate (give each rate its own SupportModels)"
         pytree.require(self.rule.num_rates == 1, self, "rule", self.rule, text)
-        traits(self.rule)
+        self.rule.check()
 
     @property
     def num_models(self) -> int:
@@ -79,7 +79,7 @@ class SupportModels(Bank):
         return code, draw
 
     def predict(self, state: Any, code: tuple) -> tuple[jax.Array, Any]:
-        f, of_store = self.store.values(state, self.kernels, code[0])
+        f, of_store = self.store.predict(state, self.kernels, code[0])
         f = jnp.where(jnp.isfinite(f), f, 0.0)
         return f, (f, of_store)
 
@@ -93,7 +93,7 @@ class SupportModels(Bank):
             decay = jnp.where(taken, jnp.broadcast_to(decay, f[None].shape)[0], 1.0)
         learned = taken & (coefficient != 0) & jnp.isfinite(coefficient)
         proposal = Proposal(learned, coefficient, decay, draw)
-        return self.store.learn(state, self.kernels, in_store, of_store, proposal)
+        return self.store.update(state, self.kernels, in_store, of_store, proposal)
 
     def close(self, state: Any, codes: tuple, round: jax.Array) -> Any:
         decays = traits(self.rule).decays

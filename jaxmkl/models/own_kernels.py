@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Round
 from jaxmkl._blocks import count_on, take
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -51,26 +51,27 @@ class OwnKernels(MovingKernel):
 
     budget: int = pytree.count(2000)
 
-    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         start = self._start(frame, key, num_inputs, dtype)
         own = jax.tree.map(lambda c: jnp.repeat(c[None], self.budget, 0), start["coordinates"])
         return OwnKernelsState(**start, own=own, came=jnp.zeros((), jnp.int32))
 
-    def encode(self, state: OwnKernelsState, X: jax.Array, keys: jax.Array) -> jax.Array:
+    def encode_own(self, state: OwnKernelsState, X: jax.Array, keys: jax.Array) -> jax.Array:
         """The rows of a block: kernels are not known before their turn."""
         return X
 
     def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
         return take(self.space.values(coordinates, x, row[None, :]), 0)
 
-    def forecast(self, state: OwnKernelsState, code: jax.Array) -> Forecast:
+    def predict_own(self, state: OwnKernelsState, code: jax.Array) -> tuple[Forecast, jax.Array]:
         values = jax.vmap(self._kernel, in_axes=(0, None, 0))(state.own, code, state.rows)
-        return Forecast.of_one(values.weighted_sum(state.weights).value())
+        value = values.weighted_sum(state.weights).value()
+        return Forecast.of_one(value), value
 
-    def learn(self, state: Any, code: jax.Array, forecast: Forecast, round: Round) -> Any:
+    def update_own(self, state: Any, code: jax.Array, aux: jax.Array, feedback: Feedback) -> Any:
         """Move the kernel, add a centre, if there is a label."""
         x, M = code, self.budget
-        slope, fresh, wanted = self._step(forecast, round)
+        slope, fresh, wanted = self._step(aux, feedback)
         # before the first centre its place holds the weight 0
         newest = (state.came - 1) % M
 
@@ -86,7 +87,7 @@ class OwnKernels(MovingKernel):
             return old.at[place].set(new, mode="drop")
 
         return state.replace(
-            zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
+            zeros=state.zeros + (feedback.seen & (aux == 0)).astype(jnp.int32),
             rows=placed(state.rows, x),
             weights=placed(state.weights, fresh),
             own=jax.tree.map(placed, state.own, state.coordinates),

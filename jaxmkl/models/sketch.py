@@ -27,8 +27,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._algorithm import Round
 from jaxmkl._blocks import take, uniform
+from jaxmkl._feedback import Feedback
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -67,24 +67,25 @@ class HypothesisSketch(MovingKernel):
         s = self.num_sampled
         pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 
-    def begin(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
         start = self._start(frame, key, num_inputs, dtype)
         since, number = jnp.zeros((self.budget,), jnp.int32), jnp.zeros((), jnp.int32)
         return HypothesisSketchState(**start, since=since, number=number)
 
-    def encode(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def encode_own(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Examples and, of each, random numbers (s,)."""
         return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
-    def forecast(self, state: HypothesisSketchState, code: tuple) -> Forecast:
+    def predict_own(self, state: HypothesisSketchState, code: tuple) -> tuple[Forecast, tuple]:
         """The hypothesis' value, and the kernel's values (B,) that it is made of."""
         values = self.space.values(state.coordinates, code[0], state.rows)
-        return Forecast.of_one(values.weighted_sum(state.weights).value(), values)
+        value = values.weighted_sum(state.weights).value()
+        return Forecast.of_one(value), (value, values)
 
-    def learn(self, state: Any, code: Any, forecast: Forecast, round: Round) -> Any:
-        (x, noise), w, B, values = code, state.weights, self.budget, forecast.worked
+    def update_own(self, state: Any, code: Any, aux: tuple, feedback: Feedback) -> Any:
+        (x, noise), (value, values), w, B = code, aux, state.weights, self.budget
         places = jnp.arange(B, dtype=jnp.int32)
-        slope, fresh, wanted = self._step(forecast, round)
+        slope, fresh, wanted = self._step(value, feedback)
         full = state.number >= B
 
         drawn = draw_places(values, places < state.number, noise)
@@ -104,7 +105,7 @@ class HypothesisSketch(MovingKernel):
 
         state = self._descended(state, output, state.coordinates, slope, changed)
         return state.replace(
-            zeros=state.zeros + (round.seen & (forecast.value == 0)).astype(jnp.int32),
+            zeros=state.zeros + (feedback.seen & (value == 0)).astype(jnp.int32),
             rows=state.rows.at[place].set(x, mode="drop"),
             weights=w,
             since=state.since.at[place].set(state.round, mode="drop"),

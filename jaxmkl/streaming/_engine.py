@@ -91,9 +91,9 @@ def scan_rows(
     def block(state: Any, number: Any) -> tuple[Any, Any]:
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
         X, y, present = rows.at(positions, dtype)
-        codes = learner.encode_block(state, X)
+        codes = learner.encode(state, X)
         state, recorded = jax.lax.scan(one, state, (codes, y, present))
-        return learner.close_block(state, codes), recorded
+        return learner.close(state, codes), recorded
 
     if rows.length is None:
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))

@@ -46,7 +46,7 @@ def _run_fleet(learner: Learner, streams: tuple, *, plan: Plan, sharding: Any) -
 
         def held() -> Any:
             state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
-            return state, X, learner.encode_block(state, X[jnp.zeros(B, jnp.int32)])
+            return state, X, learner.encode(state, X[jnp.zeros(B, jnp.int32)])
 
         number = len(streams[-1])
         size = _spread.at_once(held, number, sharding is not None)

@@ -50,7 +50,7 @@ def _run_many(
 
         def held() -> Any:
             state, rows = begin(keys[0]), jnp.zeros(plan.block_size, jnp.int32)
-            return state, learner.encode_block(state, X[rows])
+            return state, learner.encode(state, X[rows])
 
         size = _spread.at_once(held, len(keys), sharding is not None)
         orders = permutations(keys, X.shape[0]) if permute else None

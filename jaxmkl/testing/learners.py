@@ -101,7 +101,7 @@ def _everything(output: Output) -> Output:
 @jax.jit
 def _play(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
     """The results of predict and step for one example, and the states after all ways to go on."""
-    code = take(learner.encode_block(state, x[None]), 0)
+    code = take(learner.encode(state, x[None]), 0)
     after = {"update": learner.update(state, x, y), "skip": learner.skip(state, x)}
     after["padding"] = learner.advance(state, code, y, present=False)[0]
     after["step"], output = learner.step(state, (x, y))

@@ -72,6 +72,9 @@ class Update(Rule):
     def random(self) -> bool:
         return traits(self).random
 
+    def check(self) -> None:
+        traits(self)
+
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
     ) -> FirstOrderState:

@@ -42,6 +42,10 @@ class Rule(HasLoss, abc.ABC):
         """Whether steps are taken by chance: the update needs uniform numbers."""
         return False
 
+    def check(self) -> None:
+        """Raise a ``ValueError`` if what the rule computes has a wrong shape."""
+        return
+
     @abc.abstractmethod
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1

@@ -10,7 +10,7 @@ from jaxmkl.wrappers.label_budget import LabelBudget, label_budget
 from jaxmkl.wrappers.lagged import Lagged, lagged
 from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
-from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, Scaled, Scaler, scaled
+from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, ScaledInputs, Scaler, scaled
 from jaxmkl.wrappers.targets import ScaledTargets, scaled_targets
 from jaxmkl.wrappers.wrapper import OneByOne, Wrapper, WrapperState, layers
 
@@ -24,7 +24,7 @@ __all__ = [
     "Probabilities",
     "RunningMoments",
     "RunningRanks",
-    "Scaled",
+    "ScaledInputs",
     "ScaledTargets",
     "Scaler",
     "Wrapper",

@@ -75,15 +75,15 @@ class Delayed(OneByOne):
         state = super().receive_label(state, known)
         return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
-    def decide(self, state: DelayedState, code: Row) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: DelayedState, code: Row) -> tuple[Prediction, tuple]:
         """The inner learner's prediction; it has learned all but the last N examples."""
-        return self.decide_inside(state, *code)[1], ()
+        return self.predict_inside(state, *code)[1], ()
 
-    def teach(
+    def update_code(
         self,
         state: DelayedState,
         code: Row,
-        forecast: tuple,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
@@ -108,7 +108,8 @@ class Delayed(OneByOne):
         """The state after the oldest example due is learned; unchanged unless ``now``."""
         inner = state.inner
         x, y, asked, context = take(state.waiting, self._place(inner.round))
-        inner = self.learner._taught(inner, x, y, asked & now, now, context)
+        then = self.learner.with_context(inner, context)
+        inner = self.learner._updated(inner, then, x, y, asked & now, now)
         return state.replace(inner=inner, due=state.due - now.astype(jnp.int32))
 
     def flushed(self, state: DelayedState) -> DelayedState:

@@ -53,21 +53,21 @@ class Intervals(Wrapper):
         unknown = jnp.full(shape, jnp.nan, dtype)
         return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
-    def decide(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
-        prediction, forecast = super().decide(state, code)
-        return prediction, (prediction.value, forecast)
+    def predict_code(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
+        prediction, aux = super().predict_code(state, code)
+        return prediction, (prediction.value, aux)
 
-    def teach(
+    def update_code(
         self,
         state: IntervalsState,
         code: PyTree,
-        forecast: tuple,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
     ) -> IntervalsState:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
-        value, inside = forecast
+        value, inside = aux
         distance = jnp.abs(y - value)
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
@@ -85,8 +85,8 @@ class Intervals(Wrapper):
         after = {"quantile": quantile, "excess": excess, "radius": radius}
         after["labels"] = count_on(state.labels)
         before = {name: getattr(state, name) for name in after}
-        taught = super().teach(state, code, inside, y, asked, present)
-        return taught.replace(**optax.tree.where(known, after, before))
+        updated = super().update_code(state, code, inside, y, asked, present)
+        return updated.replace(**optax.tree.where(known, after, before))
 
     def info(self, state: IntervalsState) -> IntervalsInfo:
         return IntervalsInfo(state.radius, super().info(state))

@@ -57,32 +57,32 @@ class LabelBudget(Wrapper):
         inner = self.learner.init(key, num_inputs, dtype)
         return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
 
-    def decide(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
         """Ask if the inner learner wants the label and the budget is not spent."""
-        prediction, forecast = super().decide(state, code)
-        return prediction._replace(query=prediction.query & (state.remaining > 0)), forecast
+        prediction, aux = super().predict_code(state, code)
+        return prediction._replace(query=prediction.query & (state.remaining > 0)), aux
 
-    def teach(
+    def update_code(
         self,
         state: LabelBudgetState,
         code: PyTree,
-        forecast: PyTree,
+        aux: PyTree,
         y: Array,
         asked: Array,
         present: Array,
     ) -> LabelBudgetState:
-        taught = super().teach(state, code, forecast, y, asked, present)
+        updated = super().update_code(state, code, aux, y, asked, present)
         spent, left = asked & present, state.remaining > 0
         remaining = state.remaining - (spent & left).astype(jnp.int32)
         overdrawn = state.overdrawn + (spent & ~left).astype(jnp.int32)
-        return taught.replace(remaining=remaining, overdrawn=overdrawn)
+        return updated.replace(remaining=remaining, overdrawn=overdrawn)
 
     def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
         """Charge a label that is asked for now and arrives later."""
         return _charged(super().await_label(state, query), query.astype(jnp.int32))
 
     def receive_label(self, state: LabelBudgetState, asked: Array) -> LabelBudgetState:
-        """Refund a label that was charged when it was asked for: :meth:`teach` charges it now."""
+        """Refund a label charged when it was asked for, as :meth:`update_code` charges it now."""
         given_back = (asked & (state.outstanding > 0)).astype(jnp.int32)
         return _charged(super().receive_label(state, asked), -given_back)
 

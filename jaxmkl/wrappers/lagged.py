@@ -54,24 +54,24 @@ class Lagged(OneByOne):
         labels, errors, inside = context
         return super().with_context(state, inside).replace(labels=labels, errors=errors)
 
-    def decide(self, state: LaggedState, code: Row) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: LaggedState, code: Row) -> tuple[Prediction, tuple]:
         x = jnp.concatenate([code.x, state.labels, state.errors])
-        codes, prediction, forecast = self.decide_inside(state, x, code.given)
-        return prediction, (codes, forecast, prediction.value)
+        codes, prediction, aux = self.predict_inside(state, x, code.given)
+        return prediction, (codes, aux, prediction.value)
 
-    def teach(
+    def update_code(
         self,
         state: LaggedState,
         code: Row,
-        forecast: tuple,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
     ) -> LaggedState:
         """The inner learner learns; the label, or else the prediction, becomes the latest one."""
-        codes, inside, value = forecast
-        inner = self.learner.teach(state.inner, take(codes, 0), inside, y, asked, present)
-        inner, said = self.learner.close_block(inner, codes), self._read(value)
+        codes, inside, value = aux
+        inner = self.learner.update_code(state.inner, take(codes, 0), inside, y, asked, present)
+        inner, said = self.learner.close(inner, codes), self._read(value)
         # an unusable label must not become an input
         bound = input_bound(y.dtype)
         label = jnp.where(asked & (jnp.abs(y) <= bound), y, said)

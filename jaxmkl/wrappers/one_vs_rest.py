@@ -76,36 +76,34 @@ class OneVsRest(Wrapper):
             jax.vmap(lambda own: self.learner.enlarged(own, capacity))(state.inner)
         )
 
-    def encode_block(self, state: OneVsRestState, X: Array, given: Array | None = None) -> PyTree:
+    def encode(self, state: OneVsRestState, X: Array, given: Array | None = None) -> PyTree:
         """Codes of all learners; the axis of learners follows the axis of rows."""
-        each = jax.vmap(lambda own: self.learner.encode_block(own, X, given), out_axes=1)
+        each = jax.vmap(lambda own: self.learner.encode(own, X, given), out_axes=1)
         return each(state.inner)
 
-    def decide(self, state: OneVsRestState, code: PyTree) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: OneVsRestState, code: PyTree) -> tuple[Prediction, PyTree]:
         """The learners' values (K,); the label is asked for if one of them wants it."""
-        (value, query, score), forecasts = jax.vmap(self.learner.decide)(state.inner, code)
-        return Prediction(value, jnp.any(query), jnp.max(score)), forecasts
+        (value, query, score), aux = jax.vmap(self.learner.predict_code)(state.inner, code)
+        return Prediction(value, jnp.any(query), jnp.max(score)), aux
 
-    def teach(
+    def update_code(
         self,
         state: OneVsRestState,
         code: PyTree,
-        forecast: PyTree,
+        aux: PyTree,
         y: Array,
         asked: Array,
         present: Array,
     ) -> OneVsRestState:
         """Each learner learns its own label, which is +1 for its class and -1 otherwise."""
 
-        def one(own: PyTree, code: PyTree, forecast: PyTree, y: Array) -> PyTree:
-            return self.learner.teach(own, code, forecast, y, asked, present)
+        def one(own: PyTree, code: PyTree, aux: PyTree, y: Array) -> PyTree:
+            return self.learner.update_code(own, code, aux, y, asked, present)
 
-        return OneVsRestState.of(jax.vmap(one)(state.inner, code, forecast, y))
+        return OneVsRestState.of(jax.vmap(one)(state.inner, code, aux, y))
 
-    def close_block(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
-        return OneVsRestState.of(
-            jax.vmap(self.learner.close_block, in_axes=(0, 1))(state.inner, codes)
-        )
+    def close(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
+        return OneVsRestState.of(jax.vmap(self.learner.close, in_axes=(0, 1))(state.inner, codes))
 
     def await_label(self, state: OneVsRestState, query: Array) -> OneVsRestState:
         each = jax.vmap(self.learner.await_label, in_axes=(0, None))

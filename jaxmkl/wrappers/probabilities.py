@@ -38,23 +38,23 @@ class Probabilities(Wrapper):
         dtype = self.learner.dtype(inner)
         return ProbabilitiesState(inner, jnp.asarray(jnp.log(2.0), dtype), jnp.ones((), dtype))
 
-    def decide(self, state: ProbabilitiesState, code: PyTree) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: ProbabilitiesState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction as log-odds a f."""
-        prediction, forecast = super().decide(state, code)
+        prediction, aux = super().predict_code(state, code)
         log_odds = jnp.exp(state.log_scale) * prediction.value
-        return prediction._replace(value=log_odds), (log_odds, forecast)
+        return prediction._replace(value=log_odds), (log_odds, aux)
 
-    def teach(
+    def update_code(
         self,
         state: ProbabilitiesState,
         code: PyTree,
-        forecast: tuple,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
     ) -> ProbabilitiesState:
         """The inner learner learns, and the scale takes a Newton step, if there is a label."""
-        log_odds, inside = forecast
+        log_odds, inside = aux
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(log_odds))
         z, of = jnp.where(known, log_odds, 0.0), y > 0
         if z.ndim == 0:  # two classes: z/2 and -z/2
@@ -64,8 +64,8 @@ class Probabilities(Wrapper):
         slope, bend = mean - jnp.sum(jnp.where(of, z, 0.0)), jnp.sum(p * (z - mean) ** 2)
         curvature = state.curvature + bend
         step = jnp.clip(slope / curvature, -0.5, 0.5)
-        taught = super().teach(state, code, inside, y, asked, present)
-        return taught.replace(
+        updated = super().update_code(state, code, inside, y, asked, present)
+        return updated.replace(
             log_scale=jnp.where(known, state.log_scale - step, state.log_scale),
             curvature=jnp.where(known, curvature, state.curvature),
         )

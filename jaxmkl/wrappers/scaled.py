@@ -1,8 +1,9 @@
 """Online scaling of inputs: each example is scaled by statistics of the stream so far.
 
-A scaler transforms the inputs of a learner (:func:`scaled`). ``observe`` computes the change that
-an input makes to the scaler's state, ``accept`` makes the change. So a block can be scaled ahead
-of the learner, which then accepts each change as it was computed. Labels are not used.
+A scaler transforms the inputs of a learner (:func:`scaled`). Its ``predict`` scales an input and
+computes the change that the input makes to the scaler's state; ``update`` makes that change. So a
+block can be scaled ahead of the learner, and each change is made in its round. Labels are not
+used.
 """
 
 import abc
@@ -31,12 +32,12 @@ class Scaler(abc.ABC):
         """The state before the first example."""
 
     @abc.abstractmethod
-    def observe(self, state: PyTree, x: Array) -> tuple[PyTree, Array]:
-        """The change that ``x`` (D,) makes, and the scaled ``x``."""
+    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+        """The scaled ``x`` (D,), and the change that it makes to the state."""
 
     @abc.abstractmethod
-    def accept(self, state: PyTree, change: PyTree, seen: Array) -> PyTree:
-        """The state after the change; unchanged unless ``seen``."""
+    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+        """The state after the change ``aux``; unchanged unless ``seen``."""
 
 
 CLIPPED_FROM = 16
@@ -92,8 +93,8 @@ class RunningMoments(Scaler):
       ValueError: if the clip is not such a number.
 
     >>> scaler, key = RunningMoments(), jax.random.key(0)
-    >>> state, z = scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
-    >>> scaler.observe(state, jnp.array([5.0]))[1]
+    >>> z, state = scaler.predict(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
+    >>> scaler.predict(state, jnp.array([5.0]))[0]
     Array([1.], dtype=float32)
     """
 
@@ -105,12 +106,13 @@ class RunningMoments(Scaler):
         of_all, of_last = (Moments.none((num_inputs,), dtype) for _ in range(2))
         return RunningMomentsState(jnp.zeros((), jnp.int32), of_all, of_last)
 
-    def observe(self, state: RunningMomentsState, x: Array) -> tuple[RunningMomentsState, Array]:
+    def predict(self, state: RunningMomentsState, x: Array) -> tuple[Array, RunningMomentsState]:
+        """The scaled x, and the state once x is seen."""
         number, of_all, of_last = state
         now = count_on(number)
         if self.clip is None:
             of_all = of_all.after(x, now)
-            return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
+            return of_all.scaled(x), RunningMomentsState(now, of_all, of_last)
         clip, varied = jnp.asarray(self.clip, x.dtype), of_all.variance > 0
         clipped = varied & (number >= CLIPPED_FROM)
         bound = clip * jnp.sqrt(jnp.where(clipped, of_all.variance, 1))
@@ -126,12 +128,12 @@ class RunningMoments(Scaler):
         spoiled = ~(of_all.variance / clip**2 <= of_last.variance) & (of_last.variance > 0)
         forgets = spoiled & (last == power) & (now >= CLIPPED_FROM)
         of_all = optax.tree.where(forgets, of_last, of_all)
-        return RunningMomentsState(now, of_all, of_last), of_all.scaled(x)
+        return of_all.scaled(x), RunningMomentsState(now, of_all, of_last)
 
-    def accept(
-        self, state: RunningMomentsState, change: RunningMomentsState, seen: Array
+    def update(
+        self, state: RunningMomentsState, aux: RunningMomentsState, seen: Array
     ) -> RunningMomentsState:
-        return optax.tree.where(seen, change, state)
+        return optax.tree.where(seen, aux, state)
 
 
 class RunningRanksState(NamedTuple):
@@ -159,7 +161,7 @@ class RunningRanks(Scaler):
       capacity: C, an integer of at least 1 (static); otherwise a ``ValueError`` is raised.
 
     >>> scaler, key = RunningRanks(capacity=4), jax.random.key(0)
-    >>> scaler.observe(scaler.init(key, 1, jnp.float32), jnp.array([1e9]))[1]  # in the middle
+    >>> scaler.predict(scaler.init(key, 1, jnp.float32), jnp.array([1e9]))[0]  # in the middle
     Array([0.], dtype=float32)
     """
 
@@ -169,8 +171,8 @@ class RunningRanks(Scaler):
         sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)
         return RunningRanksState(key, jnp.zeros((), jnp.int32), sample)
 
-    def observe(self, state: RunningRanksState, x: Array) -> tuple[tuple[Array, Array], Array]:
-        """The pair of x and its place in the sample (C for none), and the scaled x."""
+    def predict(self, state: RunningRanksState, x: Array) -> tuple[Array, tuple[Array, Array]]:
+        """The scaled x, and the pair of its place in the sample (C for none) and x."""
         n = jnp.minimum(state.num_seen, self.capacity).astype(x.dtype)
         # empty places hold infinity, which is neither below x nor equal to it
         below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
@@ -179,19 +181,19 @@ class RunningRanks(Scaler):
         key = jax.random.fold_in(state.key, state.num_seen)
         drawn = jax.random.randint(key, (), 0, count_on(state.num_seen), jnp.int32)
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)
-        return (place, x), scaled
+        return scaled, (place, x)
 
-    def accept(
-        self, state: RunningRanksState, change: tuple[Array, Array], seen: Array
+    def update(
+        self, state: RunningRanksState, aux: tuple[Array, Array], seen: Array
     ) -> RunningRanksState:
-        (place, x), seen = change, jnp.asarray(seen)
+        (place, x), seen = aux, jnp.asarray(seen)
         sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
         return RunningRanksState(state.key, count_on(state.num_seen, seen), sample)
 
 
 @pytree.dataclass
-class ScaledState(WrapperState):
-    """State of :class:`Scaled`: those of the inner learner and of the scaler."""
+class ScaledInputsState(WrapperState):
+    """State of :class:`ScaledInputs`: those of the inner learner and of the scaler."""
 
     scaler: PyTree
 
@@ -205,24 +207,26 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class Scaled(Wrapper):
+class ScaledInputs(Wrapper):
     """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     scaler: Scaler = pytree.part(Scaler, "a scaler, as jaxmkl.wrappers.RunningMoments()")
 
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> ScaledState:
+    def init(
+        self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> ScaledInputsState:
         inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
         key, dtype = jax.random.fold_in(key, 1), self.learner.dtype(inner)
-        return ScaledState(inner, self.scaler.init(key, num_inputs, dtype))
+        return ScaledInputsState(inner, self.scaler.init(key, num_inputs, dtype))
 
-    def encode_block(self, state: ScaledState, X: Array, given: Array | None = None) -> ScaledCode:
+    def encode(self, state: ScaledInputsState, X: Array, given: Array | None = None) -> ScaledCode:
         """Scale the rows one after the other, then encode them together."""
 
         def one(scaler: PyTree, row: tuple) -> tuple[PyTree, tuple]:
             x, seen = row
-            change, z = self.scaler.observe(scaler, x)
-            return self.scaler.accept(scaler, change, seen), (change, z)
+            z, change = self.scaler.predict(scaler, x)
+            return self.scaler.update(scaler, change, seen), (change, z)
 
         usable = usable_rows(X)
         ahead = jnp.arange(len(X)) >= state.round % len(X)
@@ -231,31 +235,33 @@ class Scaled(Wrapper):
         Z = jnp.where(jnp.arange(X.shape[1])[None] < self.leading_columns, filled, Z)
         # an unusable row must be refused by the inner learner too
         Z = jnp.where(usable[:, None], Z, jnp.nan)
-        codes = super().encode_block(state, Z, X if given is None else given)
+        codes = super().encode(state, Z, X if given is None else given)
         return ScaledCode(codes, changes, usable)
 
-    def decide(self, state: ScaledState, code: ScaledCode) -> tuple[Prediction, PyTree]:
-        return super().decide(state, code.inner)
+    def predict_code(
+        self, state: ScaledInputsState, code: ScaledCode
+    ) -> tuple[Prediction, PyTree]:
+        return super().predict_code(state, code.inner)
 
-    def teach(
+    def update_code(
         self,
-        state: ScaledState,
+        state: ScaledInputsState,
         code: ScaledCode,
-        forecast: PyTree,
+        aux: PyTree,
         y: Array,
         asked: Array,
         present: Array,
-    ) -> ScaledState:
+    ) -> ScaledInputsState:
         """The inner learner learns if asked; the scaler learns every usable input."""
-        taught = super().teach(state, code.inner, forecast, y, asked, present)
-        scaler = self.scaler.accept(state.scaler, code.change, code.usable & present)
-        return taught.replace(scaler=scaler)
+        updated = super().update_code(state, code.inner, aux, y, asked, present)
+        scaler = self.scaler.update(state.scaler, code.change, code.usable & present)
+        return updated.replace(scaler=scaler)
 
-    def close_block(self, state: ScaledState, codes: ScaledCode) -> ScaledState:
-        return super().close_block(state, codes.inner)
+    def close(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
+        return super().close(state, codes.inner)
 
 
-def scaled(learner: Learner, scaler: Scaler) -> Scaled:
+def scaled(learner: Learner, scaler: Scaler) -> ScaledInputs:
     """Scale the inputs of a learner online, inside the same scan.
 
     Args:
@@ -270,4 +276,4 @@ def scaled(learner: Learner, scaler: Scaler) -> Scaled:
     >>> learner.init(jax.random.key(0), num_inputs=2).scaler.mean
     Array([0., 0.], dtype=float32)
     """
-    return Scaled(learner, scaler)
+    return ScaledInputs(learner, scaler)

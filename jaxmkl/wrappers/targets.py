@@ -55,34 +55,34 @@ class ScaledTargets(Wrapper):
         state, known = super().receive_label(state, asked), asked & (state.awaited > 0)
         return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
-    def decide(self, state: ScaledTargetsState, code: PyTree) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: ScaledTargetsState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction in the target's own units; the first label is always asked for."""
-        prediction, forecast = super().decide(state, code)
+        prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
         value = mean + jnp.sqrt(variance) * prediction.value
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
-        return prediction._replace(value=value, query=prediction.query | first), (value, forecast)
+        return prediction._replace(value=value, query=prediction.query | first), (value, aux)
 
-    def teach(
+    def update_code(
         self,
         state: ScaledTargetsState,
         code: PyTree,
-        forecast: tuple,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
     ) -> ScaledTargetsState:
         """The inner learner learns the label, scaled by all labels up to and including it."""
-        (value, inside), given = forecast, y
+        (value, inside), given = aux, y
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
-        change, z = MOMENTS.observe(state.moments, jnp.atleast_1d(y))
+        z, change = MOMENTS.predict(state.moments, jnp.atleast_1d(y))
         # an unusable label must be refused by the inner learner
         z = jnp.where(jnp.isfinite(given), z.reshape(y.shape), given)
-        taught = super().teach(state, code, inside, z, asked, present)
-        return taught.replace(
-            moments=MOMENTS.accept(state.moments, change, known),
+        updated = super().update_code(state, code, inside, z, asked, present)
+        return updated.replace(
+            moments=MOMENTS.update(state.moments, change, known),
             residual=jnp.where(known, residual, state.residual),
         )
 

@@ -78,10 +78,10 @@ class Wrapper(Learner):
     capacity = _asking("capacity")
     num_supports = _asking("num_supports")
     info = _asking("info")
-    encode_block = _asking("encode_block")
-    decide = _asking("decide")
-    teach = _changing("teach")
-    close_block = _changing("close_block")
+    encode = _asking("encode")
+    predict_code = _asking("predict_code")
+    update_code = _changing("update_code")
+    close = _changing("close")
     enlarged = _changing("enlarged")
     await_label = _changing("await_label")
     receive_label = _changing("receive_label")
@@ -120,18 +120,18 @@ class OneByOne(Wrapper):
     preferred_block_size = 32
     fit_block_size = Learner.fit_block_size
 
-    def encode_block(self, state: PyTree, X: Array, given: Array | None = None) -> Row:
+    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Row:
         return Row(X, X if given is None else given)
 
-    def close_block(self, state: PyTree, codes: Row) -> PyTree:
+    def close(self, state: PyTree, codes: Row) -> PyTree:
         return state
 
-    def decide_inside(
+    def predict_inside(
         self, state: PyTree, x: Array, given: Array
     ) -> tuple[PyTree, Prediction, PyTree]:
-        """Codes (of a block of one), prediction and forecast of the inner learner."""
-        codes = self.learner.encode_block(state.inner, x[None], given[None])
-        return codes, *self.learner.decide(state.inner, take(codes, 0))
+        """Codes (of a block of one), prediction and aux of the inner learner."""
+        codes = self.learner.encode(state.inner, x[None], given[None])
+        return codes, *self.learner.predict_code(state.inner, take(codes, 0))
 
 
 def require_numbers(owner: Wrapper) -> None:

@@ -177,8 +177,8 @@ def values_of(learner, state, X, y):
     """Values of the models before each label."""
 
     def round(state, example):
-        code = take(learner.encode_block(state, example[0][None]), 0)
-        return learner.step(state, example)[0], learner.decide(state, code)[1].values
+        code = take(learner.encode(state, example[0][None]), 0)
+        return learner.step(state, example)[0], learner.predict_code(state, code)[1][0].values
 
     return jax.lax.scan(round, state, (X, y))[1]
 

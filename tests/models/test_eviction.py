@@ -43,9 +43,9 @@ def scan(store, kernels, X, y, draws, most=None, dtype=float):
         x, label, draw, round = example
         codes = store.encode(state, kernels, x[None], round)
         code = jax.tree.map(lambda leaf: leaf[0], codes)
-        f, worked = store.values(state, kernels, code)
+        f, aux = store.predict(state, kernels, code)
         proposal = proposal_of(f, label, code.own, most, draw)
-        state = store.learn(state, kernels, code, worked, proposal)
+        state = store.update(state, kernels, code, aux, proposal)
         state = store.close(state, kernels, codes, round + 1, False)
         return state, (f, state)
 

@@ -195,7 +195,7 @@ def scanned_values(learner, start, X, y):
 
     @jax.jit
     def phi(learner, state, x):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None])).own
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None])).own
         return learner.dictionary.predict(state.dictionary, code.dictionary)[0][0]
 
     return state.means, outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
@@ -210,7 +210,7 @@ def test_the_column_of_the_task_is_not_scaled():
     @jax.jit
     def codes(learner, X):
         state = learner.init(jax.random.key(0), X.shape[1])
-        return learner.encode_block(state, X).inner
+        return learner.encode(state, X).inner
 
     bare = scaled(make(None), RunningMoments())
     learner = scaled(make(3), RunningMoments())

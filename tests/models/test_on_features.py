@@ -238,10 +238,10 @@ def test_padding_leaves_no_trace():
 
     @jax.jit
     def absent(state, x, y):
-        codes = LEARNER.encode_block(state, x[None])
+        codes = LEARNER.encode(state, x[None])
         code = jax.tree.map(lambda leaf: leaf[0], codes)
         state, output = LEARNER.advance(state, code, y, present=False)
-        return LEARNER.close_block(state, codes), output
+        return LEARNER.close(state, codes), output
 
     state = amid_a_stream()
     after, output = absent(state, EXAMPLE, np.float32(1))
@@ -374,7 +374,7 @@ def values_of(learner, state, X):
     """The models' values (B, E)."""
 
     def one(x):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, x[None]))
-        return learner.decide(state, code)[1].values
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
+        return learner.predict_code(state, code)[1][0].values
 
     return jax.vmap(one)(X)

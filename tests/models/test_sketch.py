@@ -223,7 +223,7 @@ def test_one_update_by_hand(x64):
             number=jnp.asarray(2, jnp.int32),
             round=jnp.asarray(7, jnp.int32),
         )
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, jnp.array([[x]])))
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, jnp.array([[x]])))
         code = code._replace(own=(code.own[0], jnp.array(u)))
         assert float(state.coordinates) == pytest.approx(np.log(2.0) / 4)
         return advance(learner, state, code, jnp.asarray(y))

@@ -139,8 +139,8 @@ def play(store, kernels, X, proposals, present, block, decays):
 
         def one(state, row):
             code, proposal = row
-            f, worked = store.values(state, kernels, code)
-            state = store.learn(state, kernels, code, worked, proposal)
+            f, aux = store.predict(state, kernels, code)
+            state = store.update(state, kernels, code, aux, proposal)
             return state, (f, state)
 
         state, told = jax.lax.scan(one, state, (codes, proposal))

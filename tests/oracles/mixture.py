@@ -11,13 +11,13 @@ class Polynomial:
     def __init__(self, n: int, memory: float) -> None:
         self.memory, self.R, self.V, self.B = memory, np.zeros(n), np.zeros(n), 0.0
 
-    def weights(self, speaking) -> np.ndarray:
+    def weights(self, active) -> np.ndarray:
         w = np.zeros(len(self.R))
         for e in range(len(w)):
-            if speaking[e] and self.R[e] > 0:
+            if active[e] and self.R[e] > 0:
                 w[e] = self.R[e] / (self.V[e] + self.B)
         if w.sum() == 0:
-            w = np.array(speaking, float)
+            w = np.array(active, float)
         return w / w.sum()
 
     def learn(self, r: np.ndarray, judged) -> None:
@@ -51,9 +51,9 @@ class Mixture:
         self.of_memory = [Polynomial(num_models, rho) for rho in memories]
         self.top = Polynomial(len(memories), 1.0)
 
-    def combine(self, values, speaking):
+    def combine(self, values, active):
         self.f = self.clip(values)
-        self.p = np.array([m.weights(speaking) @ self.f for m in self.of_memory])
+        self.p = np.array([m.weights(active) @ self.f for m in self.of_memory])
         self.value = self.top.weights(np.ones(len(self.p), bool)) @ self.p
         return self.value
 
@@ -78,11 +78,11 @@ class Stack:
         ]
         self.top = Polynomial(1 + len(rules), 1.0)
 
-    def combine(self, t, values, speaking):
+    def combine(self, t, values, active):
         for model in self.models:
             model.begin(t)
-        m = self.base.combine(values, speaking)
-        self.x = np.append(np.where(speaking, self.base.f - m, 0.0), m)
+        m = self.base.combine(values, active)
+        self.x = np.append(np.where(active, self.base.f - m, 0.0), m)
         stacks = self.clip([m + model.theta @ self.x for model in self.models])
         self.said = np.append(m, stacks)
         self.value = self.top.weights(np.ones(len(self.said), bool)) @ self.said

@@ -150,7 +150,7 @@ class SupportMKL:
       delta: the smallest p.
       discount_sampled: whether the weight of a kernel with u >= p is left as it is.
       h: the label is asked for with probability h / (h + |prediction|).
-      threshold_of_weights: None for all kernels speaking; else adaptive kernel selection (Hong
+      threshold_of_weights: None for all kernels active; else adaptive kernel selection (Hong
         and Chae): after each label some are drawn who speak until the next one, with weights
         renormalised, one by its weight and each other one with probability K / P, K the number of
         weights above this share of the largest.
@@ -193,7 +193,7 @@ class SupportMKL:
         self.expansions = [Expansion(kernel) for kernel in self.kernels]
         self.weights = np.full(len(self.kernels), 1.0 / len(self.kernels))
         self.f = np.zeros(len(self.kernels))
-        self.speaking = np.ones(len(self.kernels), bool)
+        self.active = np.ones(len(self.kernels), bool)
         self.mistakes = self.labels = 0
         self.t = 0
 
@@ -240,16 +240,16 @@ class SupportMKL:
         self.weights = self.weights / total
         if self.threshold_of_weights is not None:
             assert s is not None
-            self.speaking = s[1] < np.mean(
+            self.active = s[1] < np.mean(
                 self.weights / self.weights.max() > self.threshold_of_weights
             )
-            self.speaking[np.argmax(np.log(self.weights) - np.log(-np.log(s[0])))] = True
+            self.active[np.argmax(np.log(self.weights) - np.log(-np.log(s[0])))] = True
         self.t += 1
         return prediction
 
     def combine(self) -> float:
         total = 0.0
-        weights = np.where(self.speaking, self.weights, 0.0)
+        weights = np.where(self.active, self.weights, 0.0)
         for w, f in zip(weights / np.sum(weights), self.f, strict=True):
             if self.combination == "value":
                 total += w * f

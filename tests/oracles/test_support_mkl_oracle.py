@@ -246,17 +246,17 @@ def test_those_who_speak_are_drawn_after_a_label():
     learner.weights = np.array([2 / 4, 1 / 4, 1 / 4])
     # K = 1 of 3 is above .6 of the largest: the others with probability 1/3. Without noise the
     # first is drawn; of much noise the second.
-    learner.speaking[:] = True
+    learner.active[:] = True
     learner.step((-2, 0), 1, np.zeros(3), np.zeros(3), 0.0, np.array([even, [0.9, 0.4, 0.3]]))
-    assert learner.speaking.tolist() == [True, False, True]
+    assert learner.active.tolist() == [True, False, True]
     noisy = np.array([0.5, 0.99, 0.5])
     learner.weights = np.array([2 / 4, 1 / 4, 1 / 4])
     learner.step((-2, 0), 1, np.zeros(3), np.zeros(3), 0.0, np.array([noisy, [0.34, 0.4, 0.9]]))
-    assert learner.speaking.tolist() == [False, True, False]
+    assert learner.active.tolist() == [False, True, False]
     # the second alone predicts: -1 (1·x)²; without a label all stays
     before = learner.weights.copy()
     assert learner.step((0.5, 0), 1, np.zeros(3), np.zeros(3), 1.0) == learner.f[1]
-    assert learner.speaking.tolist() == [False, True, False]
+    assert learner.active.tolist() == [False, True, False]
     np.testing.assert_array_equal(learner.weights, before)
 
 

@@ -64,7 +64,7 @@ def run_oracle(learner, arguments, bandwidths, state, X, y):
 
 def check_outputs(outputs, expected, tolerance=1e-9):
     np.testing.assert_array_equal(outputs.queried, expected.queried)
-    np.testing.assert_array_equal(outputs.info.num_speaking, expected.selected.sum(axis=1))
+    np.testing.assert_array_equal(outputs.info.num_active, expected.selected.sum(axis=1))
     np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=0, atol=tolerance)
     np.testing.assert_allclose(outputs.info.weights, expected.weights, rtol=0, atol=tolerance)
 

@@ -279,9 +279,9 @@ def rounds(learner, state, X, y):
 
     def one(state, example):
         x, _ = example
-        codes = learner.encode_block(state, x[None])
+        codes = learner.encode(state, x[None])
         code = jax.tree.map(lambda leaf: leaf[0], codes)
-        values = learner.forecast(state, code.own).worked[0][0][0]
+        values = learner.predict_own(state, code.own)[1].models[0][0]
         state, output = learner.step(state, example)
         return state, (output, values)
 
@@ -337,7 +337,7 @@ class Expected(NamedTuple):
     f: np.ndarray
     weights: np.ndarray
     number: np.ndarray
-    speaking: np.ndarray
+    active: np.ndarray
     held: list
     final_weights: np.ndarray
     labels: int
@@ -349,9 +349,9 @@ def draws_of(key, X, num_kernels, dtype):
 
     def one(t, fingerprint):
         of_round = jax.random.fold_in(key, t)
-        chance, speaking, bank = (jax.random.fold_in(of_round, w) for w in (0, 2, 3))
+        chance, active, bank = (jax.random.fold_in(of_round, w) for w in (0, 2, 3))
         asked = jax.random.fold_in(of_round, fingerprint)
-        s = jax.random.uniform(speaking, (2 * P,), dtype, minval=jnp.finfo(dtype).tiny)
+        s = jax.random.uniform(active, (2 * P,), dtype, minval=jnp.finfo(dtype).tiny)
         u, v = (jax.random.uniform(k, (P,), jnp.float32) for k in (chance, bank))
         return u, v, jax.random.uniform(asked, (), jnp.float32), s.reshape(2, P)
 
@@ -371,11 +371,11 @@ def draws(state, X, num_kernels):
 def run_oracle(case, kernels, state, X, y):
     """The oracle with the learner's random numbers, and nothing else of it."""
     plain = oracle.SupportMKL(kernels, budget=case.budget, **case.arguments)
-    predictions, values, weights, number, speaking = [], [], [], [], []
+    predictions, values, weights, number, active = [], [], [], [], []
     for example in zip(X, y, *draws(state, X, len(kernels)), strict=True):
         weights.append(plain.weights.copy())
         number.append(plain.support)
-        speaking.append(plain.speaking.sum())
+        active.append(plain.active.sum())
         predictions.append(plain.step(*example))
         values.append(plain.f)
     places = plain.places
@@ -386,7 +386,7 @@ def run_oracle(case, kernels, state, X, y):
         np.array(values),
         np.array(weights),
         np.array(number),
-        np.array(speaking),
+        np.array(active),
         places,
         plain.weights,
         plain.labels,
@@ -397,7 +397,7 @@ def check_outputs(outputs, expected):
     np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(outputs.info.weights, expected.weights, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(outputs.info.support, expected.number)
-    np.testing.assert_array_equal(outputs.info.num_speaking, expected.speaking)
+    np.testing.assert_array_equal(outputs.info.num_active, expected.active)
     assert int(np.asarray(outputs.queried).sum()) == expected.labels
 
 

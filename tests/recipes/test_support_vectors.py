@@ -108,7 +108,7 @@ def test_a_question_has_a_number_of_its_own():
     """Whether a label is asked for says nothing of who learns, on an example of zeros neither."""
     learner = support_vectors.spa(Gaussian((0.5, 1.0)), query=Margin(0.1))
     X = np.zeros((4, 3), np.float32)
-    codes = jax.jit(learner.encode_block)(begin(learner, 3, np.float32), X)
+    codes = jax.jit(learner.encode)(begin(learner, 3, np.float32), X)
     assert not np.isin(codes.noise, codes.own.chance).any()
 
 

@@ -282,8 +282,8 @@ def test_inside_grad():
 @pytest.mark.slow
 def test_record_chooses():
     _, full = run(record=everything)
-    _, kept = run(record=lambda o: {"w": o.info.weights, "n": o.info.num_speaking, "t": o.queried})
-    assert_equal(kept, {"w": full.info.weights, "n": full.info.num_speaking, "t": full.queried})
+    _, kept = run(record=lambda o: {"w": o.info.weights, "n": o.info.num_active, "t": o.queried})
+    assert_equal(kept, {"w": full.info.weights, "n": full.info.num_active, "t": full.queried})
     assert kept["w"].shape == (NUM_EXAMPLES, 2)
     _, default = run()
     assert default.info is None

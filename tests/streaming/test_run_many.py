@@ -57,7 +57,7 @@ def test_runs_in_turn_are_runs_side_by_side(monkeypatch, at_once):
         return streaming.run_many(REGRESSION, keys, X, y, **options)
 
     together = played()
-    held = begin(), REGRESSION.encode_block(begin(), X[:BLOCK])
+    held = begin(), REGRESSION.encode(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
     # room for one more run, but the number divides six
     monkeypatch.setattr(module._spread, "_CACHE", (at_once + (at_once > 1)) * size)

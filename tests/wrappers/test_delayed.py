@@ -199,7 +199,7 @@ def test_rounds_of_padding_change_no_bit(name):
 
     @jax.jit
     def absent(state):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode_block(state, X[:1]))
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
         return learner.advance(state, code, y[0], present=False)[0]
 
     state = learner.enlarged(begin(learner), 64)

@@ -33,8 +33,8 @@ def scaled_alone(scaler, state, X):
     """What a scaler does by itself."""
 
     def body(state, x):
-        change, z = scaler.observe(state, x)
-        return scaler.accept(state, change, True), z
+        z, change = scaler.predict(state, x)
+        return scaler.update(state, change, True), z
 
     return jax.jit(lambda state, X: jax.lax.scan(body, state, X))(state, X)
 
@@ -90,7 +90,7 @@ def test_predictions_see_the_input_and_leave_no_trace(name):
     X, y = data()
     learner = wrappers.scaled(small(), SCALERS[name])
     state, _ = scan(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
-    _, z = jax.jit(SCALERS[name].observe)(state.scaler, X[0])
+    z, _ = jax.jit(SCALERS[name].predict)(state.scaler, X[0])
     expected = jax.jit(learner.learner.predict)(state.inner, z)
     prediction, after = jax.jit(lambda s, x: (learner.predict(s, x), learner.skip(s, x)))(
         state, X[0]

@@ -34,8 +34,8 @@ def run(scaler, X, key):
     """The last state, and scaled rows (T, D)."""
 
     def body(state, x):
-        change, z = scaler.observe(state, x)
-        return scaler.accept(state, change, True), z
+        z, change = scaler.predict(state, x)
+        return scaler.update(state, change, True), z
 
     return jax.lax.scan(body, scaler.init(key, X.shape[1], X.dtype), X)
 
@@ -114,11 +114,11 @@ def test_what_is_not_seen_leaves_no_trace(name):
     scaler = SCALERS[name]
     X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
     state, _ = run(scaler, X, jax.random.key(0))
-    change, z = scaler.observe(state, jnp.full(3, 100.0))
+    z, change = scaler.predict(state, jnp.full(3, 100.0))
     assert (np.asarray(z) > 1).all()
     for unseen in (False, np.False_, jnp.asarray(False)):
-        assert_same(scaler.accept(state, change, unseen), state)
-    assert int(scaler.accept(state, change, jnp.asarray(True)).num_seen) == 9
+        assert_same(scaler.update(state, change, unseen), state)
+    assert int(scaler.update(state, change, jnp.asarray(True)).num_seen) == 9
 
 
 @pytest.mark.parametrize("name", SCALERS)

@@ -82,14 +82,14 @@ class BudgetSupport(Store):
         settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
         return codes._replace(recent=jnp.concatenate([settled, codes.recent], axis=2))
 
-    def values(self, state: BudgetState, kernels: Kernel, code: Codes) -> tuple[jax.Array, Any]:
+    def predict(self, state: BudgetState, kernels: Kernel, code: Codes) -> tuple[jax.Array, Any]:
         """Values f (P,) of an example, and kernel values k_p(x, slot) (P, C + R)."""
         marks = kernels.exponential
         f = scaled.unpacked(code.recent, marks).weighted_sum(state.coefficients).value()
         return f, scaled.plain(code.recent, marks)
 
-    def learn(
-        self, state: BudgetState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
+    def update(
+        self, state: BudgetState, kernels: Kernel, code: Codes, aux: Any, proposal: Proposal
     ) -> BudgetState:
         C, decay, old = self.budget, proposal.decay, state.coefficients
         slot = C + code.round % self.period
@@ -98,7 +98,7 @@ class BudgetSupport(Store):
             **proposal._asdict(),
             coefficients=old if decay is None else decay[:, None] * old,
             order=state.order,
-            kernel=worked,
+            kernel=aux,
             own=state.own,
             itself=code.own,
             oldest=state.arrivals - C,
@@ -107,7 +107,7 @@ class BudgetSupport(Store):
             slot=slot,
             budget=C,
         )
-        choice, eviction = self.eviction.choose(state.eviction, view)
+        eviction, choice = self.eviction.step(state.eviction, view)
         inserted = choice.inserted[:, None]
         goes = inserted & full[:, None] & (state.order == choice.victim[:, None])
         comes = inserted & here[None, :]
@@ -152,7 +152,7 @@ class BudgetSupport(Store):
                 order=jnp.where(places < state.number[:, None], places, EMPTY),
                 arrivals=state.number,
                 recent_rows=jnp.zeros_like(state.recent_rows),
-                eviction=self.eviction.settle(state.eviction, kernels, rows, coefficients[:, :C]),
+                eviction=self.eviction.close(state.eviction, kernels, rows, coefficients[:, :C]),
             )
 
         return jax.lax.cond(round % self.period == 0, settled, lambda same: same, state)

@@ -75,17 +75,17 @@ class Eviction(abc.ABC):
     by_age: bool = False
     """Whether supports are ordered by age, or keep their place."""
     random: bool = False
-    """Whether ``choose`` draws."""
+    """Whether ``step`` draws."""
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> Any:
         """Its own state, a pytree."""
         return ()
 
     @abc.abstractmethod
-    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
-        """What is to be done in a round, and the next state."""
+    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+        """The next state, and what is to be done in a round."""
 
-    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         """The state at the start of a period, with rows (P, B, D) in order."""
         return state
 
@@ -96,10 +96,10 @@ class RemoveRandom(Eviction):
 
     random = True
 
-    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
         assert view.draw is not None
         place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
-        return Choice(view.learned, view.coefficient, place, view.coefficients), state
+        return state, Choice(view.learned, view.coefficient, place, view.coefficients)
 
 
 @pytree.dataclass
@@ -108,8 +108,8 @@ class RemoveOldest(Eviction):
 
     by_age = True
 
-    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
-        return Choice(view.learned, view.coefficient, view.oldest, view.coefficients), state
+    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+        return state, Choice(view.learned, view.coefficient, view.oldest, view.coefficients)
 
 
 class SelfTunedState(NamedTuple):
@@ -143,7 +143,7 @@ class SelfTuned(Eviction):
         shapes = (P,), (P, R), (P, R, R)
         return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
 
-    def choose(self, state: SelfTunedState, view: View) -> tuple[Choice, SelfTunedState]:
+    def step(self, state: SelfTunedState, view: View) -> tuple[SelfTunedState, Choice]:
         R = state.victims.shape[1]
         slack = state.slack + 15 / 32 * view.learned.astype(state.slack.dtype)
         coefficient = jnp.where(view.learned, view.coefficient, 0.0)
@@ -164,9 +164,9 @@ class SelfTuned(Eviction):
         shrunk, coefficients = phi * view.coefficient, phi[:, None] * view.coefficients
         choice = Choice(view.learned, shrunk, view.oldest, coefficients)
         slack = jnp.maximum(slack - jnp.where(goes, cost, 0.0), 0.0)
-        return choice, SelfTunedState(slack, victims, state.gram)
+        return SelfTunedState(slack, victims, state.gram), choice
 
-    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         R = state.victims.shape[1]
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -197,7 +197,7 @@ class Replace(Eviction):
     those with the least of what f loses, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)).
     """
 
-    def choose(self, state: Any, view: View) -> tuple[Choice, Any]:
+    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
         a, k = view.coefficients, view.kernel
         itself = jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
         lost = a**2 * (view.own - k * (k / itself))
@@ -208,7 +208,7 @@ class Replace(Eviction):
         made_up = jnp.sum(jnp.where(goes, a * (k / itself), 0.0), axis=1)
         coefficient = view.coefficient + made_up
         inserted = view.learned & jnp.isfinite(coefficient)
-        return Choice(inserted, coefficient, place, a), state
+        return state, Choice(inserted, coefficient, place, a)
 
 
 class ProjectState(NamedTuple):
@@ -240,7 +240,7 @@ class Project(Eviction):
         slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
         return ProjectState(jnp.zeros((num_kernels, budget, budget), dtype), jnp.array(slot))
 
-    def choose(self, state: ProjectState, view: View) -> tuple[Choice, ProjectState]:
+    def step(self, state: ProjectState, view: View) -> tuple[ProjectState, Choice]:
         number, full = view.number, view.full
         taken = jnp.arange(view.budget)[None, :] < number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
@@ -265,8 +265,8 @@ class Project(Eviction):
         new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
         state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
         # where the budget is full nothing is inserted, so that none goes
-        return Choice(inserted, view.coefficient, number, coefficients), state
+        return state, Choice(inserted, view.coefficient, number, coefficients)
 
-    def settle(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
         places = jnp.arange(state.slot.shape[1], dtype=jnp.int32)
         return state._replace(slot=jnp.broadcast_to(places, state.slot.shape))

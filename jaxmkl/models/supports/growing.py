@@ -107,13 +107,15 @@ class DenseSupport(Store):
         sums = self._settled_sums(state, kernels, codes.rows)
         return codes._replace(settled=jax.tree.map(jnp.transpose, sums))
 
-    def values(self, state: GrowingState, kernels: Kernel, code: Codes) -> tuple[jax.Array, tuple]:
+    def predict(
+        self, state: GrowingState, kernels: Kernel, code: Codes
+    ) -> tuple[jax.Array, tuple]:
         settled = Scaled(state.scale * code.settled.mantissa, code.settled.exponent)
         recent = scaled.unpacked(code.recent, kernels.exponential)
         return recent.weighted_sum(state.recent, settled).value(), ()
 
-    def learn(
-        self, state: GrowingState, kernels: Kernel, code: Codes, worked: Any, proposal: Proposal
+    def update(
+        self, state: GrowingState, kernels: Kernel, code: Codes, aux: Any, proposal: Proposal
     ) -> GrowingState:
         room = self.used(state) < self.capacity_of(state)
         learned = proposal.learned & room

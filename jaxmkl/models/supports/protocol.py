@@ -4,8 +4,8 @@ A learner goes through a block of B examples so:
 
     codes = store.encode(state, kernels, X, round)           once, by matrix products
     for each example:
-        f, worked = store.values(state, kernels, code)       code: one row of codes
-        state = store.learn(state, kernels, code, worked, proposal)
+        f, aux = store.predict(state, kernels, code)         code: one row of codes
+        state = store.update(state, kernels, code, aux, proposal)
     state = store.close(state, kernels, codes, round, decays)
 
 Shapes: B block, D inputs, P kernels, R rounds of a period.
@@ -52,7 +52,7 @@ class Store(abc.ABC):
     """R, rounds after which new supports are settled: a power of two, and so is the size of
     blocks, which is at most R and aligned with the rounds."""
     random: bool = False
-    """Whether ``learn`` needs random numbers."""
+    """Whether ``update`` needs random numbers."""
 
     @abc.abstractmethod
     def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
@@ -75,14 +75,12 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
-    def values(self, state: Any, kernels: Kernel, code: Any) -> tuple[jax.Array, Any]:
-        """Values f (P,) of one example by its code, and what ``learn`` can use again."""
+    def predict(self, state: Any, kernels: Kernel, code: Any) -> tuple[jax.Array, Any]:
+        """Values f (P,) of one example, and the results that :meth:`update` uses again."""
 
     @abc.abstractmethod
-    def learn(
-        self, state: Any, kernels: Kernel, code: Any, worked: Any, proposal: Proposal
-    ) -> Any:
-        """The state after an example, of which ``values`` has just ``worked`` this out."""
+    def update(self, state: Any, kernels: Kernel, code: Any, aux: Any, proposal: Proposal) -> Any:
+        """The state after an example; ``aux`` is the second result of :meth:`predict`."""
 
     @abc.abstractmethod
     def close(

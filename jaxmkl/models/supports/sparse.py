@@ -39,7 +39,9 @@ class SparseSupport(DenseSupport):
         codes = super().encode(state, kernels, X, round)
         return codes._replace(recent=scaled.plain(codes.recent, kernels.exponential, axis=1))
 
-    def values(self, state: GrowingState, kernels: Kernel, code: Codes) -> tuple[jax.Array, tuple]:
+    def predict(
+        self, state: GrowingState, kernels: Kernel, code: Codes
+    ) -> tuple[jax.Array, tuple]:
         recent = jnp.sum(state.recent * code.recent, axis=1)
         return state.scale * code.settled.mantissa + recent, ()
 
