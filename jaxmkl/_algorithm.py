@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of
@@ -21,6 +23,7 @@ from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._magnitudes import Magnitudes
+from jaxmkl._types import PyTree
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
@@ -52,7 +55,7 @@ class State:
     dtype: str = pytree.static()
     """Name of the floating dtype."""
 
-    def replace(self: Any, **fields: Any) -> Any:
+    def replace(self: Any, **fields: Any) -> PyTree:
         """The state with some fields replaced."""
         for name in fields.keys() - vars(self).keys():
             raise TypeError(f"{type(self).__name__} has no field {name!r}")
@@ -62,9 +65,9 @@ class State:
 class Code(NamedTuple):
     """One example."""
 
-    own: Any
+    own: PyTree
     """The algorithm's code."""
-    noise: Any
+    noise: PyTree
     """The query's random numbers."""
     usable: Array
     """Whether x can be learned from."""
@@ -90,7 +93,9 @@ class Algorithm(HasLoss, Learner):
         return self.loss.task
 
     @abc.abstractmethod
-    def init_own(self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: Any) -> State:
+    def init_own(
+        self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: DTypeLike
+    ) -> State:
         """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
 
         Args:
@@ -104,7 +109,7 @@ class Algorithm(HasLoss, Learner):
         return usable_rows(X)
 
     @abc.abstractmethod
-    def encode_own(self, state: Any, X: Array, keys: Array) -> Any:
+    def encode_own(self, state: PyTree, X: Array, keys: Array) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -114,11 +119,11 @@ class Algorithm(HasLoss, Learner):
         """
 
     @abc.abstractmethod
-    def predict_own(self, state: Any, code: Any) -> tuple[Forecast, Any]:
+    def predict_own(self, state: PyTree, code: PyTree) -> tuple[Forecast, PyTree]:
         """The prediction for one code, and the results that :meth:`update_own` uses again."""
 
     @abc.abstractmethod
-    def update_own(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+    def update_own(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The next state; the frame takes care of key, counters and the query's state.
 
         Args:
@@ -129,7 +134,7 @@ class Algorithm(HasLoss, Learner):
             (``seen``), and whether there is a round (``present``; otherwise no bit may change).
         """
 
-    def close_own(self, state: Any, codes: Any) -> Any:
+    def close_own(self, state: PyTree, codes: PyTree) -> PyTree:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
@@ -140,7 +145,7 @@ class Algorithm(HasLoss, Learner):
 
     # The rest is final.
 
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
         typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
         pytree.require(typed, self, "key", key, "a typed key, as jax.random.key(0)")
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
@@ -152,7 +157,7 @@ class Algorithm(HasLoss, Learner):
             kernel.require_inputs(num_inputs - self.leading_columns)
         return _start(self, key, num_inputs, dtype)
 
-    def encode(self, state: Any, X: Array, given: Array | None = None) -> Code:
+    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
@@ -178,7 +183,7 @@ class Algorithm(HasLoss, Learner):
         first, second = jax.lax.top_k(forecast.value, 2)[0]
         return forecast._replace(margin=(first - second) / 2.0)
 
-    def await_label(self, state: Any, query: Array) -> Any:
+    def await_label(self, state: PyTree, query: Array) -> PyTree:
         return state.replace(query=self.query.await_label(state.query, query))
 
     def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
@@ -189,7 +194,7 @@ class Algorithm(HasLoss, Learner):
         finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)
         return learns, counted, learns & ~finite
 
-    def predict_code(self, state: Any, code: Code) -> tuple[Prediction, Any]:
+    def predict_code(self, state: PyTree, code: Code) -> tuple[Prediction, PyTree]:
         predicted = self.predict_own(state, code.own)
         two = isinstance(predicted, tuple) and len(predicted) == 2
         wanted = "two: a jaxmkl.query.Forecast, as Forecast.of_one(value), and what is used again"
@@ -203,8 +208,8 @@ class Algorithm(HasLoss, Learner):
         return Prediction(value, query, score), (forecast, aux)
 
     def update_code(
-        self, state: Any, code: Code, aux: tuple, y: Array, asked: Array, present: Array
-    ) -> Any:
+        self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
+    ) -> PyTree:
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
@@ -221,12 +226,12 @@ class Algorithm(HasLoss, Learner):
             query=self._queried(state.query, forecast, learns, counted, feedback.y),
         )
 
-    def close(self, state: Any, codes: Code) -> Any:
+    def close(self, state: PyTree, codes: Code) -> PyTree:
         return self.close_own(state, codes.own)
 
 
 @partial(jax.jit, static_argnums=(2, 3))
-def _start(learner: Algorithm, key: Array, num_inputs: int, dtype: Any) -> State:
+def _start(learner: Algorithm, key: Array, num_inputs: int, dtype: np.dtype) -> State:
     """The state before the first round, by one program: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}

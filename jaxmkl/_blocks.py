@@ -1,7 +1,11 @@
 """Small functions for blocks of examples, counters and random numbers."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl._types import PyTree
@@ -22,6 +26,12 @@ def count_on(count: jax.Array, more: ArrayLike = 1) -> jax.Array:
     """
     total = count + jnp.asarray(more).astype(jnp.int32)
     return jnp.where(total < 0, total - 2**30, total)  # integers wrap, twice
+
+
+def common_period(parts: Iterable[Any]) -> int | None:
+    """The largest number that divides the periods of all parts that have one."""
+    periods = [part.period for part in parts if part.period is not None]
+    return int(np.gcd.reduce(periods)) if periods else None
 
 
 def take(tree: PyTree, place: ArrayLike) -> PyTree:

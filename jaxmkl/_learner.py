@@ -30,11 +30,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._checks import as_array, check_state
 from jaxmkl._ranges import refuse_out_of_range, reported
+from jaxmkl._types import PyTree
 from jaxmkl.labels import one_vs_rest, signs
 
 
@@ -58,7 +60,7 @@ class Output(NamedTuple):
     """Its loss; NaN where the example was refused because x or y is not finite."""
     queried: Array
     """Whether the label was asked for."""
-    info: Any
+    info: PyTree
     """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
 
 
@@ -73,13 +75,13 @@ class Learner(abc.ABC):
     """"regression" or "classification"."""
     num_outputs: Any = None
     """K, where a prediction has a number for each of K targets or classes; None for one number."""
-    period: Any = None
+    period: int | None = None
     """Rounds between two settlings of what blocks leave: blocks divide it. None without any."""
     leading_columns: Any = 0
     """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
     @abc.abstractmethod
-    def init(self, key: Array, num_inputs: int, dtype: Any = None) -> Any:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
         """The state before the first round.
 
         Args:
@@ -92,11 +94,11 @@ class Learner(abc.ABC):
             for, or float64 where JAX has it switched off.
         """
 
-    def num_inputs(self, state: Any) -> int:
+    def num_inputs(self, state: PyTree) -> int:
         """Number of inputs D the state was made for."""
         return state.num_inputs
 
-    def dtype(self, state: Any) -> Any:
+    def dtype(self, state: PyTree) -> Any:
         """Floating dtype of the state: that of predictions."""
         return jnp.dtype(state.dtype)
 
@@ -111,20 +113,20 @@ class Learner(abc.ABC):
             return block_size
         return max(n for n in range(1, min(block_size, self.period) + 1) if self.period % n == 0)
 
-    def capacity(self, state: Any) -> int | None:
+    def capacity(self, state: PyTree) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
         return None
 
-    def num_supports(self, state: Any) -> Array:
+    def num_supports(self, state: PyTree) -> Array:
         """Support vectors that fill that room, a number."""
         return jnp.zeros((), jnp.int32)
 
-    def enlarged(self, state: Any, capacity: int) -> Any:
+    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
     @abc.abstractmethod
-    def encode(self, state: Any, X: Array, given: Array | None = None) -> Any:
+    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
@@ -132,28 +134,28 @@ class Learner(abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict_code(self, state: Any, code: Any) -> tuple[Prediction, Any]:
+    def predict_code(self, state: PyTree, code: PyTree) -> tuple[Prediction, PyTree]:
         """The prediction from one code, and the results that :meth:`update_code` uses again."""
 
     @abc.abstractmethod
     def update_code(
-        self, state: Any, code: Any, aux: Any, y: Array, asked: Array, present: Array
-    ) -> Any:
+        self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
+    ) -> PyTree:
         """The next state. The label is ignored unless it was ``asked`` for."""
 
     @abc.abstractmethod
-    def close(self, state: Any, codes: Any) -> Any:
+    def close(self, state: PyTree, codes: PyTree) -> PyTree:
         """The state after a block whose codes these were."""
 
-    def await_label(self, state: Any, query: Array) -> Any:
+    def await_label(self, state: PyTree, query: Array) -> PyTree:
         """The state after a label was asked for (if ``query``) that comes later."""
         return state
 
-    def receive_label(self, state: Any, asked: Array) -> Any:
+    def receive_label(self, state: PyTree, asked: Array) -> PyTree:
         """The state before a label is learned (if ``asked``) that may have been waited for."""
         return state
 
-    def context(self, state: Any) -> Any:
+    def context(self, state: PyTree) -> PyTree:
         """What of the state belongs to the example that comes now, a pytree.
 
         As the last labels (:func:`jaxmkl.wrappers.lagged`): with them it is predicted, and
@@ -161,7 +163,7 @@ class Learner(abc.ABC):
         """
         return ()
 
-    def with_context(self, state: Any, context: Any) -> Any:
+    def with_context(self, state: PyTree, context: PyTree) -> PyTree:
         """The state with that of an earlier example."""
         return state
 
@@ -169,7 +171,7 @@ class Learner(abc.ABC):
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction."""
 
-    def info(self, state: Any) -> Any:
+    def info(self, state: PyTree) -> PyTree:
         """Diagnostics of a state, a NamedTuple."""
         return ()
 
@@ -182,7 +184,7 @@ class Learner(abc.ABC):
 
     # The rest is final.
 
-    def _encoded(self, state: Any, x: Any) -> tuple[Any, Any]:
+    def _encoded(self, state: PyTree, x: Any) -> tuple[PyTree, PyTree]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)
         x, D = as_array("x", x), self.num_inputs(state)
@@ -191,7 +193,7 @@ class Learner(abc.ABC):
         codes = self.encode(state, x.astype(self.dtype(state))[None])
         return codes, take(codes, 0)
 
-    def _label(self, state: Any, y: Any) -> Array:
+    def _label(self, state: PyTree, y: Any) -> Array:
         """A label as the state's dtype has it; of classes -1 or +1, of K classes K of them."""
         y, shape = as_array("y", y), self._label_shape
         text = f"{shape[0]} numbers, the label of x" if shape else "one number, the label of x"
@@ -212,11 +214,11 @@ class Learner(abc.ABC):
             return one_vs_rest(y, self.num_outputs)
         return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
-    def predict(self, state: Any, x: Array) -> Prediction:
+    def predict(self, state: PyTree, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,)."""
         return self.predict_code(state, self._encoded(state, x)[1])[0]
 
-    def predict_many(self, state: Any, X: Array) -> Prediction:
+    def predict_many(self, state: PyTree, X: Array) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
 
         >>> import jax.numpy as jnp, jaxmkl
@@ -231,7 +233,7 @@ class Learner(abc.ABC):
         pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
         return jax.vmap(lambda x: self.predict(state, x))(X)
 
-    def ask(self, state: Any, x: Array) -> tuple[Prediction, Any]:
+    def ask(self, state: PyTree, x: Array) -> tuple[Prediction, PyTree]:
         """:meth:`predict` where labels may come late, and the state once this one is asked for.
 
         What counts labels (:func:`jaxmkl.label_budget`) counts it now, and not again when it comes
@@ -241,8 +243,8 @@ class Learner(abc.ABC):
         return prediction, self.await_label(state, prediction.query)
 
     def _updated(
-        self, state: Any, then: Any, x: Any, y: Array, asked: Any, present: Any = True
-    ) -> Any:
+        self, state: PyTree, then: Any, x: Any, y: Array, asked: Any, present: ArrayLike = True
+    ) -> PyTree:
         """The state after an example that is encoded and predicted as the state ``then`` has it.
 
         The label ``y`` is as :meth:`_label` reads it.
@@ -253,17 +255,19 @@ class Learner(abc.ABC):
         state = self.receive_label(state, asked)
         return self.close(self.update_code(state, code, aux, y, asked, present), codes)
 
-    def update(self, state: Any, x: Array, y: Array) -> Any:
+    def update(self, state: PyTree, x: Array, y: Array) -> PyTree:
         """The next state after the label ``y`` of ``x`` arrived."""
         y = self._label(state, y)
         return reported(self, state, self._updated(state, state, x, y, True))
 
-    def skip(self, state: Any, x: Array) -> Any:
+    def skip(self, state: PyTree, x: Array) -> Any:
         """The next state when the label of ``x`` was not asked for."""
         none = self._label(state, np.zeros(self._label_shape))
         return reported(self, state, self._updated(state, state, x, none, False))
 
-    def advance(self, state: Any, code: Any, y: Array, present: Any = True) -> tuple[Any, Output]:
+    def advance(
+        self, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
+    ) -> tuple[PyTree, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
         y, present = self._label(state, y), jnp.asarray(present)
         prediction, aux = self.predict_code(state, code)
@@ -274,7 +278,7 @@ class Learner(abc.ABC):
         output = Output(prediction.value, loss, asked, self.info(state))
         return self.update_code(state, code, aux, y, asked, present), output
 
-    def step(self, state: Any, example: tuple[Array, Array]) -> tuple[Any, Output]:
+    def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream."""
         x, y = example
         codes, code = self._encoded(state, x)

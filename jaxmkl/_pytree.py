@@ -12,6 +12,8 @@ changing one means another compilation. What a field takes is said where it is d
                                   with ``read=`` a name may stand for one
     static()                      static, taken as it is
 
+A ``default`` is passed by its name, so that type checkers see which fields may be left out.
+
 Rebuilding a value from leaves (inside ``jit``, ``vmap``, ``grad`` or ``jax.tree.map``) does not
 call ``__init__``. So a declaration, and ``__post_init__``, which comes after it for what concerns
 two fields at once, check what a person passes and never meet a gradient or a placeholder.
@@ -62,14 +64,16 @@ def _declared(default: Any, **metadata: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def static(default: Any = MISSING, convert: Convert | None = None, optional: bool = False) -> Any:
+def static(
+    *, default: Any = MISSING, convert: Convert | None = None, optional: bool = False
+) -> Any:
     """Declare a field that belongs to the structure of the tree (hashable, never traced)."""
     return _declared(default, convert=convert, optional=optional, static=True)
 
 
 def number(
-    default: Any = MISSING,
     *,
+    default: Any = MISSING,
     minimum: float = -np.inf,
     exclusive: bool = False,
     maximum: float = np.inf,
@@ -96,15 +100,15 @@ def number(
     return _declared(default, convert=convert, optional=optional, discrete=discrete)
 
 
-def positive(default: Any = MISSING, *, ndim: int = 0, optional: bool = False) -> Any:
+def positive(*, default: Any = MISSING, ndim: int = 0, optional: bool = False) -> Any:
     """Declare a number above 0."""
     of: Any = {"ndim": ndim, "optional": optional, "wanted": "a positive finite number"}
-    return number(default, minimum=0.0, exclusive=True, **of)
+    return number(default=default, minimum=0.0, exclusive=True, **of)
 
 
 def nonnegative(
-    default: Any = MISSING,
     *,
+    default: Any = MISSING,
     ndim: int = 0,
     optional: bool = False,
     finite: bool = True,
@@ -113,13 +117,14 @@ def nonnegative(
     """Declare a number of at least 0."""
     wanted = "a finite number of at least 0" if finite else "a number of at least 0"
     of: Any = {"ndim": ndim, "optional": optional, "finite": finite, "discrete": discrete}
-    return number(default, minimum=0.0, wanted=wanted, **of)
+    return number(default=default, minimum=0.0, wanted=wanted, **of)
 
 
-def share(default: Any = MISSING, *, exclusive: bool = False, ndim: int = 0) -> Any:
+def share(*, default: Any = MISSING, exclusive: bool = False, ndim: int = 0) -> Any:
     """Declare a number in [0, 1], or in (0, 1]."""
     wanted = "a number in (0, 1]" if exclusive else "a number in [0, 1]"
-    return number(default, minimum=0.0, maximum=1.0, exclusive=exclusive, ndim=ndim, wanted=wanted)
+    limits: Any = {"minimum": 0.0, "maximum": 1.0, "exclusive": exclusive}
+    return number(default=default, ndim=ndim, wanted=wanted, **limits)
 
 
 def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
@@ -130,9 +135,10 @@ def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
     return int(value)
 
 
-def count(default: Any = MISSING, *, minimum: int = 1, optional: bool = False) -> Any:
+def count(*, default: Any = MISSING, minimum: int = 1, optional: bool = False) -> Any:
     """Declare a static whole number."""
-    return static(default, partial(as_count, minimum=minimum), optional)
+    convert = partial(as_count, minimum=minimum)
+    return static(default=default, convert=convert, optional=optional)
 
 
 def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda v: v) -> Convert:
@@ -145,17 +151,18 @@ def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda
     return convert
 
 
-def flag(default: Any = MISSING) -> Any:
+def flag(*, default: Any = MISSING) -> Any:
     """Declare a static boolean."""
     known = bool, np.bool_
-    return static(default, _taken_if(lambda v: isinstance(v, known), "True or False", bool))
+    convert = _taken_if(lambda v: isinstance(v, known), "True or False", bool)
+    return static(default=default, convert=convert)
 
 
 def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
     """Declare a static name, one of those ``known``."""
     wanted = "one of " + ", ".join(map(repr, known))
     convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
-    return static(default, convert, optional)
+    return static(default=default, convert=convert, optional=optional)
 
 
 def as_part(
@@ -176,8 +183,8 @@ def as_part(
 def part(
     base: type,
     wanted: str,
-    default: Any = MISSING,
     *,
+    default: Any = MISSING,
     optional: bool = False,
     read: Callable[[Any], Any] | None = None,
 ) -> Any:
@@ -195,7 +202,7 @@ def part(
     return _declared(default, convert=convert, optional=optional)
 
 
-def parts(base: type, wanted: str, default: Any = MISSING) -> Any:
+def parts(base: type, wanted: str, *, default: Any = MISSING) -> Any:
     """Declare a field that holds a tuple of one or more values of the class ``base``."""
 
     def several(value: Any) -> tuple:
@@ -247,7 +254,22 @@ def _undeclared(owner: Any, name: str, value: Any) -> Any:
     return np.asarray(value, np.float64) if numbers else value
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
+@dataclass_transform(
+    frozen_default=True,
+    eq_default=False,
+    field_specifiers=(
+        static,
+        number,
+        positive,
+        nonnegative,
+        share,
+        count,
+        flag,
+        choice,
+        part,
+        parts,
+    ),
+)
 def dataclass(cls: C) -> C:
     """Make ``cls`` a frozen dataclass that is a pytree, and converts its fields as declared.
 

@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number
 
 __all__ = [
     "LOSSES",
@@ -109,7 +110,7 @@ class Huber(Loss):
     Array([-4.,  1.,  4.], dtype=float32)
     """
 
-    threshold: Any = pytree.positive(1.0)
+    threshold: Number = pytree.positive(default=1.0)
     task = "regression"
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -139,7 +140,7 @@ class EpsilonInsensitive(Loss):
     Array([0. , 1.5], dtype=float32)
     """
 
-    epsilon: Any = pytree.nonnegative(0.1)
+    epsilon: Number = pytree.nonnegative(default=0.1)
     task = "regression"
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -173,7 +174,7 @@ class Pinball(Loss):
     Array([1.5, 0.5], dtype=float32)
     """
 
-    quantile: Any = pytree.share(0.9)
+    quantile: Number = pytree.share(default=0.9)
     task = "regression"
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
@@ -249,9 +250,9 @@ def _named(value: Any) -> Any:
     return LOSSES.get(value, value) if isinstance(value, str) else value
 
 
-def loss_field(default: Any = pytree.MISSING, *, optional: bool = False) -> Any:
+def loss_field(*, default: Any = pytree.MISSING, optional: bool = False) -> Any:
     """Declare a field that holds a loss and takes a name of one, too."""
-    return pytree.part(Loss, _WANTED, default, optional=optional, read=_named)
+    return pytree.part(Loss, _WANTED, default=default, optional=optional, read=_named)
 
 
 def as_loss(owner: Any, argument: str, value: Any) -> Loss:

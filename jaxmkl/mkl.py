@@ -26,12 +26,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
-from jaxmkl._blocks import uniform
+from jaxmkl._blocks import common_period, uniform
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.losses import loss_field
 from jaxmkl.models import Bank
@@ -126,14 +127,14 @@ class MKL(Algorithm):
     """
 
     models: Any = pytree.parts(Bank, "a bank, as jaxmkl.models.FeatureModels(kernels)")
-    aggregate: Any = pytree.part(
-        Aggregate, "an aggregate, as jaxmkl.aggregate.Hedge(1.0)", Hedge()
+    aggregate: Aggregate = pytree.part(
+        Aggregate, "an aggregate, as jaxmkl.aggregate.Hedge(1.0)", default=Hedge()
     )
-    select: Any = pytree.part(Select, "a selection, as jaxmkl.select.All()", All())
-    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", AskAll())
-    loss: Any = loss_field(None, optional=True)
+    select: Select = pytree.part(Select, "a selection, as jaxmkl.select.All()", default=All())
+    query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=AskAll())
+    loss: Any = loss_field(default=None, optional=True)
     task: Any = pytree.choice("regression", "classification", default=None, optional=True)
-    num_outputs: Any = pytree.count(None, minimum=2, optional=True)
+    num_outputs: Any = pytree.count(default=None, minimum=2, optional=True)
 
     def __post_init__(self) -> None:
         rules = [rule for bank in self.models for rule in bank.all_rules]
@@ -161,12 +162,10 @@ class MKL(Algorithm):
     @property
     def period(self) -> int | None:  # type: ignore[override]
         """The largest number that divides the banks' periods, if they have any."""
-        parts = (*self.models, self.aggregate)
-        periods = [part.period for part in parts if part.period is not None]
-        return int(np.gcd.reduce(periods)) if periods else None
+        return common_period((*self.models, self.aggregate))
 
     def init_own(
-        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
     ) -> MKLState:
         keys = [jax.random.fold_in(key, i) for i in range(len(self.models))]
         banks, K = zip(self.models, keys, strict=True), self.num_outputs
@@ -184,7 +183,7 @@ class MKL(Algorithm):
         """What a function makes of arguments, all of which have a leading axis of the outputs."""
         return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
 
-    def _log_weights(self, state: Any) -> jax.Array:
+    def _log_weights(self, state: PyTree) -> jax.Array:
         """Logarithms of the models' weights (E,), of several outputs those of the mean weights."""
         found = self._each(self.aggregate.log_weights, state)
         if self.num_outputs is None:
@@ -224,7 +223,7 @@ class MKL(Algorithm):
         active = self.select.active(state.select)
         joined = jnp.concatenate(values, axis=-1)
 
-        def combined(own: Any, values: jax.Array) -> tuple[Combination, Any]:
+        def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:
             return self.aggregate.predict(own, values, active, code.aggregate)
 
         combination, of_aggregate = self._each(combined, state.aggregate, joined)
@@ -253,7 +252,7 @@ class MKL(Algorithm):
         )
         judged = feedback.taken() if self.select.judge_sampled else learns
 
-        def judge(own: Any, aux: Any, y: jax.Array) -> Any:
+        def judge(own: PyTree, aux: PyTree, y: jax.Array) -> Any:
             return self.aggregate.update(own, aux, y, self.loss, judged, state.round)
 
         aggregate = self._each(judge, state.aggregate, aux.aggregate, y)
@@ -270,7 +269,7 @@ class MKL(Algorithm):
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
 
-        def settle(own: Any) -> Any:
+        def settle(own: PyTree) -> Any:
             return self.aggregate.close(own, size, state.round)
 
         aggregate = self._each(settle, state.aggregate)

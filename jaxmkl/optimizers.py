@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, PyTree
 
 __all__ = ["FromOptax", "InverseTime", "Optimizer", "as_optimizer"]
 
@@ -16,12 +17,14 @@ __all__ = ["FromOptax", "InverseTime", "Optimizer", "as_optimizer"]
 class Optimizer(abc.ABC):
     """Base of all optimizers: frozen pytree dataclasses."""
 
-    def init(self, coordinates: Any) -> Any:
+    def init(self, coordinates: PyTree) -> PyTree:
         """The optimizer's state, a pytree."""
         return ()
 
     @abc.abstractmethod
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
+    def update(
+        self, gradient: PyTree, state: PyTree, coordinates: PyTree, round: Any
+    ) -> tuple[PyTree, PyTree]:
         """The step to add to the coordinates, and the next state; rounds are counted from 0."""
 
 
@@ -39,9 +42,11 @@ class InverseTime(Optimizer):
     Array(-0.25, dtype=float32)
     """
 
-    rate: Any = pytree.nonnegative(1.0)
+    rate: Number = pytree.nonnegative(default=1.0)
 
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
+    def update(
+        self, gradient: PyTree, state: PyTree, coordinates: PyTree, round: Any
+    ) -> tuple[PyTree, PyTree]:
         def step(g: jax.Array) -> jax.Array:
             return -jnp.asarray(self.rate, g.dtype) / (round + 1).astype(g.dtype) * g
 
@@ -82,7 +87,7 @@ class FromOptax(Optimizer):
     """
 
     method: Any = pytree.static(convert=_as_method)
-    learning_rate: Any = pytree.nonnegative(None, optional=True)
+    learning_rate: Number | None = pytree.nonnegative(default=None, optional=True)
 
     def __post_init__(self) -> None:
         named = isinstance(self.method, str)
@@ -90,21 +95,23 @@ class FromOptax(Optimizer):
         good = (self.learning_rate is not None) == named
         pytree.require(good, self, "learning_rate", self.learning_rate, text)
 
-    def _made(self, coordinates: Any) -> optax.GradientTransformation:
+    def _made(self, coordinates: PyTree) -> optax.GradientTransformation:
         if not isinstance(self.method, str):
             return self.method
         dtype = jax.tree.leaves(coordinates)[0].dtype
         return getattr(optax, self.method)(jnp.asarray(self.learning_rate, dtype))
 
-    def init(self, coordinates: Any) -> Any:
+    def init(self, coordinates: PyTree) -> PyTree:
         return self._made(coordinates).init(coordinates)
 
-    def update(self, gradient: Any, state: Any, coordinates: Any, round: Any) -> tuple[Any, Any]:
+    def update(
+        self, gradient: PyTree, state: PyTree, coordinates: PyTree, round: Any
+    ) -> tuple[PyTree, PyTree]:
         step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 
 
-def as_optimizer(optimizer: Any) -> Optimizer:
+def as_optimizer(optimizer: PyTree) -> Optimizer:
     """An optimizer: :class:`InverseTime` for None, and one of optax by its transformation.
 
     >>> as_optimizer(None)

@@ -157,9 +157,9 @@ class Disagreement(Query):
     False
     """
 
-    tolerance: Number = pytree.nonnegative(0.0005, finite=False)
-    max_skips: Number = pytree.nonnegative(1.0, finite=False, discrete=True)
-    relative: bool = pytree.flag(False)
+    tolerance: Number = pytree.nonnegative(default=0.0005, finite=False)
+    max_skips: Number = pytree.nonnegative(default=1.0, finite=False, discrete=True)
+    relative: bool = pytree.flag(default=False)
 
     def noise(self, key: jax.Array) -> tuple:
         """No random numbers are needed."""
@@ -236,7 +236,7 @@ class Margin(Query):
     [True, True, False]
     """
 
-    h: Number = pytree.nonnegative(0.1, finite=False)
+    h: Number = pytree.nonnegative(default=0.1, finite=False)
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         return -_margin(forecast)
@@ -271,8 +271,8 @@ class Uncertainty(Query):
     [True, True, False]
     """
 
-    h: Number = pytree.nonnegative(0.1, finite=False)
-    inertia: Number = pytree.positive(1.0)
+    h: Number = pytree.nonnegative(default=0.1, finite=False)
+    inertia: Number = pytree.positive(default=1.0)
     needs_variance = True
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
@@ -299,7 +299,7 @@ class Random(Query):
     True
     """
 
-    rate: Number = pytree.share(0.5)
+    rate: Number = pytree.share(default=0.5)
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         return jnp.asarray(self.rate, forecast.value.dtype)
@@ -368,8 +368,8 @@ class Rate(Query):
     True
     """
 
-    rate: Number = pytree.share(0.1, exclusive=True)
-    epsilon: Number = pytree.positive(0.001)
+    rate: Number = pytree.share(default=0.1, exclusive=True)
+    epsilon: Number = pytree.positive(default=0.001)
 
     def init(self, dtype: DTypeLike = jnp.float32) -> RateState:
         dtypes = dtype, dtype, jnp.int32, jnp.int32, jnp.int32, dtype

@@ -86,7 +86,7 @@ class AdaptiveKernelSelection(Select):
     4
     """
 
-    threshold: Number = pytree.share(0.8)
+    threshold: Number = pytree.share(default=0.8)
 
     def init(self, num_models: int) -> AdaptiveState:
         return AdaptiveState(jnp.ones((num_models,), bool))
@@ -132,8 +132,8 @@ class Sampled(Select):
     Array([1.  , 0.75], dtype=float32)
     """
 
-    smoothing: Number = pytree.share(0.001)
-    judge_sampled: bool = pytree.flag(False)
+    smoothing: Number = pytree.share(default=0.001)
+    judge_sampled: bool = pytree.flag(default=False)
     random = True
 
     def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array:

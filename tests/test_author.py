@@ -28,7 +28,7 @@ class Matern32(jaxmkl.kernels.Stationary):
 
 @pytree.dataclass
 class PlainSteps(updates.Update):
-    rate: Any = pytree.positive(0.5, ndim=1)
+    rate: Any = pytree.positive(default=0.5, ndim=1)
     loss = "squared"
 
     def step(self, f, y, norm):
@@ -49,9 +49,9 @@ class NeighboursState(jaxmkl.State):
 class Neighbours(jaxmkl.Algorithm):
     """Predicts the mean of the last labels, weighted by how near their inputs are."""
 
-    bandwidth: Any = pytree.positive(1.0)
-    size: int = pytree.count(8)
-    query: Any = pytree.part(jaxmkl.query.Query, "a query", jaxmkl.query.All())
+    bandwidth: Any = pytree.positive(default=1.0)
+    size: int = pytree.count(default=8)
+    query: Any = pytree.part(jaxmkl.query.Query, "a query", default=jaxmkl.query.All())
     loss = "squared"
 
     def init_own(self, frame, key, num_inputs, dtype):

@@ -172,7 +172,7 @@ class Quartic(losses.Loss):
 class SquaredHinge(losses.Loss):
     """For classes, with a parameter."""
 
-    margin: float = jaxmkl.pytree.positive(1.0)
+    margin: float = jaxmkl.pytree.positive(default=1.0)
     task = "classification"
 
     def value(self, prediction, y):

@@ -28,14 +28,14 @@ SMALL = {
 class Outside(updates.Update):
     """A rule from outside, with one number of each kind."""
 
-    rate: Any = pytree.positive((0.1, 10.0), ndim=1)
-    penalty: Any = pytree.nonnegative(0.5)
-    part: Any = pytree.share(0.25)
-    above_one: Any = pytree.number(3.0, minimum=1.0, exclusive=True)
-    below_three: Any = pytree.number(1.0, maximum=3.0)
-    between: Any = pytree.number(0.0, minimum=-1.0, maximum=3.0)
-    any_number: Any = pytree.number(-2.0)
-    skips: Any = pytree.nonnegative(3.0, discrete=True)
+    rate: Any = pytree.positive(default=(0.1, 10.0), ndim=1)
+    penalty: Any = pytree.nonnegative(default=0.5)
+    part: Any = pytree.share(default=0.25)
+    above_one: Any = pytree.number(default=3.0, minimum=1.0, exclusive=True)
+    below_three: Any = pytree.number(default=1.0, maximum=3.0)
+    between: Any = pytree.number(default=0.0, minimum=-1.0, maximum=3.0)
+    any_number: Any = pytree.number(default=-2.0)
+    skips: Any = pytree.nonnegative(default=3.0, discrete=True)
     undeclared: Any = 7.0
     name: str = pytree.choice("a", "b", default="a")
     several: Any = ()

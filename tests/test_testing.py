@@ -286,7 +286,7 @@ class TwoParameters(jaxmkl.kernels.Kernel):
     """Its second parameter goes along the points, where there are as many."""
 
     bandwidth: Any = pytree.positive(ndim=1)
-    power: Any = pytree.positive(1.0, ndim=1)
+    power: Any = pytree.positive(default=1.0, ndim=1)
 
     @property
     def num_kernels(self):

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, PyTree
 from jaxmkl.losses import Loss
 
 # No log-weight falls below: the logarithm of a weight of 0, harmless.
@@ -33,29 +35,29 @@ class Aggregate(abc.ABC):
     """"value", or "vote" of signs, which classifiers only can have."""
     cost: str = "loss"
     """"loss", or "mistake", which classifiers only can make."""
-    period: Any = None
+    period: int | None = None
     """Rounds between two settlings; blocks divide it. None where there are none."""
 
     @abc.abstractmethod
-    def init(self, num_models: int, dtype: Any) -> Any:
+    def init(self, num_models: int, dtype: DTypeLike) -> PyTree:
         """The state before the first round, a pytree."""
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
+    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
         """The random numbers of one round."""
         return ()
 
     @abc.abstractmethod
-    def log_weights(self, state: Any) -> jax.Array:
+    def log_weights(self, state: PyTree) -> jax.Array:
         """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
 
-    def weights(self, state: Any) -> jax.Array:
+    def weights(self, state: PyTree) -> jax.Array:
         """Weights q (E,) of all models, of sum 1."""
         return jax.nn.softmax(self.log_weights(state))
 
     @abc.abstractmethod
     def predict(
-        self, state: Any, values: jax.Array, active: jax.Array | None, noise: Any
-    ) -> tuple[Combination, Any]:
+        self, state: PyTree, values: jax.Array, active: jax.Array | None, noise: PyTree
+    ) -> tuple[Combination, PyTree]:
         """One prediction from the values (E,) of the models that are ``active`` (E,).
 
         The second result is what :meth:`update` uses again.
@@ -64,19 +66,19 @@ class Aggregate(abc.ABC):
     @abc.abstractmethod
     def update(
         self,
-        state: Any,
-        aux: Any,
+        state: PyTree,
+        aux: PyTree,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
-        round: Any = 0,
-    ) -> Any:
+        round: jax.Array | int = 0,
+    ) -> PyTree:
         """The state after a label by which the models ``judged`` (E,) are judged.
 
         Where none is judged, no bit changes. ``round`` is the number of the example.
         """
 
-    def merged(self, states: Any, start: Any) -> Any:
+    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
 
         ``start`` is the state that they began with; None for one of :meth:`init`.
@@ -84,12 +86,12 @@ class Aggregate(abc.ABC):
         wanted = "Uniform, Hedge or DrawOne: what others keep does not add up"
         pytree.require(False, "merge", "learner.aggregate", self, wanted)
 
-    def close(self, state: Any, size: int, round: jax.Array) -> Any:
+    def close(self, state: PyTree, size: int, round: jax.Array) -> PyTree:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""
         return state
 
 
-def bounded(values: jax.Array, bound: Any) -> jax.Array:
+def bounded(values: jax.Array, bound: Number | None) -> jax.Array:
     """Values clipped to [-bound, bound]."""
     bound = jnp.asarray(bound, values.dtype)
     return jnp.clip(values, -bound, bound)

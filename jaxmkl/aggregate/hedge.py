@@ -21,10 +21,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
 from jaxmkl._shards import added
+from jaxmkl._types import Number, PyTree
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
 from jaxmkl.losses import Loss
 
@@ -42,14 +44,14 @@ class Uniform(Aggregate):
 
     output: str = pytree.choice(*OUTPUTS, default="value")
 
-    def init(self, num_models: int, dtype: Any) -> jax.Array:
+    def init(self, num_models: int, dtype: DTypeLike) -> jax.Array:
         return jnp.zeros((num_models,), dtype)
 
     def log_weights(self, state: jax.Array) -> jax.Array:
         return state
 
     def predict(
-        self, state: jax.Array, values: jax.Array, active: Any, noise: Any
+        self, state: jax.Array, values: jax.Array, active: jax.Array | None, noise: PyTree
     ) -> tuple[Combination, tuple]:
         q = jax.nn.softmax(state, where=active)
         value = weighted(q, _votes(self.output, values))
@@ -57,16 +59,16 @@ class Uniform(Aggregate):
 
     def update(
         self,
-        state: Any,
+        state: PyTree,
         aux: tuple,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
-        round: Any = 0,
+        round: jax.Array | int = 0,
     ) -> jax.Array:
         return state
 
-    def merged(self, states: jax.Array, start: Any) -> jax.Array:
+    def merged(self, states: jax.Array, start: PyTree | None) -> jax.Array:
         return states[0]
 
 
@@ -81,7 +83,7 @@ class _Weighing(Aggregate):
 
     rate: Any
 
-    def init(self, num_models: int, dtype: Any) -> HedgeState:
+    def init(self, num_models: int, dtype: DTypeLike) -> HedgeState:
         return HedgeState(jnp.zeros((num_models,), dtype))
 
     def log_weights(self, state: HedgeState) -> jax.Array:
@@ -94,7 +96,7 @@ class _Weighing(Aggregate):
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
-        round: Any = 0,
+        round: jax.Array | int = 0,
     ) -> HedgeState:
         """Discount the models judged; one that was drawn in inverse proportion to its chance."""
         values = aux.values
@@ -112,7 +114,7 @@ class _Weighing(Aggregate):
         log_weights = jnp.where(log_weights > FLOOR, log_weights, FLOOR)
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
-    def merged(self, states: HedgeState, start: Any) -> HedgeState:
+    def merged(self, states: HedgeState, start: PyTree | None) -> HedgeState:
         """By the losses in all shards."""
         log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
         log_weights = jnp.maximum(log_weights, FLOOR)
@@ -139,13 +141,13 @@ class Hedge(_Weighing):
     Array([ 0. , -0.7], dtype=float32)
     """
 
-    rate: Any = pytree.nonnegative(1.0)
+    rate: Number = pytree.nonnegative(default=1.0)
     output: str = pytree.choice(*OUTPUTS, default="value")
     cost: str = pytree.choice(*COSTS, default="loss")
-    bound: Any = pytree.positive(None, optional=True)
+    bound: Number | None = pytree.positive(default=None, optional=True)
 
     def predict(
-        self, state: HedgeState, values: jax.Array, active: Any, noise: Any
+        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree
     ) -> tuple[Combination, Combination]:
         """The mean by the weights, renormalised among the active models."""
         if self.bound is not None:
@@ -179,12 +181,12 @@ class DrawOne(_Weighing):
     Array([False, False,  True, False], dtype=bool)
     """
 
-    rate: Any = pytree.nonnegative()
-    smoothing: Any = pytree.share(0.2, exclusive=True)
+    rate: Number = pytree.nonnegative()
+    smoothing: Number = pytree.share(default=0.2, exclusive=True)
     output: str = pytree.choice(*OUTPUTS, default="value")
     cost: str = pytree.choice(*COSTS, default="mistake")
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> jax.Array:
+    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> jax.Array:
         return uniform(key, (), dtype)
 
     def weights(self, state: HedgeState) -> jax.Array:
@@ -193,7 +195,7 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def predict(
-        self, state: HedgeState, values: jax.Array, active: Any, noise: Any
+        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree
     ) -> tuple[Combination, Combination]:
         p = self.weights(state)
         if active is not None:

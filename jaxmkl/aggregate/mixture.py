@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
+from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
 from jaxmkl.losses import Loss
 
@@ -38,12 +41,12 @@ class Regrets(NamedTuple):
     """B (M, 1)."""
 
     @classmethod
-    def none(cls, num_memories: int, num_items: int, dtype: Any) -> "Regrets":
+    def none(cls, num_memories: int, num_items: int, dtype: DTypeLike) -> "Regrets":
         """Before the first round."""
         sizes = (num_items, num_items, 1)
         return cls(*(jnp.zeros((num_memories, size), dtype) for size in sizes))
 
-    def weights(self, active: Any = None) -> jax.Array:
+    def weights(self, active: jax.Array | None = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among the active items; equal where all are 0."""
         # a regret that is 0 but for rounding must not decide
         least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
@@ -58,7 +61,7 @@ class Regrets(NamedTuple):
         total = jnp.where(total > 0, total, dots(equal, equal)[:, None])
         return w / jnp.where(total > 0, total, 1.0)
 
-    def mixed(self, values: jax.Array, active: Any = None) -> jax.Array:
+    def mixed(self, values: jax.Array, active: jax.Array | None = None) -> jax.Array:
         """Predictions p (M,) from the items' values (n,), finite where they are active."""
         values = values if active is None else jnp.where(active, values, 0.0)
         return jnp.dot(self.weights(active), values, precision=jax.lax.Precision.HIGHEST)
@@ -98,7 +101,7 @@ class Seen(NamedTuple):
     """[-smallest, largest] (2,), both -infinite before the first."""
 
     @classmethod
-    def none(cls, dtype: Any) -> "Seen":
+    def none(cls, dtype: DTypeLike) -> "Seen":
         """Before the first label."""
         return cls(jnp.full(2, -jnp.inf, dtype))
 
@@ -107,7 +110,7 @@ class Seen(NamedTuple):
         extent = jnp.maximum(self.extent, jnp.stack([-y, y]))
         return Seen(jnp.where(jnp.any(judged), extent, self.extent))
 
-    def clip(self, values: jax.Array, margin: float, bound: Any) -> jax.Array:
+    def clip(self, values: jax.Array, margin: float, bound: Number | None) -> jax.Array:
         """Values within [-bound, bound], or without a bound within the range, so much wider."""
         if bound is not None:
             return bounded(values, bound)
@@ -175,11 +178,11 @@ class Mixture(Aggregate):
     Array([1., 0.], dtype=float32)
     """
 
-    memories: Any = pytree.share((1.0, 0.9999, 0.999, 0.99), exclusive=True, ndim=1)
-    bound: Any = pytree.positive(None, optional=True)
+    memories: Numbers = pytree.share(default=(1.0, 0.9999, 0.999, 0.99), exclusive=True, ndim=1)
+    bound: Number | None = pytree.positive(default=None, optional=True)
 
-    def init(self, num_models: int, dtype: Any) -> MixtureState:
-        M = jnp.size(self.memories)
+    def init(self, num_models: int, dtype: DTypeLike) -> MixtureState:
+        M = int(np.size(self.memories))
         return MixtureState(
             Regrets.none(M, num_models, dtype), Regrets.none(1, M, dtype), Seen.none(dtype)
         )
@@ -197,7 +200,7 @@ class Mixture(Aggregate):
         state: MixtureState,
         values: jax.Array,
         active: jax.Array | None,
-        noise: Any,
+        noise: PyTree,
     ) -> tuple[Combination, MixtureAux]:
         values = state.seen.clip(values, 1.0, self.bound)
         # a value that is not a number is neither combined nor judged
@@ -215,7 +218,7 @@ class Mixture(Aggregate):
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
-        round: Any = 0,
+        round: jax.Array | int = 0,
     ) -> MixtureState:
         value, of_memories, values = aux
         finite, any_judged = jnp.isfinite(values), jnp.any(judged)

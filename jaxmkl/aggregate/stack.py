@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, PyTree
 from jaxmkl.aggregate.base import Aggregate, Combination
 from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
 from jaxmkl.losses import Loss
@@ -68,18 +70,20 @@ class Stack(Aggregate):
     0.4...
     """
 
-    base: Any = pytree.part(Aggregate, "an aggregate, as jaxmkl.aggregate.Mixture()", Mixture())
-    rule: Any = pytree.part(
-        RLS, "jaxmkl.updates.RLS(...)", RLS((1.0, 10.0, 10.0), (1.0, 1.0, 0.999))
+    base: Aggregate = pytree.part(
+        Aggregate, "an aggregate, as jaxmkl.aggregate.Mixture()", default=Mixture()
     )
-    bound: Any = pytree.positive(None, optional=True)
+    rule: RLS = pytree.part(
+        RLS, "jaxmkl.updates.RLS(...)", default=RLS((1.0, 10.0, 10.0), (1.0, 1.0, 0.999))
+    )
+    bound: Number | None = pytree.positive(default=None, optional=True)
 
     @property
     def period(self) -> int:  # type: ignore[override]
         """The period of the rule."""
         return self.rule.period
 
-    def init(self, num_models: int, dtype: Any) -> StackState:
+    def init(self, num_models: int, dtype: DTypeLike) -> StackState:
         return StackState(
             self.base.init(num_models, dtype),
             Recursive.start(self.rule, num_models + 1, dtype),
@@ -87,7 +91,7 @@ class Stack(Aggregate):
             Seen.none(dtype),
         )
 
-    def noise(self, key: jax.Array, num_models: int, dtype: Any) -> Any:
+    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
         return self.base.noise(key, num_models, dtype)
 
     def weights(self, state: StackState) -> jax.Array:
@@ -101,7 +105,7 @@ class Stack(Aggregate):
         state: StackState,
         values: jax.Array,
         active: jax.Array | None,
-        noise: Any,
+        noise: PyTree,
     ) -> tuple[Combination, StackAux]:
         below, of_base = self.base.predict(state.base, values, active, noise)
         m, values = below.value, below.values
@@ -122,7 +126,7 @@ class Stack(Aggregate):
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
-        round: Any = 0,
+        round: jax.Array | int = 0,
     ) -> StackState:
         learns = jnp.any(judged)
         errors = (y - aux.predictions[0]) - aux.residuals

@@ -11,13 +11,14 @@ from jax.typing import ArrayLike
 
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
+from jaxmkl._types import PyTree
 
 
 class Pool(NamedTuple):
     """Kernels over a pool of points; either ``gram`` or ``features`` is None."""
 
     gram: Any  # Gram matrices (P, n, n)
-    features: Any  # features (P, n, r); the inner products of rows are the kernels' values
+    features: PyTree  # features (P, n, r); the inner products of rows are the kernels' values
 
     @property
     def values(self) -> jax.Array:

@@ -26,14 +26,16 @@ References:
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import rounds_of, uniform
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import Number, PyTree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, pairwise_products
 
@@ -108,12 +110,17 @@ class SampledDictionary(FeatureMap):
     ((1, 8), True)
     """
 
-    size: int = pytree.count(100)
-    ridge: Any = pytree.positive(1.0)
-    density: Any = pytree.positive(1.0)
-    accuracy: Any = pytree.nonnegative(0.5)
-    tolerance: Any = pytree.number(
-        None, minimum=0, exclusive=True, maximum=1, optional=True, wanted="above 0 and at most 1"
+    size: int = pytree.count(default=100)
+    ridge: Number = pytree.positive(default=1.0)
+    density: Number = pytree.positive(default=1.0)
+    accuracy: Number = pytree.nonnegative(default=0.5)
+    tolerance: Number | None = pytree.number(
+        default=None,
+        minimum=0,
+        exclusive=True,
+        maximum=1,
+        optional=True,
+        wanted="above 0 and at most 1",
     )
     sequential = True
 
@@ -124,7 +131,9 @@ class SampledDictionary(FeatureMap):
         good = isinstance(kernels, Kernel) and kernels.num_kernels == 1
         pytree.require(good, self, "kernels", kernels, "one kernel (give each its own models)")
 
-    def init(self, key: Any, kernels: Any, num_inputs: int, dtype: Any = None) -> DictionaryState:
+    def init(
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> DictionaryState:
         D = self.size
         points = jnp.zeros((D, num_inputs), dtype), jnp.ones((D,), dtype)
         factors = [jnp.eye(D, dtype=dtype) for _ in range(3)]
@@ -133,7 +142,7 @@ class SampledDictionary(FeatureMap):
         return DictionaryState._make([*points, *factors, since, *counts])
 
     def encode(
-        self, state: Any, kernels: Kernel, X: jax.Array, round: Any, keys: jax.Array
+        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> DictionaryCode:
         """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
 
@@ -210,7 +219,7 @@ class SampledDictionary(FeatureMap):
         return grown[None], offer
 
     def update(
-        self, state: DictionaryState, code: Any, aux: Offer, feedback: Feedback
+        self, state: DictionaryState, code: PyTree, aux: Offer, feedback: Feedback
     ) -> DictionaryState:
         """The dictionary after an example; where it was not ``seen``, as it was."""
         offer, seen = aux, feedback.seen

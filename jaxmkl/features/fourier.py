@@ -8,9 +8,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from numpy.polynomial import Chebyshev, Polynomial
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
@@ -110,8 +112,8 @@ class FourierFeatures(FeatureMap):
     (5, 2, 8)
     """
 
-    num_features: int = pytree.count(50)
-    orthogonal: bool = pytree.flag(False)
+    num_features: int = pytree.count(default=50)
+    orthogonal: bool = pytree.flag(default=False)
     scale: str = pytree.choice("sum", "mean", default="mean")
 
     def num_coordinates(self, num_inputs: int) -> int:
@@ -122,7 +124,9 @@ class FourierFeatures(FeatureMap):
         """|z(x)|², the same for every x."""
         return float(self.num_features) if self.scale == "sum" else 1.0
 
-    def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> jax.Array:
+    def init(
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> jax.Array:
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         kernels.require_inputs(num_inputs)
         Q, F, D = kernels.num_spectra, self.num_features, num_inputs
@@ -140,7 +144,7 @@ class FourierFeatures(FeatureMap):
             directions = lengths * blocks.reshape(Q, num_blocks * D, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
-    def __call__(self, kernels: Any, frequencies: jax.Array, X: jax.Array) -> jax.Array:
+    def __call__(self, kernels: Kernel, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
         scaled = kernels.frequencies(frequencies)
@@ -152,7 +156,9 @@ class FourierFeatures(FeatureMap):
             sine, cosine = sine / root, cosine / root
         return jnp.concatenate((sine, cosine), axis=-1)
 
-    def encode(self, state: Any, kernels: Any, X: jax.Array, round: Any, keys: Any) -> jax.Array:
+    def encode(
+        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: Any
+    ) -> jax.Array:
         return self(kernels, state, X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:

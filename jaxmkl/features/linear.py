@@ -1,9 +1,8 @@
 """Inputs themselves as features: linear models beside those of kernels."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.features.map import FeatureMap
@@ -42,10 +41,14 @@ class LinearFeatures(FeatureMap):
     def check(self, kernels: Kernel) -> None:
         pytree.require(isinstance(kernels, Linear), self, "kernels", kernels, "jaxmkl.Linear()")
 
-    def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> tuple:
+    def init(
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> tuple:
         return ()
 
-    def encode(self, state: tuple, kernels: Any, X: jax.Array, round: Any, keys: Any) -> jax.Array:
+    def encode(
+        self, state: tuple, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> jax.Array:
         """Features (B, 1, D + 1)."""
         z = jnp.concatenate([X, jnp.ones_like(X[:, :1])], axis=1)
         return (z / jnp.sqrt(jnp.asarray(z.shape[1], X.dtype)))[:, None, :]

@@ -1,11 +1,12 @@
 """The protocol of feature maps."""
 
 import abc
-from typing import Any
 
 import jax
+from jax.typing import DTypeLike
 
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel
 
 
@@ -29,7 +30,7 @@ class FeatureMap(abc.ABC):
 
     sequential = False
     """Whether features of an example depend on the examples before it in the block."""
-    period: Any = None
+    period: int | None = None
     """Rounds between two changes of the map when a block is closed; blocks divide it. None where
     closing a block changes nothing."""
 
@@ -42,13 +43,15 @@ class FeatureMap(abc.ABC):
         return
 
     @abc.abstractmethod
-    def init(self, key: jax.Array, kernels: Any, num_inputs: int, dtype: Any = None) -> Any:
+    def init(
+        self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
+    ) -> PyTree:
         """The map's state, a pytree."""
 
     @abc.abstractmethod
     def encode(
-        self, state: Any, kernels: Any, X: jax.Array, round: jax.Array, keys: jax.Array
-    ) -> Any:
+        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B; by default features (B, P, M).
 
         Args:
@@ -59,14 +62,14 @@ class FeatureMap(abc.ABC):
           keys: a typed key for each row (B,).
         """
 
-    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
+    def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
         """Features z (P, M) of one example, and what :meth:`update` uses again.
 
         By default the code is z, and nothing is used again.
         """
         return code, ()
 
-    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example.
 
         The feedback has the label ``y``, the ``slope`` of the loss at the prediction, and which of
@@ -75,7 +78,7 @@ class FeatureMap(abc.ABC):
         """
         return state
 
-    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
 

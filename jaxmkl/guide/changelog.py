@@ -55,6 +55,9 @@
   ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
   ``updates.SecondOrder`` is gone.
 - Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
+- The ``default`` of a declared field (:mod:`jaxmkl.pytree`) is passed by its name. Type checkers
+  then see which arguments may be left out: mypy and pyright answer ``jaxmkl.Gaussian()``,
+  ``run(learner, state, X)`` and ``OGD(stepsize=0.1)``.
 - Every part says the same words for the same steps. Of a learner: ``encode_block``, ``decide``,
   ``teach`` and ``close_block`` are ``encode``, ``predict_code``, ``update_code`` and ``close``. Of
   an :class:`jaxmkl.Algorithm`: ``begin``, ``encode``, ``forecast``, ``learn`` and ``close`` are

@@ -67,8 +67,8 @@ one is passive aggressive regression (Crammer et al., 2006): no step while the e
 
 >>> @pytree.dataclass
 ... class PassiveAggressiveRegression(updates.Update):
-...     epsilon: Any = pytree.nonnegative(0.1)
-...     aggressiveness: Any = pytree.positive(1.0)
+...     epsilon: Any = pytree.nonnegative(default=0.1)
+...     aggressiveness: Any = pytree.positive(default=1.0)
 ...     loss = "squared"                              # by which its models are judged
 ...     def step(self, f, y, norm):
 ...         epsilon, most = (jnp.asarray(v, f.dtype) for v in (self.epsilon, self.aggressiveness))
@@ -171,8 +171,8 @@ has a few prototypes, each with the mean label of the examples that were nearest
 ...     counts: jax.Array   # (C,)
 >>> @pytree.dataclass
 ... class Prototypes(jaxmkl.Algorithm):
-...     size: int = pytree.count(16)
-...     query: Any = pytree.part(query.Query, "a query", query.All())
+...     size: int = pytree.count(default=16)
+...     query: Any = pytree.part(query.Query, "a query", default=query.All())
 ...     loss = "squared"
 ...     def init_own(self, frame, key, num_inputs, dtype):
 ...         centres = jax.random.normal(key, (self.size, num_inputs), dtype)

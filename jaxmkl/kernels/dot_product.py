@@ -54,7 +54,7 @@ class Polynomial(DotProduct):
     """
 
     degree: Degree = pytree.static(convert=_as_degree)
-    offset: Numbers = pytree.nonnegative(0.0, ndim=1)
+    offset: Numbers = pytree.nonnegative(default=0.0, ndim=1)
 
     def __post_init__(self) -> None:
         good = len({np.size(self.degree), np.size(self.offset)} - {1}) <= 1

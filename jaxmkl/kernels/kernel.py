@@ -39,7 +39,7 @@ class Kernel(abc.ABC):
 
     >>> @pytree.dataclass
     ... class Periodic(Kernel):
-    ...     period: float = pytree.positive(1.0)
+    ...     period: float = pytree.positive(default=1.0)
     ...     num_kernels = 1
     ...     exponential = (True,)  # exp(-u), and the codes are u
     ...     def codes(self, products):  # 2 Σ_d sin²(π (x_d - x'_d) / period)

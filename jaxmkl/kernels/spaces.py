@@ -75,10 +75,10 @@ class GaussianWidths(KernelSpace):
     Array(2., dtype=float32)
     """
 
-    lower: Number = pytree.positive(2.0**-6.5)
-    upper: Number = pytree.positive(2.0**5.5)
-    start: Numbers = pytree.positive(tuple(2.0 ** (i / 2) for i in range(5, 12)), ndim=1)
-    per_input: bool = pytree.flag(False)
+    lower: Number = pytree.positive(default=2.0**-6.5)
+    upper: Number = pytree.positive(default=2.0**5.5)
+    start: Numbers = pytree.positive(default=tuple(2.0 ** (i / 2) for i in range(5, 12)), ndim=1)
+    per_input: bool = pytree.flag(default=False)
     coordinate: str = pytree.choice("precision", "bandwidth", default="precision")
 
     def __post_init__(self) -> None:

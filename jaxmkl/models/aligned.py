@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import KernelDictionary
 from jaxmkl.losses import Loss
 from jaxmkl.models.on_supports import SupportModels
@@ -67,11 +69,11 @@ class Aligned(Algorithm):
       ValueError: for another bank, or a number below 1.
     """
 
-    models: Any = pytree.part(
+    models: SupportModels = pytree.part(
         SupportModels, "models with supports, as jaxmkl.models.SupportModels(kernels)"
     )
-    num_aligned: int = pytree.count(10_000)
-    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
+    num_aligned: int = pytree.count(default=10_000)
+    query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=All())
 
     def __post_init__(self) -> None:
         good = self.loss.task == "classification"
@@ -96,13 +98,17 @@ class Aligned(Algorithm):
         """The kernels, and their squares."""
         return KernelDictionary((self.models.kernels, self.models.kernels * self.models.kernels))
 
-    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> PyTree:
         models = self.models.init(key, num_inputs, dtype)
         pairs = self._store.init(self._kernels, num_inputs, dtype)
         nothing = jnp.zeros((self.models.num_models,), dtype)
         return AlignedState(**frame, models=models, pairs=pairs, along=nothing, squares=nothing)
 
-    def encode_own(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple[Any, Any]:
+    def encode_own(
+        self, state: AlignedState, X: jax.Array, keys: jax.Array
+    ) -> tuple[PyTree, PyTree]:
         """The models' codes; and those of pairs with the first, as long as they are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
@@ -116,12 +122,12 @@ class Aligned(Algorithm):
         best = jnp.arange(len(norm)) == jnp.argmax(alignment)
         return alignment, best.astype(norm.dtype)
 
-    def predict_own(self, state: AlignedState, code: tuple) -> tuple[Forecast, Any]:
+    def predict_own(self, state: AlignedState, code: tuple) -> tuple[Forecast, PyTree]:
         f, aux = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
         return Forecast(f[jnp.argmax(best)], f, best), aux
 
-    def update_own(self, state: Any, code: tuple, aux: Any, feedback: Feedback) -> Any:
+    def update_own(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
         counted = feedback.updates & (state.round < self.num_aligned)

@@ -6,20 +6,21 @@ settles what a finished block leaves behind.
 """
 
 import abc
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.updates import Rule
 
 
 class Bank(abc.ABC):
     """Base of all banks: frozen pytree dataclasses."""
 
-    period: Any = None
+    period: int | None = None
     """Rounds between two settlings; blocks divide it. None where there are none."""
     many_outputs = False
     """Whether its models can have several outputs."""
@@ -41,12 +42,12 @@ class Bank(abc.ABC):
 
     @abc.abstractmethod
     def init(
-        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
-    ) -> Any:
+        self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
+    ) -> PyTree:
         """The state before the first round, a pytree; of K outputs only if ``many_outputs``."""
 
     @abc.abstractmethod
-    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> Any:
+    def encode(self, state: PyTree, X: jax.Array, round: jax.Array, keys: jax.Array) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Args:
@@ -57,18 +58,18 @@ class Bank(abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict(self, state: Any, code: Any) -> tuple[jax.Array, Any]:
+    def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
         """Values (E,) or (K, E) of one example, and what :meth:`update` uses again."""
 
     @abc.abstractmethod
-    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example."""
 
-    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
 
-    def merged(self, states: Any, start: Any) -> Any:
+    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
 
         ``start`` is the state that they began with; None for one of :meth:`init`.
@@ -76,18 +77,18 @@ class Bank(abc.ABC):
         wanted = "models on features by least squares: what others learned does not add up"
         pytree.require(False, "merge", "a bank of learner.models", self, wanted)
 
-    def capacity(self, state: Any) -> int | None:
+    def capacity(self, state: PyTree) -> int | None:
         """Support vectors a state has room for; None where it cannot run short."""
         return None
 
-    def num_supports(self, state: Any) -> jax.Array:
+    def num_supports(self, state: PyTree) -> jax.Array:
         """Support vectors that fill that room, a number."""
         return jnp.zeros((), jnp.int32)
 
-    def enlarged(self, state: Any, capacity: int) -> Any:
+    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
-    def supports(self, state: Any) -> tuple[jax.Array, jax.Array] | None:
+    def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array] | None:
         """Support vectors of each kernel (P,) and examples that found no room; None without."""
         return None

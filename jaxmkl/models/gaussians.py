@@ -20,13 +20,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxmkl._types import PyTree
+
 MARGIN_LOSSES = ("hinge", "squared_hinge")
 # The product of two matrices, or of a matrix and a vector.
 times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 def narrowed(
-    root: jax.Array, along: jax.Array, noise: Any, when: Any
+    root: jax.Array, along: jax.Array, noise: PyTree, when: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """S (D, D) after an update along f = S'φ (D,); Σφ (D,) and φ'Σφ with the new Σ.
 
@@ -55,7 +57,7 @@ def narrowed_and_moved(
     shrunk: jax.Array,
     moved: jax.Array,
     loss: str,
-    noise: Any,
+    noise: PyTree,
     inertia: Any,
 ) -> tuple[jax.Array, jax.Array]:
     """S (D, D) and the move of μ (D,) of a Gaussian that meets K examples φ (K, D) at once.

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import InverseTime, Optimizer
@@ -22,9 +24,9 @@ class MovingState(State):
 
     zeros: jax.Array
     """Predictions of exactly 0 so far, int32."""
-    coordinates: Any
+    coordinates: PyTree
     """Coordinates of the kernel in its space."""
-    optimizer: Any
+    optimizer: PyTree
     """State of the optimizer."""
     rows: jax.Array
     """Points of the basis functions (B, D)."""
@@ -60,16 +62,22 @@ class MovingKernel(Algorithm):
       ValueError: for an argument outside its range.
     """
 
-    space: Any = pytree.part(KernelSpace, "a space of kernels, as jaxmkl.kernels.GaussianWidths()")
-    budget: int = pytree.count(200)
-    step_size: Any = pytree.positive(0.1)
-    optimizer: Any = pytree.part(
-        Optimizer, "an optimizer, as jaxmkl.optimizers.FromOptax('adam', 0.01)", InverseTime()
+    space: KernelSpace = pytree.part(
+        KernelSpace, "a space of kernels, as jaxmkl.kernels.GaussianWidths()"
     )
-    loss: Any = loss_field("hinge")
-    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", All())
+    budget: int = pytree.count(default=200)
+    step_size: Number = pytree.positive(default=0.1)
+    optimizer: Optimizer = pytree.part(
+        Optimizer,
+        "an optimizer, as jaxmkl.optimizers.FromOptax('adam', 0.01)",
+        default=InverseTime(),
+    )
+    loss: Any = loss_field(default="hinge")
+    query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=All())
 
-    def _start(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> dict[str, Any]:
+    def _start(
+        self, frame: dict, key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> dict[str, Any]:
         """Fields of :class:`MovingState`: no basis function, a kernel from the space's starts."""
         coordinates = self.space.draw_start(key, num_inputs, dtype)
         return frame | {
@@ -89,8 +97,8 @@ class MovingKernel(Algorithm):
         return slope, fresh, feedback.updates & (slope != 0) & jnp.isfinite(fresh)
 
     def _descended(
-        self, state: Any, output: Callable, at: Any, slope: jax.Array, wanted: jax.Array
-    ) -> Any:
+        self, state: PyTree, output: Callable, at: PyTree, slope: jax.Array, wanted: jax.Array
+    ) -> PyTree:
         """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
         gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
         before = state.coordinates, state.optimizer
@@ -98,7 +106,9 @@ class MovingKernel(Algorithm):
         coordinates, optimizer = optax.tree.where(wanted, after, before)
         return state.replace(coordinates=coordinates, optimizer=optimizer)
 
-    def _moved(self, gradient: Any, at: Any, optimizer: Any, round: jax.Array) -> tuple[Any, Any]:
+    def _moved(
+        self, gradient: PyTree, at: PyTree, optimizer: PyTree, round: jax.Array
+    ) -> tuple[PyTree, PyTree]:
         """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
 
         Derivatives of examples at the bound of inputs may overflow: what is not finite of a step
@@ -116,7 +126,7 @@ class MovingKernel(Algorithm):
         at = self.space.clip(jax.tree.map(taken, at, step))
         return at, jax.tree.map(kept, after, optimizer)
 
-    def info(self, state: Any) -> MovingInfo:
+    def info(self, state: PyTree) -> MovingInfo:
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)
         rate = state.zeros.astype(dtype) / rounds.astype(dtype)
         return MovingInfo(self.space.parameters(state.coordinates), state.number, rate)

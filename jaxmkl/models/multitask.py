@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
@@ -49,6 +50,7 @@ from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
+from jaxmkl._types import Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.models.gaussians import MARGIN_LOSSES, narrowed, narrowed_and_moved, step_of_one, times
@@ -117,13 +119,13 @@ class MultiTask(Algorithm):
     """
 
     num_tasks: int | None = pytree.count(optional=True)
-    kernel: Any = pytree.part(Kernel, "one kernel", Gaussian(1.0))
-    dictionary: Any = pytree.part(
-        SampledDictionary, "a sampled dictionary of jaxmkl.features", SampledDictionary()
+    kernel: Kernel = pytree.part(Kernel, "one kernel", default=Gaussian(1.0))
+    dictionary: SampledDictionary = pytree.part(
+        SampledDictionary, "a sampled dictionary of jaxmkl.features", default=SampledDictionary()
     )
-    query: Any = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", All())
-    noise: Any = pytree.positive(1.0)
-    inertia: Any = pytree.positive(1.0)
+    query: Query = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", default=All())
+    noise: Number = pytree.positive(default=1.0)
+    inertia: Number = pytree.positive(default=1.0)
     loss: str = pytree.choice(*MARGIN_LOSSES, default="hinge")
     components: str = pytree.choice("both", "local", "global", default="both")
     update_on: str = pytree.choice("mistake", "unsure", "margin", default="mistake")
@@ -170,7 +172,9 @@ class MultiTask(Algorithm):
             good, X = good & self._known(X[:, 0]), X[:, 1:]
         return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
 
-    def init_own(self, frame: dict, key: jax.Array, num_inputs: int, dtype: Any) -> MultiTaskState:
+    def init_own(
+        self, frame: dict, key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> MultiTaskState:
         inputs = num_inputs - self.leading_columns
         text = f"at least {1 + self.leading_columns}, the column of the task and an input"
         pytree.require(inputs >= 1, self, "num_inputs", num_inputs, text)
@@ -262,7 +266,10 @@ class MultiTask(Algorithm):
         )
 
     def round(
-        self, state: MultiTaskState, examples: tuple[jax.Array, ...], most: Any = None
+        self,
+        state: MultiTaskState,
+        examples: tuple[jax.Array, ...],
+        most: jax.Array | int | None = None,
     ) -> tuple[MultiTaskState, Output]:
         """One round on one example of each task, to be scanned over rounds.
 
@@ -298,7 +305,9 @@ class MultiTask(Algorithm):
         first = state.replace(dictionary=settled, round=jnp.zeros_like(state.round))
         codes = self.encode_own(first, X, keys)
 
-        def offered(dictionary: DictionaryState, example: tuple) -> tuple[Any, jax.Array]:
+        def offered(
+            dictionary: DictionaryState, example: tuple
+        ) -> tuple[DictionaryState, jax.Array]:
             (code, _), here = example
             _, offer = self.dictionary.predict(dictionary, code)
             # no label is known yet
@@ -318,7 +327,7 @@ class MultiTask(Algorithm):
             along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
             variance += jnp.sum(along**2, axis=1)
 
-        def ask(carry: tuple, example: tuple) -> tuple[Any, tuple]:
+        def ask(carry: tuple, example: tuple) -> tuple[tuple, tuple]:
             """Whether to ask for one label, and the query's state and the count of labels then."""
             (query, count), (forecast, noise, usable, y) = carry, example
             score = self.query.score(query, forecast)

@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of, take
+from jaxmkl._blocks import common_period, rounds_of, take
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank
@@ -25,7 +27,7 @@ from jaxmkl.updates import OGD, Rule
 class FeatureModelsState(NamedTuple):
     """State of :class:`FeatureModels`."""
 
-    features: Any
+    features: PyTree
     """State of the feature map."""
     rules: tuple
     """A state for each rule."""
@@ -40,7 +42,7 @@ class FeatureModelsState(NamedTuple):
 class FeatureCode(NamedTuple):
     """One example."""
 
-    features: Any
+    features: PyTree
     """Code of the feature map."""
     rules: tuple
     """Codes of the rules; empty with a sequential map."""
@@ -53,7 +55,7 @@ class FeatureAux(NamedTuple):
 
     z: jax.Array
     """Features (P, M)."""
-    features: Any
+    features: PyTree
     """The feature map's own."""
     codes: tuple
     """Codes of the rules; with a sequential map of a block of one."""
@@ -84,10 +86,12 @@ class FeatureModels(Bank):
     4
     """
 
-    kernels: Any = pytree.part(Kernel, SEVERAL)
-    rules: Any = pytree.parts(Rule, "an update rule, as jaxmkl.updates.OGD(0.1)", (OGD(),))
-    features: Any = pytree.part(
-        FeatureMap, "a feature map, as jaxmkl.features.FourierFeatures()", FourierFeatures()
+    kernels: Kernel = pytree.part(Kernel, SEVERAL)
+    rules: Any = pytree.parts(Rule, "an update rule, as jaxmkl.updates.OGD(0.1)", default=(OGD(),))
+    features: FeatureMap = pytree.part(
+        FeatureMap,
+        "a feature map, as jaxmkl.features.FourierFeatures()",
+        default=FourierFeatures(),
     )
     many_outputs = True
 
@@ -112,11 +116,10 @@ class FeatureModels(Bank):
     def period(self) -> int | None:  # type: ignore[override]
         """The largest that divides those of the map and, unless it is sequential, of the rules."""
         parts = (self.features, *(() if self.features.sequential else self.rules))
-        periods = [part.period for part in parts if part.period is not None]
-        return int(np.gcd.reduce(periods)) if periods else None
+        return common_period(parts)
 
     def init(
-        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
+        self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> FeatureModelsState:
         P, M = self.kernels.num_kernels, self.features.num_coordinates(num_inputs)
         K = 1 if num_outputs is None else num_outputs
@@ -141,7 +144,7 @@ class FeatureModels(Bank):
         """Codes of the rules for features Z (B, P, M)."""
         return tuple(rule.encode(own, round, Z) for rule, own in self._rules(state))
 
-    def _of_one(self, codes: Any) -> Any:
+    def _of_one(self, codes: PyTree) -> Any:
         """A rule's code of an example: with a sequential map from codes of a block of one."""
         return take(codes, 0) if self.features.sequential else codes
 
@@ -189,7 +192,7 @@ class FeatureModels(Bank):
         features = self.features.close(state.features, codes.features, round)
         return FeatureModelsState(features, rules)
 
-    def merged(self, states: FeatureModelsState, start: Any) -> FeatureModelsState:
+    def merged(self, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
         good = not self.features.sequential
         wanted = "features that do not grow with the stream: each shard has others"
         pytree.require(good, "merge", "features", self.features, wanted)

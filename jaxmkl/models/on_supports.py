@@ -1,13 +1,13 @@
 """Models with support vectors: f_p(x) = Σ_j a_pj k_p(x_j, x), one for each kernel."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
@@ -33,15 +33,15 @@ class SupportModels(Bank):
     2
     """
 
-    kernels: Any = pytree.part(Kernel, SEVERAL)
-    rule: Any = pytree.part(
+    kernels: Kernel = pytree.part(Kernel, SEVERAL)
+    rule: Update = pytree.part(
         Update,
         "an update rule of first order, as jaxmkl.updates.Perceptron(): models with supports have "
         "no weights that another rule could move",
-        Perceptron(),
+        default=Perceptron(),
     )
-    store: Any = pytree.part(
-        Store, "a store of supports, as jaxmkl.models.DenseSupport()", DenseSupport()
+    store: Store = pytree.part(
+        Store, "a store of supports, as jaxmkl.models.DenseSupport()", default=DenseSupport()
     )
 
     def __post_init__(self) -> None:
@@ -67,23 +67,23 @@ class SupportModels(Bank):
         return self.store.period
 
     def init(
-        self, key: jax.Array, num_inputs: int, dtype: Any, num_outputs: int | None = None
-    ) -> Any:
+        self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
+    ) -> PyTree:
         return self.store.init(self.kernels, num_inputs, dtype)
 
-    def encode(self, state: Any, X: jax.Array, round: jax.Array, keys: jax.Array) -> tuple:
+    def encode(self, state: PyTree, X: jax.Array, round: jax.Array, keys: jax.Array) -> tuple:
         """Codes in the store, and uniform numbers (P,) for each example, or None."""
         code, draw = self.store.encode(state, self.kernels, X, round), None
         if self.store.random:
             draw = jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
         return code, draw
 
-    def predict(self, state: Any, code: tuple) -> tuple[jax.Array, Any]:
+    def predict(self, state: PyTree, code: tuple) -> tuple[jax.Array, PyTree]:
         f, of_store = self.store.predict(state, self.kernels, code[0])
         f = jnp.where(jnp.isfinite(f), f, 0.0)
         return f, (f, of_store)
 
-    def update(self, state: Any, code: tuple, aux: Any, feedback: Feedback) -> Any:
+    def update(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
         """The example becomes a support vector where the rule has a coefficient for it."""
         (f, of_store), (in_store, draw) = aux, code
         step = self.rule.step(f[None], feedback.y, in_store.own[None])
@@ -95,18 +95,18 @@ class SupportModels(Bank):
         proposal = Proposal(learned, coefficient, decay, draw)
         return self.store.update(state, self.kernels, in_store, of_store, proposal)
 
-    def close(self, state: Any, codes: tuple, round: jax.Array) -> Any:
+    def close(self, state: PyTree, codes: tuple, round: jax.Array) -> PyTree:
         decays = traits(self.rule).decays
         return self.store.close(state, self.kernels, codes[0], round, decays)
 
-    def capacity(self, state: Any) -> int | None:
+    def capacity(self, state: PyTree) -> int | None:
         return self.store.capacity_of(state)
 
-    def num_supports(self, state: Any) -> jax.Array:
+    def num_supports(self, state: PyTree) -> jax.Array:
         return self.store.used(state)
 
-    def enlarged(self, state: Any, capacity: int) -> Any:
+    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
         return self.store.enlarged(state, capacity)
 
-    def supports(self, state: Any) -> tuple[jax.Array, jax.Array]:
+    def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array]:
         return state.number, state.overflow

@@ -15,10 +15,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, take
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -28,7 +30,7 @@ from jaxmkl.query import Forecast
 class OwnKernelsState(MovingState):
     """State of :class:`OwnKernels`: ``coordinates`` are what the next centre starts from."""
 
-    own: Any
+    own: PyTree
     """Coordinates of the centres' kernels, with leading axis M; number n is in n mod M."""
     came: jax.Array
     """How many centres have come so far, int32."""
@@ -49,9 +51,11 @@ class OwnKernels(MovingKernel):
       budget: M (static).
     """
 
-    budget: int = pytree.count(2000)
+    budget: int = pytree.count(default=2000)
 
-    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> PyTree:
         start = self._start(frame, key, num_inputs, dtype)
         own = jax.tree.map(lambda c: jnp.repeat(c[None], self.budget, 0), start["coordinates"])
         return OwnKernelsState(**start, own=own, came=jnp.zeros((), jnp.int32))
@@ -60,7 +64,7 @@ class OwnKernels(MovingKernel):
         """The rows of a block: kernels are not known before their turn."""
         return X
 
-    def _kernel(self, coordinates: Any, x: jax.Array, row: jax.Array) -> Scaled:
+    def _kernel(self, coordinates: PyTree, x: jax.Array, row: jax.Array) -> Scaled:
         return take(self.space.values(coordinates, x, row[None, :]), 0)
 
     def predict_own(self, state: OwnKernelsState, code: jax.Array) -> tuple[Forecast, jax.Array]:
@@ -68,14 +72,16 @@ class OwnKernels(MovingKernel):
         value = values.weighted_sum(state.weights).value()
         return Forecast.of_one(value), value
 
-    def update_own(self, state: Any, code: jax.Array, aux: jax.Array, feedback: Feedback) -> Any:
+    def update_own(
+        self, state: PyTree, code: jax.Array, aux: jax.Array, feedback: Feedback
+    ) -> PyTree:
         """Move the kernel, add a centre, if there is a label."""
         x, M = code, self.budget
         slope, fresh, wanted = self._step(aux, feedback)
         # before the first centre its place holds the weight 0
         newest = (state.came - 1) % M
 
-        def output(coordinates: Any) -> jax.Array:
+        def output(coordinates: PyTree) -> jax.Array:
             """The newest centre's part of the hypothesis at x, by its kernel."""
             kernel = self._kernel(coordinates, x, state.rows[newest])
             return state.weights[newest] * kernel.plain()

@@ -25,10 +25,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take, uniform
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Scaled
 from jaxmkl.models.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
@@ -59,20 +61,24 @@ class HypothesisSketch(MovingKernel):
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
     """
 
-    threshold: Any = pytree.share(0.9)
-    num_sampled: int = pytree.count(3)
+    threshold: Number = pytree.share(default=0.9)
+    num_sampled: int = pytree.count(default=3)
     ties: str = pytree.choice("first", "oldest", default="first")
 
     def __post_init__(self) -> None:
         s = self.num_sampled
         pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 
-    def init_own(self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: Any) -> Any:
+    def init_own(
+        self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> PyTree:
         start = self._start(frame, key, num_inputs, dtype)
         since, number = jnp.zeros((self.budget,), jnp.int32), jnp.zeros((), jnp.int32)
         return HypothesisSketchState(**start, since=since, number=number)
 
-    def encode_own(self, state: Any, X: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def encode_own(
+        self, state: PyTree, X: jax.Array, keys: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """Examples and, of each, random numbers (s,)."""
         return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
@@ -82,7 +88,7 @@ class HypothesisSketch(MovingKernel):
         value = values.weighted_sum(state.weights).value()
         return Forecast.of_one(value), (value, values)
 
-    def update_own(self, state: Any, code: Any, aux: tuple, feedback: Feedback) -> Any:
+    def update_own(self, state: PyTree, code: PyTree, aux: tuple, feedback: Feedback) -> PyTree:
         (x, noise), (value, values), w, B = code, aux, state.weights, self.budget
         places = jnp.arange(B, dtype=jnp.int32)
         slope, fresh, wanted = self._step(value, feedback)
@@ -96,7 +102,7 @@ class HypothesisSketch(MovingKernel):
         compensated = jnp.where(wanted & full & ~replaces, drawn, B)
         w = w.at[compensated].add(fresh * alpha, mode="drop").at[place].set(fresh, mode="drop")
 
-        def output(coordinates: Any) -> jax.Array:
+        def output(coordinates: PyTree) -> jax.Array:
             """The new hypothesis at x, by its kernel; its new point is x."""
             own = self.space.values(coordinates, x, x[None, :])
             of_rows = self.space.values(coordinates, x, state.rows)
@@ -112,7 +118,7 @@ class HypothesisSketch(MovingKernel):
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
-    def _projection(self, state: Any, x: jax.Array, values: Scaled, drawn: jax.Array) -> tuple:
+    def _projection(self, state: PyTree, x: jax.Array, values: Scaled, drawn: jax.Array) -> tuple:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import left_to_xla
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
+from jaxmkl._types import PyTree
 from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
@@ -55,7 +57,7 @@ class Rows(NamedTuple):
     order: Any = None
     length: Any = None
 
-    def at(self, positions: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def at(self, positions: jax.Array, dtype: DTypeLike) -> tuple[jax.Array, jax.Array, jax.Array]:
         """X and y at some positions (B,), any row where there is none, and where there is one."""
         T = self.X.shape[0]
         present = (positions >= 0) & (positions < (T if self.length is None else self.length))
@@ -65,8 +67,8 @@ class Rows(NamedTuple):
 
 
 def scan_rows(
-    learner: Any, state: Any, rows: Rows, plan: Plan, blocks: Any = None
-) -> tuple[Any, Any]:
+    learner: Any, state: PyTree, rows: Rows, plan: Plan, blocks: Any = None
+) -> tuple[PyTree, PyTree]:
     """Run a learner over rows in blocks, and return its state and the records (T, ...).
 
     A block starts at a round that is a multiple of its size: of a state amid a block, the first
@@ -84,11 +86,11 @@ def scan_rows(
     most = max(2, -(-(T + B - 1) // B))
     offset, dtype = state.round % B, learner.dtype(state)
 
-    def one(state: Any, example: tuple) -> tuple[Any, Any]:
+    def one(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
         state, output = learner.advance(state, *example)
         return state, plan.record(output)
 
-    def block(state: Any, number: Any) -> tuple[Any, Any]:
+    def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
@@ -108,15 +110,15 @@ def scan_rows(
 run_rows = jax.jit(scan_rows, static_argnames="plan")
 
 
-def num_blocks(state: Any, length: Any, block_size: int) -> jax.Array:
+def num_blocks(state: PyTree, length: Any, block_size: int) -> jax.Array:
     """How many blocks the next ``length`` examples of a state are in."""
     return (length + state.round % block_size + block_size - 1) // block_size
 
 
-def _scan_first(body: Callable, state: Any, length: int, number: Any) -> tuple[Any, Any]:
+def _scan_first(body: Callable, state: PyTree, length: int, number: Any) -> tuple[PyTree, PyTree]:
     """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
 
-    def turn(i: Any, carry: tuple) -> tuple[Any, Any]:
+    def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
         state, ys = carry
         state, y = body(state, i)
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
@@ -130,13 +132,13 @@ def _scan_first(body: Callable, state: Any, length: int, number: Any) -> tuple[A
 def run_padded(
     driver: str,
     learner: Learner,
-    state: Any,
+    state: PyTree,
     X: Any,
     y: Any,
     room: int,
     plan: Plan,
     stacklevel: int = 4,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Run outside of any trace over X and y, padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
     before, capacity = checks.count_troubles(state), learner.capacity(state)
@@ -174,7 +176,7 @@ def room_for(X: Any) -> int:
     return X.shape[0] if spread else padded_length(X.shape[0])
 
 
-def placed(array: Any, length: int, dtype: Any, fill: int = 0) -> Any:
+def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> Any:
     """The array in a dtype, padded to a length, on the device where it is or will be."""
     if isinstance(array, SparseRows):
         indices = placed(array.indices, length, np.int32, array.num_columns)

@@ -11,6 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._devices import by_xla, place
+from jaxmkl._types import PyTree
 
 _CACHE = 10 * 2**20  # bytes
 
@@ -50,12 +51,12 @@ def in_groups(play: Callable[[Any], Any], given: Any, size: int) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:number], played)
 
 
-def _number(tree: Any) -> int:
+def _number(tree: PyTree) -> int:
     """The length of the leading axis that all leaves have."""
     return jax.tree.leaves(tree)[0].shape[0]
 
 
-def _repeated(tree: Any, number: int) -> Any:
+def _repeated(tree: PyTree, number: int) -> Any:
     """Leaves with a leading axis of ``number``, the last row as often as that takes."""
     had = _number(tree)
     if had == number:
@@ -115,7 +116,7 @@ def _shards(sharding: NamedSharding) -> int:
     return math.prod(sharding.mesh.shape[name] for name in names)
 
 
-def _placed(tree: Any, sharding: NamedSharding) -> Any:
+def _placed(tree: PyTree, sharding: NamedSharding) -> Any:
     """The tree with its arrays in this sharding; numbers of a learner go where these are."""
 
     def one(leaf: Any) -> Any:
@@ -125,7 +126,7 @@ def _placed(tree: Any, sharding: NamedSharding) -> Any:
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def _first(tree: Any, number: int, sharding: NamedSharding) -> Any:
+def _first(tree: PyTree, number: int, sharding: NamedSharding) -> Any:
     """The first ``number`` rows, on every device."""
 
     def cut(leaf: jax.Array) -> jax.Array:

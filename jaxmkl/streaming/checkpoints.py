@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.checkpoint import load_extra, save_beside
 
 
@@ -116,7 +117,7 @@ class Checkpoints(LastTwo):
     >>> folder.cleanup()
     """
 
-    def offer(self, learner: Learner, state: Any, *, extra: Any = None) -> bool:
+    def offer(self, learner: Learner, state: PyTree, *, extra: Any = None) -> bool:
         """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; whether it was.
 
         Args:

@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._types import PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -26,17 +28,19 @@ _BLOCK = 32
 
 
 @partial(jax.jit, static_argnames=("plan", "sharding"))
-def _run_fleet(learner: Learner, streams: tuple, *, plan: Plan, sharding: Any) -> tuple[Any, Any]:
+def _run_fleet(
+    learner: Learner, streams: tuple, *, plan: Plan, sharding: Any
+) -> tuple[PyTree, PyTree]:
     """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
     B = plan.block_size
 
-    def play(learner: Learner, streams: tuple) -> tuple[Any, Any]:
-        def group(streams: tuple) -> tuple[Any, Any]:
+    def play(learner: Learner, streams: tuple) -> tuple[PyTree, PyTree]:
+        def group(streams: tuple) -> tuple[PyTree, PyTree]:
             states, _, _, lengths = streams
             # a number that all share: else each turn would choose, for all states, what to keep
             blocks = jnp.max(jax.vmap(partial(num_blocks, block_size=B))(states, lengths))
 
-            def one(state: Any, X: Any, y: Any, length: Any) -> tuple[Any, Any]:
+            def one(state: PyTree, X: Any, y: Any, length: Any) -> tuple[PyTree, PyTree]:
                 rows = Rows(X, y, length=length)
                 state, recorded = scan_rows(learner, state, rows, plan, blocks)
                 present = jnp.arange(len(X)) < length
@@ -64,7 +68,7 @@ def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
 
 def run_fleet(
     learner: Learner,
-    states: Any,
+    states: PyTree,
     X: Any,
     y: Any,
     *,
@@ -73,7 +77,7 @@ def run_fleet(
     record: Record = without_info,
     delay: int = 0,
     mesh: Any = None,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
 
     One learner a customer, a sensor, a machine: M states of the same learner advance together, and
@@ -149,7 +153,7 @@ def _room_for(length: int) -> int:
     return 1 << (length - 1).bit_length() if length <= 64 else padded_length(length)
 
 
-def _filled(array: Any, length: int, dtype: Any) -> Any:
+def _filled(array: Any, length: int, dtype: DTypeLike) -> Any:
     """The array (M, T, ...) in a dtype, zeros behind T up to a length."""
     pad = ((0, 0), (0, length - array.shape[1]), *((0, 0),) * (array.ndim - 2))
     if isinstance(array, jax.Array):
@@ -159,7 +163,7 @@ def _filled(array: Any, length: int, dtype: Any) -> Any:
         return np.pad(np.asarray(array, dtype), pad)
 
 
-def _with_room(learner: Learner, state: Any, states: Any, lengths: np.ndarray) -> Any:
+def _with_room(learner: Learner, state: PyTree, states: PyTree, lengths: np.ndarray) -> Any:
     """The states with room for the supports that may come; ``state`` is like one of them."""
     capacity = learner.capacity(state)
     if capacity is None:

@@ -1,8 +1,8 @@
 """Drivers of one learner: over a stream, over it once for each of many keys, over chunks."""
 
-from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless
 from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl._types import PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -26,6 +27,10 @@ from jaxmkl.streaming._engine import (
 from jaxmkl.streaming.sparse import SparseRows
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 def without_info(output: Output) -> Output:
     """Keep prediction, loss and queried of a round: what :func:`run` records by default."""
     return output._replace(info=None)
@@ -34,16 +39,16 @@ def without_info(output: Output) -> Output:
 @partial(jax.jit, static_argnames=("plan", "permute", "sharding"))
 def _run_many(
     given: tuple, keys: Any, *, plan: Plan, permute: bool, sharding: Any
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Runs of all keys over the stream of ``given``: learner, X and y."""
 
-    def play(given: tuple, keys: Any) -> tuple[Any, Any]:
+    def play(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
         learner, X, y = given
 
         def begin(key: jax.Array) -> Any:
             return learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
 
-        def one(given: tuple) -> tuple[Any, Any]:
+        def one(given: tuple) -> tuple[PyTree, PyTree]:
             key, order = given
             state = learner.enlarged(begin(key), X.shape[0])
             return scan_rows(learner, state, Rows(X, y, order), plan)
@@ -69,16 +74,29 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     return jax.vmap(partial(jax.random.permutation, x=num_examples))(keys)
 
 
+def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
+    """Say that the state is missing where a driver is called with learner, X and y."""
+
+    @wraps(driver)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) == 3 and not kwargs.keys() & {"state", "X", "y"}:
+            checks.check_arguments(driver.__name__, *args[:2])
+        return driver(*args, **kwargs)
+
+    return checked
+
+
+@_names_a_missing_state
 def run(
     learner: Learner,
-    state: Any,
+    state: PyTree,
     X: Any,
-    y: Any = None,  # so that the checks can say so where it is the state that is missing
+    y: Any,
     *,
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
@@ -143,7 +161,7 @@ def run_many(
     record: Record = without_info,
     delay: int = 0,
     mesh: Any = None,
-) -> tuple[Any, Any]:
+) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
 
     Runs advance side by side: all of them, or on one CPU as many as its cache holds.
@@ -196,7 +214,7 @@ def run_many(
 
 def stream(
     learner: Learner,
-    state: Any,
+    state: PyTree,
     chunks: Iterable[tuple[Any, Any]],
     *,
     block_size: int | None = None,
@@ -277,7 +295,7 @@ class Stream:
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
 
-    def push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    def push(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
         """Run the next chunk and return the state after it and its records, None of an empty one.
 
         Raises:
@@ -287,7 +305,7 @@ class Stream:
             checks.check_arguments("stream", self.learner, state)
         return self._push(state, X, y)
 
-    def _push(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    def _push(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
         try:
             X, y = self._checked(state, X, y)
         except ValueError as error:
@@ -302,7 +320,7 @@ class Stream:
         # a warning is for whoever called the function that called this one
         return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 5)
 
-    def _checked(self, state: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    def _checked(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
         if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
             y = np.ma.filled(y.astype(float), np.nan)

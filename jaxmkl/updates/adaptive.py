@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import FromOptax
 from jaxmkl.updates.rule import Rule
@@ -20,7 +22,7 @@ class OptaxState(NamedTuple):
 
     weights: jax.Array
     """θ (P, K, 1, M): those that meet the same features lie together."""
-    optimizer: Any
+    optimizer: PyTree
     """The state of optax for each model, with leading axes (P, K, 1)."""
 
 
@@ -68,10 +70,10 @@ class Optax(Rule):
         "an optax.GradientTransformation, as optax.adam(0.01), or jaxmkl.optimizers.FromOptax",
         read=_taken,
     )
-    loss: Any = loss_field("squared")
+    loss: Any = loss_field(default="squared")
 
     def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+        self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
     ) -> OptaxState:
         weights = jnp.zeros((num_kernels, num_outputs, 1, num_coordinates), dtype)
 
@@ -83,16 +85,18 @@ class Optax(Rule):
         optimizer = _for_each(self.transformation.init)(weights)
         return OptaxState(weights, jax.tree.map(typed, optimizer))
 
-    def predict(self, state: OptaxState, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+    def predict(self, state: OptaxState, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         values = values_of(state.weights, z)
         return values, (z, values)
 
-    def update(self, state: OptaxState, code: Any, aux: Any, feedback: Feedback) -> OptaxState:
+    def update(
+        self, state: OptaxState, code: PyTree, aux: PyTree, feedback: Feedback
+    ) -> OptaxState:
         z, values = aux
         slopes = jax.vmap(self.loss.slope)(values, jnp.atleast_1d(feedback.y))
         gradient = beside_weights(slopes) * z[:, None, None]
 
-        def move(gradient: jax.Array, optimizer: Any, weights: jax.Array) -> OptaxState:
+        def move(gradient: jax.Array, optimizer: PyTree, weights: jax.Array) -> OptaxState:
             step, after = self.transformation.update(gradient, optimizer, weights, None)
             return OptaxState(weights + step.astype(weights.dtype), after)
 

@@ -24,9 +24,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.losses import Hinge, loss_field
 from jaxmkl.updates.rule import Rule
 from jaxmkl.updates.weights import beside_weights, values_of
@@ -76,17 +78,19 @@ class Update(Rule):
         traits(self)
 
     def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+        self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
     ) -> FirstOrderState:
         shape = num_kernels, num_outputs, self.num_rates, num_coordinates
         return FirstOrderState(jnp.zeros(shape, dtype))
 
-    def predict(self, state: FirstOrderState, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+    def predict(
+        self, state: FirstOrderState, code: PyTree, z: jax.Array
+    ) -> tuple[jax.Array, PyTree]:
         values = values_of(state.weights, z)
         return values, (z, values)
 
     def update(
-        self, state: FirstOrderState, code: Any, aux: Any, feedback: Feedback
+        self, state: FirstOrderState, code: PyTree, aux: PyTree, feedback: Feedback
     ) -> FirstOrderState:
         (z, values), y = aux, jnp.atleast_1d(feedback.y)
         step = jax.vmap(self.step, in_axes=(0, 0, None))(values, y, feedback.norm)
@@ -149,8 +153,8 @@ class PassiveAggressive(Update):
     Array([[0.1, 0. ]], dtype=float32)
     """
 
-    aggressiveness: Any = pytree.positive()
-    normalized_step: bool = pytree.flag(True)
+    aggressiveness: Number = pytree.positive()
+    normalized_step: bool = pytree.flag(default=True)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = _HINGE.value(f, y)
@@ -170,14 +174,14 @@ class SparsePassiveAggressive(Update):
       beta: β >= α; the probability is at most α / β.
     """
 
-    step_size: Any = pytree.positive(0.1)
-    alpha: Any = pytree.positive(1.0)
-    beta: Any = pytree.positive(3.0)
-    normalized_step: bool = pytree.flag(True)
+    step_size: Number = pytree.positive(default=0.1)
+    alpha: Number = pytree.positive(default=1.0)
+    beta: Number = pytree.positive(default=3.0)
+    normalized_step: bool = pytree.flag(default=True)
 
     def __post_init__(self) -> None:
         known = isinstance(self.alpha, float) and isinstance(self.beta, float)
-        good = not known or self.beta >= self.alpha
+        good = not known or bool(self.beta >= self.alpha)
         pytree.require(good, self, "beta", self.beta, "at least alpha")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
@@ -208,18 +212,18 @@ class OGD(Update):
     2
     """
 
-    step_sizes: Any = pytree.nonnegative(0.1, ndim=1)
-    regularization: Any = pytree.nonnegative(0.0)
-    loss: Any = loss_field("squared")
+    step_sizes: Numbers = pytree.nonnegative(default=0.1, ndim=1)
+    regularization: Number = pytree.nonnegative(default=0.0)
+    loss: Any = loss_field(default="squared")
 
     def __post_init__(self) -> None:
         known = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(self))
-        good = not known or bool(np.all(self.step_sizes * self.regularization < 1))
+        good = not known or bool(np.all(np.multiply(self.step_sizes, self.regularization) < 1))
         pytree.require(good, self, "regularization", self.regularization, "below 1 / step_sizes")
 
     @property
     def num_rates(self) -> int:
-        return int(jnp.size(self.step_sizes))
+        return int(np.size(self.step_sizes))
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
@@ -243,9 +247,9 @@ class NormalizedOGD(Update):
     Array([[0.5 , 0.25]], dtype=float32)
     """
 
-    step_size: Any = pytree.positive(0.5)
-    epsilon: Any = pytree.nonnegative(1e-3)
-    loss: Any = loss_field("squared")
+    step_size: Number = pytree.positive(default=0.5)
+    epsilon: Number = pytree.nonnegative(default=1e-3)
+    loss: Any = loss_field(default="squared")
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)

@@ -1,9 +1,10 @@
 """Recursive least squares on inputs that are known one round at a time."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl.updates.second_order import RLS
 
@@ -31,7 +32,7 @@ class Recursive(NamedTuple):
     """The smallest φ of this period (R,)."""
 
     @classmethod
-    def start(cls, rule: RLS, num_inputs: int, dtype: Any) -> "Recursive":
+    def start(cls, rule: RLS, num_inputs: int, dtype: DTypeLike) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
         covariance = jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1))
@@ -49,7 +50,7 @@ class Recursive(NamedTuple):
         return jnp.dot(self.weights, x, precision=_HIGHEST)
 
     def after(
-        self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array, learns: jax.Array
+        self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array | int, learns: jax.Array
     ) -> "Recursive":
         """The state after the example x of a round, by the errors y - θ·x (R,), if it learns."""
         ridge = jnp.atleast_1d(jnp.asarray(rule.regularization, x.dtype))

@@ -14,9 +14,11 @@ import abc
 from typing import Any
 
 import jax
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
+from jaxmkl._types import PyTree
 from jaxmkl.losses import HasLoss
 
 
@@ -28,7 +30,7 @@ class Rule(HasLoss, abc.ABC):
 
     loss: Any = "hinge"
     """The loss it descends, in a subclass perhaps by a name in :data:`jaxmkl.losses.LOSSES`."""
-    period: Any = None
+    period: int | None = None
     """Rounds between two times when :meth:`close` does something; blocks divide it. None where it
     does nothing."""
 
@@ -48,11 +50,11 @@ class Rule(HasLoss, abc.ABC):
 
     @abc.abstractmethod
     def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
-    ) -> Any:
+        self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
+    ) -> PyTree:
         """The rule's state, a pytree, for features z (P, M)."""
 
-    def encode(self, state: Any, round: jax.Array, Z: jax.Array) -> Any:
+    def encode(self, state: PyTree, round: jax.Array, Z: jax.Array) -> PyTree:
         """Codes of a block of features ``Z`` (B, P, M), with leading axis B.
 
         Args:
@@ -63,21 +65,21 @@ class Rule(HasLoss, abc.ABC):
         return ()
 
     @abc.abstractmethod
-    def predict(self, state: Any, code: Any, z: jax.Array) -> tuple[jax.Array, Any]:
+    def predict(self, state: PyTree, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         """Values (K, R, P) of the models on z (P, M), and what :meth:`update` uses again."""
 
     @abc.abstractmethod
-    def update(self, state: Any, code: Any, aux: Any, feedback: Feedback) -> Any:
+    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example.
 
         Every bit of a model stays as it was unless ``feedback.taken()`` (1, R, P) has it.
         """
 
-    def close(self, state: Any, codes: Any, round: jax.Array) -> Any:
+    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
 
-    def merged(self, states: Any, start: Any) -> Any:
+    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
 
         ``start`` is the state that they began with; None for one of a learner's ``init``.

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import dots
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
+from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -110,25 +112,25 @@ class RLS(Rule):
     2
     """
 
-    regularization: Any = pytree.positive(0.1, ndim=1)
-    forgetting: Any = pytree.share(1.0, exclusive=True, ndim=1)
-    max_growth: Any = pytree.number(
-        10.0, minimum=0.0, exclusive=True, finite=False, wanted="a positive number"
+    regularization: Numbers = pytree.positive(default=0.1, ndim=1)
+    forgetting: Numbers = pytree.share(default=1.0, exclusive=True, ndim=1)
+    max_growth: Number = pytree.number(
+        default=10.0, minimum=0.0, exclusive=True, finite=False, wanted="a positive number"
     )
-    period: int = pytree.count(32)
+    period: int = pytree.count(default=32)
     loss = "squared"
 
     def __post_init__(self) -> None:
-        sizes = {jnp.size(self.regularization), jnp.size(self.forgetting)} - {1}
+        sizes = {np.size(self.regularization), np.size(self.forgetting)} - {1}
         wanted = "one number, or as many as there are of regularization"
         pytree.require(len(sizes) < 2, self, "forgetting", self.forgetting, wanted)
 
     @property
     def num_rates(self) -> int:
-        return max(jnp.size(self.regularization), jnp.size(self.forgetting))
+        return max(np.size(self.regularization), np.size(self.forgetting))
 
     def init(
-        self, num_kernels: int, num_coordinates: int, dtype: Any, num_outputs: int = 1
+        self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
     ) -> RLSState:
         K, R, P, M, b = num_outputs, self.num_rates, num_kernels, num_coordinates, self.period
         return RLSState(
@@ -189,14 +191,14 @@ class RLS(Rule):
             value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
-    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, Any]:
+    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, PyTree]:
         """Values (K, R, P); and these with h_s·z, of the examples s since the last renewal."""
         # (R, P, period)
         h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
         values = code.value + dots(state.coefficients, h_z[None])
         return values, (values, h_z)
 
-    def update(self, state: RLSState, code: RLSCode, aux: Any, feedback: Feedback) -> RLSState:
+    def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
         values, h_z = aux
         errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
         own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
@@ -234,7 +236,7 @@ class RLS(Rule):
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
     def settled(
-        self, renewed: Callable[[Any, Any], Any], state: Any, size: int, round: jax.Array
+        self, renewed: Callable[[Any, Any], Any], state: PyTree, size: int, round: jax.Array
     ) -> Any:
         """The state after a block of ``size``: ``renewed(state, full)`` when a period is full.
 
@@ -245,7 +247,7 @@ class RLS(Rule):
         rarely = round // self.period % SYMMETRIZED == 0
         due = full & (rarely | jnp.any(state.discount < 0.94))
 
-        def renew(own: Any) -> Any:
+        def renew(own: PyTree) -> Any:
             after = renewed(own, full)
             return after._replace(
                 covariance=jax.lax.cond(due, _symmetric, lambda S: S, after.covariance)
@@ -257,7 +259,7 @@ class RLS(Rule):
         return jax.lax.cond(full, renew, lambda own: own, state)
 
     def taken_in(
-        self, state: Any, jitter: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
+        self, state: PyTree, jitter: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
     ) -> dict[str, jax.Array]:
         """S and its discount after rows h (..., period, M), if a period is full.
 
@@ -274,7 +276,7 @@ class RLS(Rule):
             "discount": jnp.where(full, 1.0, state.discount),
         }
 
-    def merged(self, states: RLSState, start: Any) -> RLSState:
+    def merged(self, states: RLSState, start: PyTree | None) -> RLSState:
         """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
         good = bool(np.all(np.asarray(self.forgetting) == 1.0))
         wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
@@ -303,7 +305,7 @@ class RLS(Rule):
 
 
 @jax.jit
-def _joined(rule: RLS, states: RLSState, start: Any) -> RLSState:
+def _joined(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
     """The sums of what shards know, with nothing pending."""
     empty = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), states)
     A, b = jax.vmap(rule._information)(states)

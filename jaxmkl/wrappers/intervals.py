@@ -40,8 +40,8 @@ class Intervals(Wrapper):
     """A learner whose predictions come with intervals; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    coverage: Number = pytree.share(0.9, exclusive=True)
-    step_size: Number = pytree.positive(0.05)
+    coverage: Number = pytree.share(default=0.9, exclusive=True)
+    step_size: Number = pytree.positive(default=0.05)
 
     def __post_init__(self) -> None:
         require_numbers(self)

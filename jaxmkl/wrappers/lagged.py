@@ -32,8 +32,8 @@ class Lagged(OneByOne):
     """A learner with the last labels and errors among its inputs; made by :func:`lagged`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    labels: int = pytree.count(3, minimum=0)
-    errors: int = pytree.count(0, minimum=0)
+    labels: int = pytree.count(default=3, minimum=0)
+    errors: int = pytree.count(default=0, minimum=0)
 
     def __post_init__(self) -> None:
         several = self.learner.num_outputs

@@ -99,7 +99,7 @@ class RunningMoments(Scaler):
     """
 
     clip: Number | None = pytree.number(
-        10.0, minimum=1.0, exclusive=True, optional=True, wanted="a finite number above 1"
+        default=10.0, minimum=1.0, exclusive=True, optional=True, wanted="a finite number above 1"
     )
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> RunningMomentsState:
@@ -165,7 +165,7 @@ class RunningRanks(Scaler):
     Array([0.], dtype=float32)
     """
 
-    capacity: int = pytree.count(512)
+    capacity: int = pytree.count(default=512)
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> RunningRanksState:
         sample = jnp.full((self.capacity, num_inputs), jnp.inf, dtype)

@@ -32,7 +32,7 @@ class ScaledTargets(Wrapper):
     """A learner whose targets are scaled online; made by :func:`scaled_targets`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
-    clip: Number | None = pytree.positive(None, optional=True)
+    clip: Number | None = pytree.positive(default=None, optional=True)
 
     def __post_init__(self) -> None:
         require_numbers(self)

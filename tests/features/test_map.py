@@ -28,7 +28,7 @@ class Moments(NamedTuple):
 class Whitening(FeatureMap):
     """The inputs, in coordinates where those so far have no correlations, and a constant."""
 
-    ridge: float = pytree.positive(1.0)
+    ridge: float = pytree.positive(default=1.0)
     sequential = True
 
     def num_coordinates(self, num_inputs):
@@ -70,7 +70,7 @@ class Renewed(NamedTuple):
 class WhiteningNowAndThen(Whitening):
     """The same map, renewed when a period is over: a block's features are made at once."""
 
-    period: int = pytree.count(8)
+    period: int = pytree.count(default=8)
     sequential = False
 
     def init(self, key, kernels, num_inputs, dtype=None):

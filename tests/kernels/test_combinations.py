@@ -25,7 +25,7 @@ SMALL_PROGRAMS = True
 
 @pytree.dataclass
 class Periodic(kernels.Kernel):
-    period: float = pytree.positive(1.0)
+    period: float = pytree.positive(default=1.0)
     num_kernels = 1
     exponential = (True,)
 

@@ -1,11 +1,13 @@
 """A store with at most B support vectors for each kernel; an eviction makes room."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
 from jaxmkl.models.supports import protocol
 from jaxmkl.models.supports.eviction import EMPTY, Eviction, View
@@ -31,7 +33,7 @@ class BudgetState(NamedTuple):
     """Supports of each kernel (P,), int32."""
     overflow: jax.Array
     """0, as there is always room, int32."""
-    eviction: Any
+    eviction: PyTree
     """The eviction's own state."""
 
 
@@ -54,7 +56,7 @@ class BudgetSupport(Store):
         largest = 1 << (self.budget.bit_length() - 1)
         object.__setattr__(self, "period", min(self.period, largest))
 
-    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> BudgetState:
+    def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> BudgetState:
         P, C, R = kernels.num_kernels, self.budget, self.period
         return BudgetState(
             rows=jnp.zeros((P, C, num_inputs), dtype),
@@ -82,14 +84,16 @@ class BudgetSupport(Store):
         settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
         return codes._replace(recent=jnp.concatenate([settled, codes.recent], axis=2))
 
-    def predict(self, state: BudgetState, kernels: Kernel, code: Codes) -> tuple[jax.Array, Any]:
+    def predict(
+        self, state: BudgetState, kernels: Kernel, code: Codes
+    ) -> tuple[jax.Array, PyTree]:
         """Values f (P,) of an example, and kernel values k_p(x, slot) (P, C + R)."""
         marks = kernels.exponential
         f = scaled.unpacked(code.recent, marks).weighted_sum(state.coefficients).value()
         return f, scaled.plain(code.recent, marks)
 
     def update(
-        self, state: BudgetState, kernels: Kernel, code: Codes, aux: Any, proposal: Proposal
+        self, state: BudgetState, kernels: Kernel, code: Codes, aux: PyTree, proposal: Proposal
     ) -> BudgetState:
         C, decay, old = self.budget, proposal.decay, state.coefficients
         slot = C + code.round % self.period

@@ -10,12 +10,14 @@ References:
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports.tiles import column_values
 
@@ -77,15 +79,17 @@ class Eviction(abc.ABC):
     random: bool = False
     """Whether ``step`` draws."""
 
-    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> Any:
+    def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> PyTree:
         """Its own state, a pytree."""
         return ()
 
     @abc.abstractmethod
-    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+    def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         """The next state, and what is to be done in a round."""
 
-    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(
+        self, state: PyTree, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
+    ) -> PyTree:
         """The state at the start of a period, with rows (P, B, D) in order."""
         return state
 
@@ -96,7 +100,7 @@ class RemoveRandom(Eviction):
 
     random = True
 
-    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+    def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         assert view.draw is not None
         place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
         return state, Choice(view.learned, view.coefficient, place, view.coefficients)
@@ -108,7 +112,7 @@ class RemoveOldest(Eviction):
 
     by_age = True
 
-    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+    def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         return state, Choice(view.learned, view.coefficient, view.oldest, view.coefficients)
 
 
@@ -138,7 +142,7 @@ class SelfTuned(Eviction):
 
     by_age = True
 
-    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> SelfTunedState:
+    def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> SelfTunedState:
         P, R = num_kernels, period
         shapes = (P,), (P, R), (P, R, R)
         return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
@@ -166,7 +170,9 @@ class SelfTuned(Eviction):
         slack = jnp.maximum(slack - jnp.where(goes, cost, 0.0), 0.0)
         return SelfTunedState(slack, victims, state.gram), choice
 
-    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(
+        self, state: PyTree, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
+    ) -> PyTree:
         R = state.victims.shape[1]
 
         def of_kernel(p: jax.Array, rows: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -197,7 +203,7 @@ class Replace(Eviction):
     those with the least of what f loses, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)).
     """
 
-    def step(self, state: Any, view: View) -> tuple[Any, Choice]:
+    def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         a, k = view.coefficients, view.kernel
         itself = jnp.maximum(view.itself, jnp.finfo(k.dtype).tiny)[:, None]
         lost = a**2 * (view.own - k * (k / itself))
@@ -234,9 +240,9 @@ class Project(Eviction):
       threshold: of δ, at least 0.
     """
 
-    threshold: Any = pytree.nonnegative(0.0)
+    threshold: Number = pytree.nonnegative(default=0.0)
 
-    def init(self, num_kernels: int, budget: int, period: int, dtype: Any) -> ProjectState:
+    def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> ProjectState:
         slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
         return ProjectState(jnp.zeros((num_kernels, budget, budget), dtype), jnp.array(slot))
 
@@ -267,6 +273,8 @@ class Project(Eviction):
         # where the budget is full nothing is inserted, so that none goes
         return state, Choice(inserted, view.coefficient, number, coefficients)
 
-    def close(self, state: Any, kernels: Kernel, rows: jax.Array, coefficients: jax.Array) -> Any:
+    def close(
+        self, state: PyTree, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
+    ) -> PyTree:
         places = jnp.arange(state.slot.shape[1], dtype=jnp.int32)
         return state._replace(slot=jnp.broadcast_to(places, state.slot.shape))

@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, Scaled, scaled
 from jaxmkl.models.supports import protocol
 from jaxmkl.models.supports.protocol import Codes, Proposal, Store
@@ -47,11 +49,11 @@ class DenseSupport(Store):
       ValueError: for an argument outside its range.
     """
 
-    capacity: int = pytree.count(1024)
-    tile: int = pytree.count(512)
+    capacity: int = pytree.count(default=1024)
+    tile: int = pytree.count(default=512)
     period: int = pytree.static(default=128, convert=protocol.as_period)
 
-    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Any:
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: DTypeLike) -> Any:
         """Room for the coefficients of so many rows."""
         return jnp.zeros((num_kernels, length), dtype)
 
@@ -69,7 +71,7 @@ class DenseSupport(Store):
         """Rows to be kept for a capacity: what a period adds is written whole."""
         return -(-(capacity + self.period) // self.tile) * self.tile
 
-    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> GrowingState:
+    def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> GrowingState:
         P, R, L = kernels.num_kernels, self.period, self._length(self.capacity)
         return GrowingState(
             rows=jnp.zeros((L, num_inputs), dtype),
@@ -102,7 +104,7 @@ class DenseSupport(Store):
         coefficients = jax.tree.map(placed, larger, state.coefficients)
         return state._replace(rows=rows, coefficients=coefficients)
 
-    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+    def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
         sums = self._settled_sums(state, kernels, codes.rows)
         return codes._replace(settled=jax.tree.map(jnp.transpose, sums))
@@ -115,7 +117,7 @@ class DenseSupport(Store):
         return recent.weighted_sum(state.recent, settled).value(), ()
 
     def update(
-        self, state: GrowingState, kernels: Kernel, code: Codes, aux: Any, proposal: Proposal
+        self, state: GrowingState, kernels: Kernel, code: Codes, aux: PyTree, proposal: Proposal
     ) -> GrowingState:
         room = self.used(state) < self.capacity_of(state)
         learned = proposal.learned & room

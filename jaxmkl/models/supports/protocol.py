@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import rounds_of
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
 
@@ -55,11 +57,11 @@ class Store(abc.ABC):
     """Whether ``update`` needs random numbers."""
 
     @abc.abstractmethod
-    def init(self, kernels: Kernel, num_inputs: int, dtype: Any) -> Any:
+    def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> PyTree:
         """A state without supports."""
 
     @abc.abstractmethod
-    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Any:
+    def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> PyTree:
         """What a block is to the supports.
 
         Args:
@@ -75,31 +77,33 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict(self, state: Any, kernels: Kernel, code: Any) -> tuple[jax.Array, Any]:
+    def predict(self, state: PyTree, kernels: Kernel, code: PyTree) -> tuple[jax.Array, PyTree]:
         """Values f (P,) of one example, and the results that :meth:`update` uses again."""
 
     @abc.abstractmethod
-    def update(self, state: Any, kernels: Kernel, code: Any, aux: Any, proposal: Proposal) -> Any:
+    def update(
+        self, state: PyTree, kernels: Kernel, code: PyTree, aux: PyTree, proposal: Proposal
+    ) -> PyTree:
         """The state after an example; ``aux`` is the second result of :meth:`predict`."""
 
     @abc.abstractmethod
     def close(
-        self, state: Any, kernels: Kernel, codes: Any, round: jax.Array, decays: bool
-    ) -> Any:
+        self, state: PyTree, kernels: Kernel, codes: PyTree, round: jax.Array, decays: bool
+    ) -> PyTree:
         """The state after a block; at the end of a period, with its supports settled.
 
         ``round``: examples seen now, int32; ``decays``: whether proposals ever decay (static).
         """
 
-    def used(self, state: Any) -> jax.Array:
+    def used(self, state: PyTree) -> jax.Array:
         """Supports that fill the room, int32; 0 where there always is some."""
         return jnp.zeros((), jnp.int32)
 
-    def capacity_of(self, state: Any) -> int | None:
+    def capacity_of(self, state: PyTree) -> int | None:
         """Supports that the state has room for; None where there always is some."""
         return None
 
-    def enlarged(self, state: Any, capacity: int) -> Any:
+    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
         """The state with room for so many supports, at least."""
         return state
 

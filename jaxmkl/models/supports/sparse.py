@@ -5,8 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, Scaled, scaled
 from jaxmkl.models.supports.growing import DenseSupport, GrowingState
 from jaxmkl.models.supports.protocol import Codes, as_period
@@ -26,7 +28,7 @@ class SparseSupport(DenseSupport):
 
     period: int = pytree.static(default=64, convert=as_period)
 
-    def _no_coefficients(self, num_kernels: int, length: int, dtype: Any) -> Entries:
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: DTypeLike) -> Entries:
         E = (num_kernels * length,)
         row, kernel = jnp.zeros(E, jnp.int32), jnp.zeros(E, jnp.int32)
         return Entries(row, kernel, jnp.zeros(E, dtype), jnp.zeros((), jnp.int32))
@@ -34,7 +36,7 @@ class SparseSupport(DenseSupport):
     def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
         return Scaled(entry_sums(self.tile, kernels, X, state.rows, state.coefficients), None)
 
-    def encode(self, state: Any, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+    def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
         """Codes of a block; ``recent`` are plain values."""
         codes = super().encode(state, kernels, X, round)
         return codes._replace(recent=scaled.plain(codes.recent, kernels.exponential, axis=1))
