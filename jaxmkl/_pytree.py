@@ -158,11 +158,17 @@ def flag(*, default: Any = MISSING) -> Any:
     return static(default=default, convert=convert)
 
 
-def choice(*known: str, default: Any = MISSING, optional: bool = False) -> Any:
-    """Declare a static name, one of those ``known``."""
+def choice(
+    *known: str,
+    default: Any = MISSING,
+    optional: bool = False,
+    derived: Callable[[Any], str] | None = None,
+) -> Any:
+    """Declare a static name, one of those ``known``; ``derived`` is as for :func:`part`."""
     wanted = "one of " + ", ".join(map(repr, known))
     convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
-    return static(default=default, convert=convert, optional=optional)
+    of: Any = {"convert": convert, "optional": optional, "derived": derived}
+    return _declared(default, static=True, **of)
 
 
 def as_part(
@@ -187,6 +193,7 @@ def part(
     default: Any = MISSING,
     optional: bool = False,
     read: Callable[[Any], Any] | None = None,
+    derived: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Declare a field that holds a value of the class ``base``.
 
@@ -197,9 +204,10 @@ def part(
       optional: whether None is taken.
       read: makes such a value of something else that is taken too, as its name; and returns what
         it does not know as it is.
+      derived: what None stands for, computed from the instance, whose earlier fields are set.
     """
     convert = partial(as_part, base=base, wanted=wanted, read=read)
-    return _declared(default, convert=convert, optional=optional)
+    return _declared(default, convert=convert, optional=optional, derived=derived)
 
 
 def parts(base: type, wanted: str, *, default: Any = MISSING) -> Any:
@@ -293,6 +301,8 @@ def dataclass(cls: C) -> C:
         for field in dataclasses.fields(self):
             given, declared = getattr(self, field.name), field.metadata
             convert = declared.get("convert", None if declared.get("static") else _undeclared)
+            if given is None and declared.get("derived"):
+                given = declared["derived"](self)
             if convert is not None and not (given is None and declared.get("optional")):
                 object.__setattr__(self, field.name, convert(self, field.name, given))
         if own is not None:

@@ -27,6 +27,7 @@ Array([ 0., 32.], dtype=float32)
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -250,9 +251,11 @@ def _named(value: Any) -> Any:
     return LOSSES.get(value, value) if isinstance(value, str) else value
 
 
-def loss_field(*, default: Any = pytree.MISSING, optional: bool = False) -> Any:
+def loss_field(
+    *, default: Any = pytree.MISSING, derived: Callable[[Any], Any] | None = None
+) -> Any:
     """Declare a field that holds a loss and takes a name of one, too."""
-    return pytree.part(Loss, _WANTED, default=default, optional=optional, read=_named)
+    return pytree.part(Loss, _WANTED, default=default, read=_named, derived=derived)
 
 
 def as_loss(owner: Any, argument: str, value: Any) -> Loss:

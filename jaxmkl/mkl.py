@@ -39,6 +39,7 @@ from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
 from jaxmkl.select import All, Select
+from jaxmkl.updates import Rule
 
 __all__ = ["MKL", "MKLInfo", "MKLState"]
 
@@ -132,27 +133,29 @@ class MKL(Algorithm):
     )
     select: Select = pytree.part(Select, "a selection, as jaxmkl.select.All()", default=All())
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=AskAll())
-    loss: Any = loss_field(default=None, optional=True)
-    task: Any = pytree.choice("regression", "classification", default=None, optional=True)
+    loss: Any = loss_field(default=None, derived=lambda learner: learner.rules[0].loss)
+    task: Any = pytree.choice(
+        "regression", "classification", default=None, derived=lambda learner: learner.loss.task
+    )
     num_outputs: Any = pytree.count(default=None, minimum=2, optional=True)
 
     def __post_init__(self) -> None:
-        rules = [rule for bank in self.models for rule in bank.all_rules]
-        if self.loss is None:
-            object.__setattr__(self, "loss", rules[0].loss)
-        if self.task is None:
-            object.__setattr__(self, "task", self.loss.task)
         if self.task == "regression":
             wanted = "of values and losses: votes and mistakes are for classes"
             good = (self.aggregate.output, self.aggregate.cost) == ("value", "loss")
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
-            for name, loss in [("loss", self.loss), *(("models", r.loss) for r in rules)]:
+            for name, loss in [("loss", self.loss), *(("models", r.loss) for r in self.rules)]:
                 good = loss.task == "regression"
                 pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
         if self.num_outputs is not None:
             wanted = "None with models on supports (take jaxmkl.wrappers.one_vs_rest)"
             good = all(bank.many_outputs for bank in self.models)
             pytree.require(good, self, "num_outputs", self.num_outputs, wanted)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The update rules of all banks."""
+        return tuple(rule for bank in self.models for rule in bank.all_rules)
 
     @property
     def num_models(self) -> int:

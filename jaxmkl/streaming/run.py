@@ -26,7 +26,6 @@ from jaxmkl.streaming._engine import (
 )
 from jaxmkl.streaming.sparse import SparseRows
 
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -64,10 +64,11 @@ def check_learner(
             X, y = X.astype(np.float64), y.astype(np.float64)
             played = check.plays(X, y)
             check.is_not_poisoned(X, y, played[0])
-            alone, together = block_sizes[:-1] or block_sizes, block_sizes[1:][-1:]
+            several = len(block_sizes) > 1
+            alone = block_sizes[:-1] if several else block_sizes
             check.runs_in_blocks((X, y), played, alone, checkpoint)
-            for size in together:
-                check.runs_side_by_side(X, y, size)
+            if several:
+                check.runs_side_by_side(X, y, block_sizes[-1])
         except NotImplementedError as error:
             raise AssertionError(str(error)) from error
 

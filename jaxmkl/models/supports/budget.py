@@ -1,6 +1,6 @@
 """A store with at most B support vectors for each kernel; an eviction makes room."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,12 @@ class BudgetState(NamedTuple):
     """The eviction's own state."""
 
 
+def _within_budget(store: "BudgetSupport", name: str, value: Any) -> int:
+    """Check a period, and shorten it to the largest power of two within the budget."""
+    largest = 1 << (store.budget.bit_length() - 1)
+    return min(protocol.as_period(store, name, value), largest)
+
+
 @pytree.dataclass
 class BudgetSupport(Store):
     """At most ``budget`` supports for each kernel.
@@ -50,11 +56,7 @@ class BudgetSupport(Store):
 
     budget: int = pytree.count()
     eviction: Eviction = pytree.part(Eviction, "an eviction, as RemoveOldest()")
-    period: int = pytree.static(default=128, convert=protocol.as_period)
-
-    def __post_init__(self) -> None:
-        largest = 1 << (self.budget.bit_length() - 1)
-        object.__setattr__(self, "period", min(self.period, largest))
+    period: int = pytree.static(default=128, convert=_within_budget)
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> BudgetState:
         P, C, R = kernels.num_kernels, self.budget, self.period
