@@ -11,7 +11,6 @@ from sklearn.datasets import load_breast_cancer
 
 import jaxmkl
 from jaxmkl._checks import input_bound
-from jaxmkl.streaming import run
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
@@ -67,15 +66,6 @@ def trajectory(learner, state, X, y):
 
     state, (outputs, states) = jax.lax.scan(one, state, (X, y))
     return state, outputs, states
-
-
-def in_blocks(learner, state, X, y, block_size):
-    """The run in blocks of this size, with all of its outputs."""
-    return run(learner, state, X, y, block_size=block_size, record=whole)
-
-
-def whole(output):
-    return output
 
 
 def assert_close(one, other, **tolerance):

@@ -61,21 +61,6 @@ def scanned(learner, state, X, y):
 
 
 @jax.jit
-def updated(learner, state, x, y):
-    return learner.update(state, x, y)
-
-
-@jax.jit
-def predicted(learner, state, X):
-    return jax.vmap(learner.predict, in_axes=(None, 0))(state, X)
-
-
-@jax.jit
-def one_round(learner, state, examples):
-    return learner.round(state, examples)
-
-
-@jax.jit
 def covariances(learner, state):
     return learner.covariances(state)
 

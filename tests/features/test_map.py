@@ -99,9 +99,8 @@ def learner(features, *rules, **arguments):
 
 
 LEARNERS = {
-    "in every round": lambda: learner(Whitening()),
     "now and then": lambda: learner(WhiteningNowAndThen()),
-    "of three classes": lambda: learner(
+    "in every round, of three classes": lambda: learner(
         Whitening(), updates.OGD(0.2, loss="logistic"), updates.RLS(0.1), num_outputs=3
     ),
 }

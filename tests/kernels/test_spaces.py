@@ -84,6 +84,24 @@ def test_values_and_derivatives_are_the_oracles(name, x64):
     np.testing.assert_allclose(jacobian, slopes, rtol=1e-10, atol=1e-14)
 
 
+def test_kernels_on_columns_move_as_on_those_columns_alone(x64):
+    def box_of(kernel):
+        return kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
+
+    on_columns = box_of(lambda b: jaxmkl.Gaussian(b).on([0, 2]))
+    X = np.random.default_rng(1).normal(size=(5, NUM_INPUTS))
+    found = []
+    for space, rows in ((on_columns, X), (box_of(jaxmkl.Gaussian), X[:, [0, 2]])):
+        start = space.init(jnp.asarray(0), rows.shape[1], jnp.float64)
+
+        def values(coordinates, space=space, rows=rows):
+            return space.values(coordinates, rows[0], jnp.asarray(rows[1:])).plain()
+
+        slope = jax.tree.leaves(jax.jacobian(values)(start))
+        found.append((values(start), slope))
+    chex.assert_trees_all_close(*found, rtol=1e-12)
+
+
 def test_parameters_are_a_persons(x64):
     """Whatever the coordinates are."""
     for coordinate in ("precision", "bandwidth"):
@@ -147,55 +165,36 @@ def test_a_box_is_clipped_leaf_by_leaf(logs):
         np.testing.assert_allclose(clipped, np.clip(np.exp(logs), LOW, HIGH), rtol=1e-13)
 
 
-# --- steps ---------------------------------------------------------------------------------------
-
-
 # --- arguments -----------------------------------------------------------------------------------
 
 GOOD = jaxmkl.Cauchy(1.0)
+BOX = {"start": GOOD, "lower": GOOD, "upper": GOOD}
 
 
 @pytest.mark.parametrize(
-    ("make", "owner", "wanted"),
+    ("kind", "arguments", "wanted"),
     [
-        (lambda: kernels.GaussianWidths(lower=0.0), "GaussianWidths", "lower"),
-        (lambda: kernels.GaussianWidths(lower=np.nan), "GaussianWidths", "lower"),
-        (lambda: kernels.GaussianWidths(upper=np.inf), "GaussianWidths", "upper"),
-        (lambda: kernels.GaussianWidths(upper=[1.0, 2.0]), "GaussianWidths", "upper"),
-        (lambda: kernels.GaussianWidths(2.0, 1.0, 1.5), "GaussianWidths", "upper"),
-        (lambda: kernels.GaussianWidths(start=-1.0), "GaussianWidths", "start"),
-        (lambda: kernels.GaussianWidths(start=()), "GaussianWidths", "start"),
-        (lambda: kernels.GaussianWidths(start=100.0), "GaussianWidths", "start"),
-        (lambda: kernels.GaussianWidths(start=(1.0, 0.001)), "GaussianWidths", "start"),
-        (lambda: kernels.GaussianWidths(start="wide"), "GaussianWidths", "start"),
-        (lambda: kernels.GaussianWidths(coordinate="log"), "GaussianWidths", "coordinate"),
-        (lambda: kernels.KernelBox(1.0, GOOD, GOOD), "KernelBox", "start"),
-        (
-            lambda: kernels.KernelBox(jaxmkl.Linear(), GOOD, GOOD),
-            "KernelBox",
-            "start|lower",
-        ),
-        (lambda: kernels.KernelBox(GOOD, jaxmkl.Gaussian(1.0), GOOD), "KernelBox", "lower"),
-        (lambda: kernels.KernelBox(GOOD, GOOD, jaxmkl.Gaussian(1.0)), "KernelBox", "upper"),
-        (
-            lambda: kernels.KernelBox(GOOD, jaxmkl.Cauchy((0.1, 0.2)), GOOD),
-            "KernelBox",
-            "lower",
-        ),
-        (lambda: kernels.KernelBox(GOOD, jaxmkl.Cauchy(1.5), GOOD), "KernelBox", "lower"),
-        (lambda: kernels.KernelBox(GOOD, GOOD, jaxmkl.Cauchy(0.5)), "KernelBox", "upper"),
-        (
-            lambda: kernels.KernelBox(*[jaxmkl.Polynomial(2, offset=0.0)] * 3),
-            "KernelBox",
-            "start",
-        ),
-        (
-            lambda: kernels.KernelBox(*[jaxmkl.KernelDictionary((GOOD,))] * 3),
-            "KernelBox",
-            "start",
-        ),
+        (kernels.GaussianWidths, {"lower": 0.0}, "lower"),
+        (kernels.GaussianWidths, {"lower": np.nan}, "lower"),
+        (kernels.GaussianWidths, {"upper": [1.0, 2.0]}, "upper"),
+        (kernels.GaussianWidths, {"lower": 2.0, "upper": 1.0, "start": 1.5}, "upper"),
+        (kernels.GaussianWidths, {"start": -1.0}, "start"),
+        (kernels.GaussianWidths, {"start": ()}, "start"),
+        (kernels.GaussianWidths, {"start": (1.0, 0.001)}, "start"),
+        (kernels.GaussianWidths, {"start": "wide"}, "start"),
+        (kernels.GaussianWidths, {"coordinate": "log"}, "coordinate"),
+        (kernels.KernelBox, {"start": 1.0}, "start"),
+        (kernels.KernelBox, {"start": jaxmkl.Linear()}, "start|lower"),
+        (kernels.KernelBox, {"lower": jaxmkl.Gaussian(1.0)}, "lower"),
+        (kernels.KernelBox, {"upper": jaxmkl.Gaussian(1.0)}, "upper"),
+        (kernels.KernelBox, {"lower": jaxmkl.Cauchy((0.1, 0.2))}, "lower"),
+        (kernels.KernelBox, {"lower": jaxmkl.Cauchy(1.5)}, "lower"),
+        (kernels.KernelBox, {"upper": jaxmkl.Cauchy(0.5)}, "upper"),
+        (kernels.KernelBox, dict.fromkeys(BOX, jaxmkl.Polynomial(2, offset=0.0)), "start"),
+        (kernels.KernelBox, dict.fromkeys(BOX, jaxmkl.KernelDictionary((GOOD,))), "start"),
     ],
 )
-def test_bad_arguments_are_named(make, owner, wanted):
-    with pytest.raises(ValueError, match=rf"{owner}: ({wanted}) must be .*; got "):
-        make()
+def test_bad_arguments_are_named(kind, arguments, wanted):
+    given = BOX | arguments if kind is kernels.KernelBox else arguments
+    with pytest.raises(ValueError, match=rf"{kind.__name__}: ({wanted}) must be .*; got "):
+        kind(**given)

@@ -10,13 +10,13 @@ from selection_streams import (
     PAPER_SETS,
     assert_finite,
     begin,
-    in_blocks,
     keyless,
     mistakes,
     paper_stream,
     raw,
     stream,
 )
+from trees import everything, scan
 
 import jaxmkl
 from jaxmkl import proj_ka
@@ -28,11 +28,6 @@ SMALL_PROGRAMS = True
 # The Gram matrices of wider kernels have no inverse in double precision.
 WIDTHS = (0.1, 0.2, 0.3, 0.5)
 BUDGET, NUM_ALIGNED = 20, 130
-
-
-@jax.jit
-def run(learner, state, X, y):
-    return jax.lax.scan(learner.step, state, (X, y))
 
 
 def alignments(kernels, X, y, last):
@@ -50,7 +45,8 @@ def check(X, y, widths, budget, num_aligned):
     """The learner's rounds are the oracles'; return which kernel predicted in each (T,)."""
     kernels = [gaussian(width) for width in widths]
     learner = proj_ka(jaxmkl.Gaussian(widths), budget=budget, num_aligned=num_aligned)
-    end, outputs = in_blocks(learner, begin(learner, X.shape[1]), X, y, 16)
+    start = begin(learner, X.shape[1])
+    end, outputs = jaxmkl.run(learner, start, X, y, block_size=16, record=everything)
 
     aligned = alignments(kernels, X, y, num_aligned)
     aligned = aligned[np.minimum(np.arange(len(X)), num_aligned)]
@@ -118,7 +114,7 @@ def test_single_precision_stays_near_double():
     for dtype in (np.float32, np.float64):
         with jax.enable_x64(dtype is np.float64):
             start = begin(learner, X.shape[1], dtype)
-            end, outputs = run(learner, start, X.astype(dtype), y.astype(dtype))
+            end, outputs = scan(learner, start, X.astype(dtype), y.astype(dtype))
             assert_finite((keyless(end), outputs))
             wrong[dtype] = mistakes(y, outputs)
             shapes = [[leaf.shape for leaf in jax.tree.leaves(state)] for state in (start, end)]
@@ -128,11 +124,11 @@ def test_single_precision_stays_near_double():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
+@pytest.mark.parametrize("kind", [1e4, "bound"])
 def test_far_examples_are_finite_and_say_nothing(kind):
-    X, y = raw(kind, 500 if kind == "whole numbers" else 8)
+    X, y = raw(kind, 8)
     learner = proj_ka(jaxmkl.Gaussian((0.1, 1.0)), budget=10, num_aligned=50)
-    end, outputs = run(learner, begin(learner, X.shape[1], np.float32), X, y)
+    end, outputs = scan(learner, begin(learner, X.shape[1], np.float32), X, y)
     assert_finite((keyless(end), outputs))
     np.testing.assert_array_equal(outputs.prediction, 0)
     # K is the identity: 1 / sqrt(m), of both kernels alike

@@ -17,7 +17,6 @@ from jaxmkl.models.supports import BudgetSupport, Proposal, eviction
 SMALL_PROGRAMS = True
 
 EVICTIONS = {
-    "RemoveRandom": supports.RemoveRandom(),
     "RemoveOldest": supports.RemoveOldest(),
     "SelfTuned": supports.SelfTuned(),
     "Replace": supports.Replace(),
@@ -35,7 +34,7 @@ def proposal_of(f, y, own, most, draw):
 
 @functools.partial(jax.jit, static_argnames=("most", "dtype"))
 def scan(store, kernels, X, y, draws, most=None, dtype=float):
-    """The last state of the rounds one by one, and (values, states) of all of them."""
+    """The last state of the rounds one by one."""
     state = store.init(kernels, X.shape[1], jax.dtypes.canonicalize_dtype(dtype))
     X, y = X.astype(state.rows.dtype), y.astype(state.rows.dtype)
 
@@ -46,16 +45,15 @@ def scan(store, kernels, X, y, draws, most=None, dtype=float):
         f, aux = store.predict(state, kernels, code)
         proposal = proposal_of(f, label, code.own, most, draw)
         state = store.update(state, kernels, code, aux, proposal)
-        state = store.close(state, kernels, codes, round + 1, False)
-        return state, (f, state)
+        return store.close(state, kernels, codes, round + 1, False), None
 
-    return jax.lax.scan(one, state, (X, y, draws, jnp.arange(len(X), dtype=jnp.int32)))
+    return jax.lax.scan(one, state, (X, y, draws, jnp.arange(len(X), dtype=jnp.int32)))[0]
 
 
 def run(eviction, size, kernels, X, y, period=128, **arguments):
     store = BudgetSupport(size, eviction, period)
     draws = np.random.default_rng(0).random((len(X), kernels.num_kernels))
-    return *scan(store, kernels, jnp.asarray(X), jnp.asarray(y), draws, **arguments), draws
+    return scan(store, kernels, jnp.asarray(X), jnp.asarray(y), draws, **arguments)
 
 
 def in_order(state):
@@ -89,57 +87,11 @@ NARROW = jaxmkl.Gaussian((0.01,))
         ("Replace", [5, 2, 3], [1, -1, 1]),
     ],
 )
-@pytest.mark.parametrize("period", [1, 2])
-def test_who_goes_by_hand(name, rows, coefficients, period, x64):
-    state, _, _ = run(EVICTIONS[name], 3, NARROW, *apart(5), period, most=5.0)
+def test_who_goes_by_hand(name, rows, coefficients, x64):
+    state = run(EVICTIONS[name], 3, NARROW, *apart(5), period=2, most=5.0)
     ((found, a),) = in_order(state)
     np.testing.assert_array_equal(found[:, 0], rows)
     np.testing.assert_array_equal(a, coefficients)
-
-
-def test_a_random_place_is_filled_again(x64):
-    """The places that the draws name, each by the example of its round."""
-    X, y = apart(12)
-    state, _, draws = run(supports.RemoveRandom(), 3, NARROW, X, y)
-    expected = [1, 2, 3]
-    for i in range(3, 12):
-        expected[int(3 * draws[i, 0])] = i + 1
-    ((found, a),) = in_order(state)
-    np.testing.assert_array_equal(found[:, 0], expected)
-    np.testing.assert_array_equal(a, y[np.array(expected) - 1])
-
-
-@pytest.mark.slow
-def test_the_replaced_one_is_the_one_that_is_missed_least(x64):
-    """k(x, x) is not 1, and coefficients and places differ: the loss of |f|² by brute force."""
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(40, 3)), np.sign(rng.normal(size=40))
-    kernel = jaxmkl.Polynomial(2)
-    _, (f, states), _ = run(supports.Replace(), 5, kernel, X, y, most=0.3)
-    exchanges = 0
-    for t in range(1, 40):
-        before, now = (jax.tree.map(lambda leaf, i=i: leaf[i], states) for i in (t - 1, t))
-        x, label = X[t], y[t]
-        ((rows, a),) = in_order(before)
-        loss = 1 - label * float(f[t, 0])
-        if len(a) < 5 or loss <= 0:
-            continue
-        exchanges += 1
-        points = np.vstack([rows, x])
-        K = (points @ points.T) ** 2
-        tau = min(0.3, loss / K[5, 5])
-        lost = []
-        for r in range(5):
-            # the part of a_r k(x_r, .) that no multiple of k(x, .) makes up for
-            rest = np.zeros(6)
-            rest[r], rest[5] = a[r], -a[r] * K[r, 5] / K[5, 5]
-            lost.append(rest @ K @ rest)
-        r = int(np.argmin(lost))
-        ((after, b),) = in_order(now)
-        np.testing.assert_array_equal(after, np.where(np.arange(5)[:, None] == r, x, rows))
-        new = a[r] * K[r, 5] / K[5, 5] + tau * label
-        np.testing.assert_allclose(b, np.where(np.arange(5) == r, new, a), rtol=1e-9)
-    assert exchanges > 20
 
 
 @given(
@@ -171,19 +123,7 @@ def test_the_largest_shrinking_where_it_is_linear():
 
 
 @pytest.mark.slow
-def test_projections_keep_the_inverse_of_the_gram_matrix(x64):
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(80, 3)), np.sign(rng.normal(size=80))
-    kernels = jaxmkl.Gaussian((0.5, 1.0))
-    state, _, _ = run(supports.Project(0.05), 12, kernels, X, y)
-    assert np.asarray(state.number).tolist() == [12, 12]
-    for p, (rows, _) in enumerate(in_order(state)):
-        gram = np.asarray(kernels.gram(rows))[p]
-        np.testing.assert_allclose(state.eviction.inverse[p] @ gram, np.eye(12), atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EVICTIONS)
+@pytest.mark.parametrize("name", ["SelfTuned", "Replace", "Project"])
 def test_no_kernel_holds_more_than_its_budget(name):
     """In single precision, with narrow kernels and polynomials, and repeated examples."""
     rng = np.random.default_rng(4)
@@ -192,7 +132,7 @@ def test_no_kernel_holds_more_than_its_budget(name):
     X[50] = 0
     y = np.sign(rng.normal(size=60)).astype(np.float32)
     most = 1.0 if name == "Replace" else None
-    state, _, _ = run(EVICTIONS[name], 6, lu_hoi(), X, y, most=most, dtype=np.float32)
+    state = run(EVICTIONS[name], 6, lu_hoi(), X, y, most=most, dtype=np.float32)
     number = np.asarray(state.number)
     assert number.max() == 6
     for leaf in jax.tree.leaves(state):
@@ -209,26 +149,17 @@ def test_periods_fit_the_budget():
     assert BudgetSupport(50, supports.SelfTuned(), period=4).period == 4
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        ({"budget": 0}, "budget"),
-        ({"budget": 2.5}, "budget"),
-        ({"budget": None}, "budget"),
-        ({"eviction": supports.RemoveOldest}, "eviction"),
-        ({"eviction": "oldest"}, "eviction"),
-        ({"eviction": jaxmkl.Gaussian(1.0)}, "eviction"),
-        ({"period": 12}, "period"),
-        ({"period": 0}, "period"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, wanted):
-    given = {"budget": 5, "eviction": supports.RemoveOldest()} | arguments
-    with pytest.raises(ValueError, match=f"BudgetSupport: {wanted} must be"):
-        BudgetSupport(**given)
-
-
-@pytest.mark.parametrize("threshold", [-0.1, np.nan, np.inf, "far", [0.1]])
-def test_bad_thresholds_are_named(threshold):
-    with pytest.raises(ValueError, match="Project: threshold must be"):
-        supports.Project(threshold)
+def test_bad_arguments_are_named():
+    refused = {
+        "budget": (0, 2.5),
+        "eviction": (supports.RemoveOldest, jaxmkl.Gaussian(1.0)),
+        "period": (0, 12),
+    }
+    for name, values in refused.items():
+        for value in values:
+            arguments = {"budget": 5, "eviction": supports.RemoveOldest()} | {name: value}
+            with pytest.raises(ValueError, match=f"BudgetSupport: {name} must be"):
+                BudgetSupport(**arguments)
+    for threshold in (-0.1, np.nan, "far", [0.1]):
+        with pytest.raises(ValueError, match="Project: threshold must be"):
+            supports.Project(threshold)

@@ -18,27 +18,20 @@ from selection_streams import (
 
 import jaxmkl
 from jaxmkl import okl_gd, oks_sil
-from jaxmkl.query import Margin, Uncertainty
+from jaxmkl.query import Uncertainty
 
 SMALL_PROGRAMS = True
 
 SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.optimizers.InverseTime(3.0)}
 OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.optimizers.InverseTime(0.3)}
 LEARNERS = {
-    "sketch": oks_sil(widths(), **SKETCH),
-    "sketch, a width for each input": oks_sil(widths(per_input=True), **SKETCH),
+    "sketch": oks_sil(widths(per_input=True), **SKETCH),
     "own kernels": okl_gd(widths(coordinate="bandwidth"), **OWN),
 }
 
 
-PRECISE = [
-    pytest.param(name, marks=pytest.mark.slow) if "each input" in name else name
-    for name in LEARNERS
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PRECISE)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_single_precision_stays_near_double(name):
     X, y = stream()
     learner = LEARNERS[name]
@@ -61,8 +54,7 @@ def test_single_precision_stays_near_double(name):
 
 
 FAR = {
-    "sketch": oks_sil(jaxmkl.kernels.GaussianWidths(start=1.0), budget=10, step_size=1.0),
-    "sketch, a width for each input": oks_sil(
+    "sketch": oks_sil(
         jaxmkl.kernels.GaussianWidths(start=1.0, per_input=True), budget=10, step_size=1.0
     ),
     "own kernels": okl_gd(
@@ -74,7 +66,7 @@ FAR = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [1e4, 1e15, "bound", "whole numbers"])
+@pytest.mark.parametrize("kind", [1e4, "bound", "whole numbers"])
 @pytest.mark.parametrize("name", FAR)
 def test_far_examples_are_finite_and_say_nothing(name, kind):
     """Every kernel value is 0: every prediction is, and that is a mistake."""
@@ -98,34 +90,12 @@ def test_far_examples_are_finite_and_say_nothing(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sketch", "own kernels"])
-def test_a_query_spares_labels_and_only_seen_ones_count(name):
-    """Other labels where none was asked for change nothing, bit for bit."""
-    X, y = (part.astype(np.float32) for part in stream())
-    learner = {"sketch": oks_sil, "own kernels": okl_gd}[name](
-        LEARNERS[name].space, query=Margin(0.3), **(SKETCH if name == "sketch" else OWN)
-    )
-    start = begin(learner, X.shape[1], np.float32)
-    end, outputs, _ = trajectory(learner, start, X, y)
-    asked = np.asarray(outputs.queried)
-    assert 50 < asked.sum() < 250
-    other, again, _ = trajectory(learner, start, X, np.where(asked, y, -y))
-    assert_close((keyless(end), outputs.prediction), (keyless(other), again.prediction), rtol=0)
-    assert mistakes(y, outputs).mean() < 0.3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["sketch", "own kernels"])
-def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
-    """0 and 1 are -1 and +1; a refused example leaves the rest as it was."""
-    X, y = stream()
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_refused_example_leaves_the_rest_as_it_was(name, x64):
+    X, y = (part.copy() for part in stream())
+    X[40, 3], y[50] = np.nan, np.inf
     learner = LEARNERS[name]
     start = begin(learner, X.shape[1])
-    end, outputs, _ = trajectory(learner, start, X, y)
-    same, again, _ = trajectory(learner, start, X, (y > 0).astype(float))
-    assert_close((keyless(end), outputs.prediction), (keyless(same), again.prediction), rtol=0)
-    X, y = X.copy(), y.copy()
-    X[40, 3], y[50] = np.nan, np.inf
     end, outputs, states = trajectory(learner, start, X, y)
     assert int(end.invalid) == 2
     assert np.isnan(outputs.prediction[40])
@@ -144,17 +114,11 @@ def test_labels_are_signs_and_bad_examples_are_counted(name, x64):
     ("arguments", "wanted"),
     [
         ({"space": jaxmkl.Gaussian(1.0)}, "space"),
-        ({"space": jaxmkl.kernels.GaussianWidths}, "space"),
-        ({"space": 1.0}, "space"),
         ({"budget": 0}, "budget"),
         ({"budget": 2.0}, "budget"),
-        ({"budget": "many"}, "budget"),
         ({"step_size": 0.0}, "step_size"),
-        ({"step_size": -0.1}, "step_size"),
-        ({"step_size": np.nan}, "step_size"),
         ({"step_size": np.inf}, "step_size"),
         ({"step_size": [0.1, 0.2]}, "step_size"),
-        ({"optimizer": 0.1}, "optimizer"),
         ({"optimizer": "adam"}, "optimizer"),
         ({"optimizer": jaxmkl.optimizers.InverseTime}, "optimizer"),
         ({"loss": "cubic"}, "loss"),

@@ -6,7 +6,6 @@ import pytest
 from marks import long, quick
 from oracles import oks as oracle
 from selection_streams import (
-    CAUCHY,
     HIGH,
     LOW,
     NUM_EXAMPLES,
@@ -40,12 +39,6 @@ CASES = {
         widths(per_input=True, coordinate="bandwidth"), {"rate": 1.0}, WIDTH
     ),
     "steps on the precision, logistic": Case(widths(), {"rate": 30.0, "loss": "logistic"}, GAMMA),
-    "Cauchy": Case(
-        box(jaxmkl.Cauchy, (0.4,), (0.1,), (10.0,)),
-        {"rate": 3.0},
-        CAUCHY,
-        lambda kernel: np.exp(kernel.bandwidth),
-    ),
     "two Gaussians, squared": Case(
         box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH),
         {"rate": 3.0, "eta": 0.05, "loss": "squared"},
@@ -123,33 +116,6 @@ def test_agrees_with_the_oracle_on_the_papers_data(data, budget, data_dir, x64):
     case = CASES["one width"]._replace(space=widths(width, coordinate="bandwidth"))
     came = check(case, *paper_stream(data, data_dir), budget, rate=rate)
     assert came > 300
-
-
-# --- first principles ----------------------------------------------------------------------------
-
-
-def test_by_hand(x64):
-    """Widths of which k = 2^-r² at first; the slope of the newest centre is a k r² / σ³."""
-    sigma = (0.5 / np.log(2.0)) ** 0.5
-    learner = okl_gd(
-        widths(sigma, coordinate="bandwidth"),
-        budget=2,
-        step_size=0.5,
-        optimizer=jaxmkl.optimizers.InverseTime(0.25),
-    )
-    X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
-    end, outputs, states = trajectory(learner, begin(learner, 1), X, y)
-    second = sigma + 0.25 / 2 * 0.5 * 0.5 / sigma**3
-    k = np.exp(-4 / (2 * second**2))
-    third = second - 0.25 / 3 * 0.5 * k * 4 / second**3
-    np.testing.assert_allclose(outputs.prediction, [0, 0.25, 0.5 * 2**-9 + 0.5 * k], rtol=1e-12)
-    np.testing.assert_allclose(states.coordinates, [sigma, sigma, second], rtol=1e-12)
-    # the third took the first one's place
-    np.testing.assert_allclose(end.own, [third, second], rtol=1e-12)
-    np.testing.assert_allclose(end.rows, [[3.0], [1.0]])
-    np.testing.assert_allclose(end.weights, [-0.5, 0.5])
-    assert outputs.info.support.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(learner.info(end).parameters, third)
 
 
 def test_widths_stay_in_their_space(x64):

@@ -15,7 +15,6 @@ from selection_streams import (
     CAUCHY,
     HIGH,
     LOW,
-    NUM_EXAMPLES,
     PAPER_SETS,
     PRECISION,
     TWO,
@@ -26,7 +25,6 @@ from selection_streams import (
     box,
     check_zero_rate,
     keyless,
-    mistakes,
     numbers_of,
     paper_stream,
     parameters_of_two,
@@ -54,7 +52,6 @@ CASES = {
     "each width, which the steps are of": Case(
         widths(0.45, per_input=True, coordinate="bandwidth"), {"rate": 1.0, "samples": 2}, WIDTH
     ),
-    "logistic": Case(widths(), {"rate": 3.0, "loss": "logistic"}, PRECISION),
     "Cauchy": Case(
         box(jaxmkl.Cauchy, (0.4,), (0.1,), (10.0,)),
         {"rate": 1.0},
@@ -168,86 +165,7 @@ def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir,
     check(case, *paper_stream(data, data_dir), at_least=25, budget=budget, rate=rate)
 
 
-# --- first principles ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["one width", "a width for each input"])
-def test_the_kernel_moves_by_the_printed_step(name, x64):
-    """γ <- γ - ρ_t y Σ_j w_j k_j d_j², with new weights and the old γ, where the basis changed."""
-    X, y = stream()
-    case = CASES[name]
-    learner, _ = both_of(case)
-    start = begin(learner, X.shape[1])
-    _, outputs, states = trajectory(learner, start, X, y)
-    states = jax.tree.map(np.asarray, states)
-    moved = 0
-    for t in range(NUM_EXAMPLES - 1):
-        gamma, after = states.coordinates[t], states.coordinates[t + 1]
-        changed = not np.array_equal(states.since[t], states.since[t + 1])
-        changed = changed or states.number[t] != states.number[t + 1]
-        if not changed:
-            np.testing.assert_array_equal(after, gamma)
-            continue
-        places = slice(0, states.number[t + 1])
-        w = states.weights[t + 1, places]
-        squares = (X[states.since[t + 1, places]] - X[t]) ** 2
-        if gamma.ndim == 0:
-            squares = squares.sum(axis=1)
-            wk = w * np.exp(-gamma * squares)
-        else:
-            wk = w * np.exp(-(gamma * squares).sum(axis=1))
-        step = case.arguments["rate"] / (t + 1) * y[t] * (wk @ squares)
-        wanted = np.clip(gamma - step, PRECISION["low"], PRECISION["high"])
-        np.testing.assert_allclose(after - gamma, wanted - gamma, rtol=1e-8, atol=1e-14)
-        moved += bool(np.any(after != gamma))
-    assert moved > 40
-    assert mistakes(y, outputs).mean() < 0.3
-
-
-@pytest.mark.slow
-def test_one_update_by_hand(x64):
-    """Of two basis functions at 0 and 2, γ = ln 2 / 4: k = 2^(-r²/4)."""
-    space = widths((2.0 / np.log(2.0)) ** 0.5)
-
-    @jax.jit
-    def advance(learner, state, code, y):
-        state, output = learner.advance(state, code, y)
-        return output.prediction, state
-
-    def update(threshold, x, y, u=(0.0,)):
-        learner = oks_sil(space, budget=2, step_size=0.5, threshold=threshold, num_sampled=1)
-        state = begin(learner, 1).replace(
-            rows=jnp.array([[0.0], [2.0]]),
-            weights=jnp.array([-0.125, 0.5]),
-            since=jnp.array([4, 2], jnp.int32),
-            number=jnp.asarray(2, jnp.int32),
-            round=jnp.asarray(7, jnp.int32),
-        )
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, jnp.array([[x]])))
-        code = code._replace(own=(code.own[0], jnp.array(u)))
-        assert float(state.coordinates) == pytest.approx(np.log(2.0) / 4)
-        return advance(learner, state, code, jnp.asarray(y))
-
-    # k = 1 and 1/2, place 0 is drawn: α = 1, nothing of x is left over
-    f, state = update(0.9, 0.0, 1.0)
-    assert f == pytest.approx(0.125)
-    np.testing.assert_allclose(state.weights, [0.375, 0.5])
-    np.testing.assert_allclose(state.coordinates, np.log(2.0) / 4)
-    # x = 4: k = 2^-4 and 1/2; of the sum 9/16, u = 1/8 is beyond the first 1/16: place 1,
-    # α = 1/2, δ = 3/4
-    f, state = update(0.9, 4.0, -1.0, (0.125,))
-    assert f == pytest.approx(0.5 * 0.5 - 0.125 / 16)
-    np.testing.assert_allclose(state.weights, [-0.125, 0.25])
-    assert state.since.tolist() == [4, 2]
-    # the same with ν = 0.7: place 0 has the smaller weight, x goes there; round 8
-    _, state = update(0.7, 4.0, -1.0, (0.125,))
-    np.testing.assert_allclose(state.weights, [-0.5, 0.5])
-    assert state.since.tolist() == [7, 2]
-    np.testing.assert_allclose(state.rows, [[4.0], [2.0]])
-    np.testing.assert_allclose(state.coordinates, np.log(2.0) / 4 + 1 / 8 * (0.5 * 0.5 * 4))
-
-
-@pytest.mark.parametrize("values", [(0.0, 1.0, 0.0, 3.0), (0.0,) * 4, (5.0, 0.25, 2.0, 1.0)])
+@pytest.mark.parametrize("values", [(0.0, 1.0, 0.0, 3.0), (0.0,) * 4])
 @pytest.mark.parametrize("exponents", [False, True])
 def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     """By codes that are values, and by exponents of which 800 is 0 in double precision."""
@@ -265,25 +183,6 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     drawn = draw(given, taken, u)
     left = np.flatnonzero(taken)
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
-
-
-@pytest.mark.slow
-def test_widths_of_inputs_move_apart(x64):
-    """The sign of a wave along the first input; the second says nothing."""
-    X = np.random.default_rng(0).random((600, 2))
-    y = np.sign(np.sin(9 * X[:, 0]))
-    space = jaxmkl.kernels.GaussianWidths(0.05, 5.0, 0.2, per_input=True)
-    learner = oks_sil(
-        space,
-        step_size=0.5,
-        budget=40,
-        threshold=0.3,
-        optimizer=jaxmkl.optimizers.InverseTime(300.0),
-    )
-    state, outputs, _ = trajectory(learner, begin(learner, 2), X, y)
-    relevant, irrelevant = np.asarray(learner.info(state).parameters)
-    assert irrelevant > 1.5 * 0.2 > 0.2 > relevant
-    assert mistakes(y, outputs)[300:].mean() < 0.15
 
 
 # --- range ---------------------------------------------------------------------------------------
@@ -342,11 +241,9 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ({"threshold": -0.1}, "threshold"),
         ({"threshold": 1.1}, "threshold"),
         ({"threshold": "high"}, "threshold"),
         ({"num_sampled": 0}, "num_sampled"),
-        ({"num_sampled": 1.5}, "num_sampled"),
         ({"budget": 2}, "num_sampled"),
         ({"ties": "newest"}, "ties"),
     ],

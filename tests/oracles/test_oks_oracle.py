@@ -80,19 +80,6 @@ def test_kernels_by_hand():
     np.testing.assert_allclose(both, [3.25, 0.25 / 2 + 3 / 4], rtol=1e-14)
 
 
-@every_kernel
-def test_slopes_of_kernels_against_differences(name):
-    kernel, theta, _ = SKETCHES[name]
-    X, _, _ = stream(0, 5)
-    slopes = kernel.slopes(np.asarray(theta), X[1:], X[0])
-    assert slopes.shape == (4, *np.shape(theta))
-    for j in range(4):
-        numeric = slope_by_differences(
-            lambda moved, j=j: kernel.values(moved, X[1:], X[0])[j], theta
-        )
-        np.testing.assert_allclose(slopes[j], numeric, rtol=1e-6, atol=1e-9)
-
-
 # --- which places are drawn ----------------------------------------------------------------------
 
 
@@ -390,22 +377,6 @@ def test_own_widths_learn_from_margin_errors_only_and_stay_inside_their_bounds()
     assert [c.theta for c in one.centres] == [1.0, 1.1, 0.9]
 
 
-def test_slope_of_own_widths_against_differences():
-    X, y, _ = stream(5, 20)
-    one = OwnKernels(1.2, 0.1, 10.0, eta=0.3, rate=0.5)
-    for x, label in zip(X[:-1], y[:-1], strict=True):
-        one.step(x, label)
-    last = one.centres[-1]
-
-    def value(theta):
-        one.centres[-1] = last._replace(theta=theta)
-        return one.value(X[-1])
-
-    numeric = slope_by_differences(value, last.theta)
-    one.centres[-1] = last
-    np.testing.assert_allclose(one.slope(X[-1]), numeric, rtol=1e-6)
-
-
 # --- Proj-KA -------------------------------------------------------------------------------------
 
 
@@ -417,14 +388,6 @@ def test_alignment_against_the_gram_matrix():
         ideal = np.outer(y, y)
         wanted = np.sum(K * ideal) / np.linalg.norm(K) / np.linalg.norm(ideal)
         assert alignment == pytest.approx(wanted, rel=1e-12)
-
-
-def test_alignment_by_hand():
-    # K = I aligns with n / (n sqrt(n)); K = y y' with 1
-    X, y = np.array([[1.0], [-1.0], [-1.0], [1.0]]), np.array([1, -1, -1, 1])
-    assert kernel_alignment([polynomial(1)], X, y) == pytest.approx([1])
-    apart = np.array([[0.0], [100.0], [200.0], [300.0]])
-    assert kernel_alignment([gaussian(0.1)], apart, y) == pytest.approx([0.5])
 
 
 def test_proj_ka_chooses_on_the_first_examples_and_keeps_its_budget():

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer
+from trees import everything
 
 from jaxmkl import aggregate, query, select, updates
 from jaxmkl._checks import fingerprints
 from jaxmkl.kernels import Gaussian, KernelDictionary, Polynomial
 from jaxmkl.mkl import MKL
-from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
+from jaxmkl.models import BudgetSupport, SparseSupport, SupportModels, supports
 from jaxmkl.models.supports.growing import GrowingState
 from jaxmkl.models.supports.tiles import Entries
 from jaxmkl.recipes import budgets, support_vectors
@@ -152,46 +153,18 @@ BUDGETS = {
 }
 # what no paper has
 GROWING_CROSSINGS = {
-    "passive aggressive without a budget": Case(
-        crossing(updates.PassiveAggressive(0.3), DenseSupport(), value()),
-        {"rule": "pa", "cap": 0.3, "combination": "value", "discount": "hinge"},
-    ),
-    "sampled gradient descent with entries": Case(
-        crossing(updates.OGD(0.1, 0.3, "hinge"), SparseSupport(), value(), select.Sampled(0.2)),
-        HINGE | {"regularization": 0.3, "sampled": True, "delta": 0.2},
-    ),
-    "active sampled gradient descent": Case(
+    "active sampled gradient descent with entries": Case(
         crossing(
             updates.OGD(0.1, 0.3, "hinge"),
-            DenseSupport(),
+            SparseSupport(),
             value(),
             select.Sampled(0.2),
             query.Margin(0.5),
         ),
         HINGE | {"regularization": 0.3, "sampled": True, "delta": 0.2, "h": 0.5},
     ),
-    "active SPA": Case(
-        functools.partial(support_vectors.spa, query=query.Margin(0.2)),
-        SPA | {"normalized_step": False, "h": 0.2},
-    ),
-    "adaptive kernel selection": Case(
-        crossing(
-            updates.Perceptron(),
-            DenseSupport(),
-            aggregate.Hedge(-np.log(0.9), "vote", "mistake"),
-            select.AdaptiveKernelSelection(0.5),
-        ),
-        {"gamma": 0.9, "threshold_of_weights": 0.5},
-    ),
 }
 BUDGET_CROSSINGS = {
-    "sampled perceptrons on a budget, by value": Case(
-        budgeted(
-            updates.Perceptron(), supports.RemoveRandom(), value("mistake"), select.Sampled(0.2)
-        ),
-        {"policy": "random", "combination": "value", "sampled": True, "delta": 0.2},
-        budget=7,
-    ),
     "sampled Forgetrons": Case(
         budgeted(updates.Perceptron(), supports.SelfTuned(), vote(), select.Sampled(0.3)),
         {"policy": "forgetron", "sampled": True, "delta": 0.3},
@@ -203,12 +176,6 @@ BUDGET_CROSSINGS = {
         ),
         HINGE | {"regularization": 0.3, "sampled": True, "delta": 0.2, "policy": "oldest"},
         budget=9,
-    ),
-    "active passive aggressive on a budget": Case(
-        functools.partial(budgets.bpas, query=query.Margin(0.3)),
-        {"rule": "pa", "cap": 0.1, "policy": "replace", "h": 0.3},
-        budget=9,
-        tied_if_narrow=True,
     ),
     "adaptive kernel selection on a budget": Case(
         budgeted(
@@ -266,11 +233,6 @@ def begin(learner, num_inputs, dtype=np.float64):
 
 
 # --- one run -------------------------------------------------------------------------------------
-
-
-def everything(output):
-    """Record the learner's diagnostics too."""
-    return output
 
 
 @jax.jit
@@ -334,7 +296,6 @@ class Expected(NamedTuple):
     """What the oracle did: of each round, and at the end."""
 
     prediction: np.ndarray
-    f: np.ndarray
     weights: np.ndarray
     number: np.ndarray
     active: np.ndarray
@@ -371,19 +332,17 @@ def draws(state, X, num_kernels):
 def run_oracle(case, kernels, state, X, y):
     """The oracle with the learner's random numbers, and nothing else of it."""
     plain = oracle.SupportMKL(kernels, budget=case.budget, **case.arguments)
-    predictions, values, weights, number, active = [], [], [], [], []
+    predictions, weights, number, active = [], [], [], []
     for example in zip(X, y, *draws(state, X, len(kernels)), strict=True):
         weights.append(plain.weights.copy())
         number.append(plain.support)
         active.append(plain.active.sum())
         predictions.append(plain.step(*example))
-        values.append(plain.f)
     places = plain.places
     if case.arguments.get("policy") in ("oldest", "forgetron"):
         places = [sorted(entries) for entries in places]  # by age
     return Expected(
         np.array(predictions),
-        np.array(values),
         np.array(weights),
         np.array(number),
         np.array(active),

@@ -15,12 +15,7 @@ from support_cases import (
 SMALL_PROGRAMS = True
 
 
-# every round of the Forgetrons is compared with the other learners'
-OTHERS = quick(["bpas"], [name for name in BUDGETS if name != "forgetron"])
-OTHERS += [pytest.param(name, marks=pytest.mark.slow) for name in BUDGET_CROSSINGS]
-
-
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", quick(["bpas"], [*BUDGETS, *BUDGET_CROSSINGS]))
 def test_agrees_with_the_oracle(name, x64):
     state = check_run(name, learner_of(name))
     assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from feature_cases import PAPER_BANDWIDTHS, SMALL, small, two_classes, wave
-from marks import long
 from trees import assert_equal, scan
 
 import jaxmkl
@@ -57,9 +56,7 @@ def test_expert_mkl_has_a_rule_for_each_rate_and_factor():
     ("name", "arguments", "wanted"),
     [
         ("raker", {"step_size": -0.1}, "step_size"),
-        ("raker", {"step_size": np.nan}, "step_size"),
         ("raker", {"regularization": -1.0}, "regularization"),
-        ("raker", {"hedge_rate": -1.0}, "Hedge: rate"),
         ("raker", {"hedge_rate": np.inf}, "Hedge: rate"),
         ("raker", {"loss": "cubic"}, "loss"),
         ("raker", {"feature_scale": "median"}, "scale"),
@@ -68,12 +65,10 @@ def test_expert_mkl_has_a_rule_for_each_rate_and_factor():
         ("raker", {"query": "all"}, "query"),
         ("expert_mkl", {"hedge_rate": 1.0, "aggregate": jaxmkl.aggregate.Uniform()}, "hedge_rate"),
         ("raker", {"kernels": "gaussian"}, "kernels"),
-        ("omkl_aks", {"selection_threshold": -0.1}, "threshold"),
         ("omkl_aks", {"selection_threshold": 1.5}, "threshold"),
         ("amkl", {"tolerance": -1e-3}, "tolerance"),
         ("amkl", {"max_skips": -1}, "max_skips"),
         ("expert_mkl", {"task": "ranking"}, "task"),
-        ("expert_mkl", {"forgetting": (0.0,)}, "forgetting"),
         ("expert_mkl", {"forgetting": (1.1,)}, "forgetting"),
         ("expert_mkl", {"step_sizes": (-0.1,)}, "step_sizes"),
         ("expert_mkl", {"regularization": 0.0}, "regularization"),
@@ -87,11 +82,6 @@ def test_bad_hyperparameters_are_named(name, arguments, wanted):
 # --- hyperparameters are data --------------------------------------------------------------------
 
 VARIED = {
-    "raker": [
-        {"step_size": 0.05},
-        {"step_size": 0.01, "hedge_rate": 3.0},
-        {"step_size": 0.02, "regularization": 0.3, "bandwidths": 2 * SMALL},
-    ],
     "amkl_aks": [
         {"step_size": 0.05},
         {"step_size": 0.05, "tolerance": 0.2, "max_skips": 3},
@@ -108,23 +98,6 @@ VARIED = {
 def mean_loss(learner, state, X, y):
     _, outputs = jax.lax.scan(learner.step, state, (X, y))
     return outputs.loss.mean()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", VARIED)
-def test_other_values_are_not_another_trace(name):
-    traces = 0
-
-    @jax.jit
-    def counted(learner, key, X, y):
-        nonlocal traces
-        traces += 1
-        return mean_loss(learner, learner.init(key, 3), X, y)
-
-    X, y = (jnp.asarray(a, jnp.float32) for a in wave(20))
-    losses = [float(counted(small(name, **v), jax.random.key(0), X, y)) for v in VARIED[name]]
-    assert traces == 1
-    assert len(set(losses)) == len(losses), "every value made a difference"
 
 
 @pytest.mark.slow
@@ -147,46 +120,34 @@ def test_run_compiles_once_for_all_values(name, caplog):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl_aks", "expert_mkl"])
-def test_sweep_is_vmap_over_stacked_learners(name, x64):
+def test_sweep_is_vmap_over_stacked_learners(x64):
     X, y = wave(20)
-    learners = [small(name, **arguments) for arguments in VARIED[name]]
+    learners = [small("amkl_aks", **arguments) for arguments in VARIED["amkl_aks"]]
     stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(v) for v in leaves]), *learners)
     # starts do not depend on what is varied
     start = learners[0].init(jax.random.key(1), 3)
     together = jax.jit(jax.vmap(mean_loss, in_axes=(0, None, None, None)))(stacked, start, X, y)
     alone = [scan(learner, start, X, y)[1].loss.mean() for learner in learners]
     np.testing.assert_allclose(together, alone, rtol=1e-10)
-
-
-GRADED = {
-    "raker": (
-        {"step_size": 0.05, "hedge_rate": 2.0},
-        ("bandwidth", "step_size", ".rate", "regularization"),
-    ),
-    "amkl": (
-        {"step_size": 0.05, "hedge_rate": 2.0, "tolerance": 0.01},
-        ("bandwidth", "step_size", ".rate", "regularization"),
-    ),
-    "expert_mkl": (
-        {"step_sizes": (0.1, 0.4), "regularization": 0.1, "forgetting": (0.97, 0.95)},
-        ("bandwidth", "step_size", ".rate", "regularization", "forgetting"),
-    ),
-}
+    assert len({float(loss) for loss in alone}) == len(alone), "every value made a difference"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "loss"),
+    ("name", "given", "varied"),
     [
-        ("expert_mkl", "squared"),
-        ("raker", "logistic"),
+        ("raker", {"step_size": 0.05, "hedge_rate": 2.0, "loss": "logistic"}, ("step_size",)),
+        (
+            "expert_mkl",
+            {"step_sizes": (0.1, 0.4), "regularization": 0.1, "forgetting": (0.97, 0.95)},
+            ("step_size", "forgetting"),
+        ),
     ],
 )
-def test_gradients_agree_with_central_differences(name, loss, x64):
-    given, names = GRADED[name]
-    learner = small(name, **given, **({} if name == "expert_mkl" else {"loss": loss}))
-    X, y = wave(20) if loss == "squared" else two_classes(20)
+def test_gradients_agree_with_central_differences(name, given, varied, x64):
+    names = ("bandwidth", ".rate", "regularization", *varied)
+    learner = small(name, **given)
+    X, y = wave(20) if name == "expert_mkl" else two_classes(20)
     start = learner.init(jax.random.key(2), 3)
     gradient = jax.jit(jax.grad(mean_loss))(learner, start, X, y)
     leaves, structure = jax.tree.flatten(learner)
@@ -217,16 +178,6 @@ def test_gradients_agree_with_central_differences(name, loss, x64):
 
 # --- nothing diverges ----------------------------------------------------------------------------
 
-LEARNERS = {
-    "raker": lambda: jaxmkl.raker(),
-    "raker mean": lambda: jaxmkl.raker(feature_scale="mean"),
-    "raker large": lambda: jaxmkl.raker(num_features=300),
-    "omkl_aks": lambda: jaxmkl.omkl_aks(),
-    "amkl": lambda: jaxmkl.amkl(),
-    "amkl_aks": lambda: jaxmkl.amkl_aks(),
-    "expert_mkl": lambda: jaxmkl.expert_mkl(num_features=20),
-}
-
 
 def hard_streams(num_examples=50):
     """X (S, T, 4) and y (S, T) of every size, with columns and labels that say nothing."""
@@ -243,16 +194,22 @@ def hard_streams(num_examples=50):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", long(["raker", "raker large", "amkl_aks", "expert_mkl"], LEARNERS)
+    "make",
+    [
+        lambda: jaxmkl.raker(num_features=300),
+        jaxmkl.amkl_aks,
+        lambda: jaxmkl.expert_mkl(num_features=20),
+    ],
+    ids=["raker of many features", "amkl_aks", "expert_mkl"],
 )
-def test_defaults_never_diverge(name):
+def test_defaults_never_diverge(make):
     """Sum of (f - y)^2 at most 4 times that of y^2 on every prefix.
 
     Gradient descent on the squared loss with 2 rate |z|^2 <= 1 has sum f^2 <= sum y^2 whatever the
     data (it is H-infinity optimal), from which this follows for one expert.
     """
     X, y = hard_streams()
-    learner = LEARNERS[name]()
+    learner = make()
 
     @jax.jit
     @jax.vmap
@@ -268,33 +225,7 @@ def test_defaults_never_diverge(name):
     assert (errors <= 4 * energy + 1e-9).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_examples", [1, 2, 5])
-def test_short_streams(num_examples):
-    X, y = wave(50)
-    learner = small("raker")
-    start = learner.init(jax.random.key(0), 3)
-    _, whole = jaxmkl.run(learner, start, X, y)
-    _, outputs = jaxmkl.run(learner, start, X[:num_examples], y[:num_examples])
-    assert outputs.prediction.shape == outputs.loss.shape == outputs.queried.shape
-    assert outputs.prediction.shape == (num_examples,)
-    # the past does not depend on the future, nor on how much of it there is
-    np.testing.assert_allclose(outputs.prediction, whole.prediction[:num_examples], atol=1e-5)
-    assert float(outputs.prediction[0]) == 0
-
-
 # --- what is refused -----------------------------------------------------------------------------
-
-
-def started(name="raker", num_inputs=3, **arguments):
-    learner = small(name, **arguments)
-    return learner, learner.init(jax.random.key(3), num_inputs)
-
-
-@pytest.mark.parametrize("num_inputs", [0, -1, 2.5])
-def test_bad_numbers_of_inputs_are_named(num_inputs):
-    with pytest.raises(ValueError, match="num_inputs"):
-        small("raker").init(jax.random.key(0), num_inputs)
 
 
 @jax.jit
@@ -308,18 +239,17 @@ def skip(learner, state, x):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["x", "y", "both"])
-@pytest.mark.parametrize("name", ["amkl_aks"])
-def test_invalid_examples_leave_the_state_alone(name, where):
+@pytest.mark.parametrize("where", ["x", "y"])
+def test_invalid_examples_leave_the_state_alone(where):
     """In a raw scan nothing can be raised: such examples are counted and not learned from."""
     X, y = (np.asarray(a, np.float32) for a in wave(24))
     bad = np.array([0, 5, 6, 23])
-    if where in ("x", "both"):
+    if where == "x":
         X[bad, [0, 1, 2, 0]] = [np.nan, np.inf, -np.inf, np.nan]
-    if where in ("y", "both"):
+    else:
         y[bad] = [np.nan, np.inf, -np.inf, np.nan]
-    learner, state = started(name)
-    refused = len(bad)
+    learner = small("amkl_aks")
+    state, refused = learner.init(jax.random.key(3), 3), len(bad)
     for t in range(len(y)):
         before = state
         state, output = step(learner, state, X[t], y[t])

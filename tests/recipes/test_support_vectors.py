@@ -11,14 +11,11 @@ from support_cases import (
     ALL,
     GROWING,
     GROWING_CROSSINGS,
-    NUM_EXAMPLES,
     begin,
-    check_end,
     check_on_the_papers_data,
     check_outputs,
     check_run,
     draws,
-    everything,
     expected_of,
     held,
     kernels_for,
@@ -28,10 +25,11 @@ from support_cases import (
     stream,
     with_store,
 )
+from trees import everything
 
 from jaxmkl import checkpoint
 from jaxmkl.kernels import Gaussian
-from jaxmkl.models import BudgetSupport, DenseSupport, SparseSupport, SupportModels, supports
+from jaxmkl.models import DenseSupport, SparseSupport, SupportModels
 from jaxmkl.query import Margin
 from jaxmkl.recipes import support_vectors
 from jaxmkl.streaming.run import run as driver
@@ -40,29 +38,14 @@ from tests.oracles import support_mkl as oracle
 
 SMALL_PROGRAMS = True
 
-# learners whose every round is compared below, kernel by kernel
-BY_STEPS = ("omkc_dd", "spa", "forgetron")
+# below: where its inputs are sparse, where a run makes room, where a stream does
+BELOW = "kernel_ogd", "omkc_dd", "spa"
+OTHERS = [n for n in (*GROWING, *GROWING_CROSSINGS) if n not in BELOW]
 
 
-# kernel_ogd: below, where its inputs are sparse
-OTHERS = quick(["omkc_sd"], [n for n in GROWING if n not in (*BY_STEPS, "kernel_ogd")])
-OTHERS += [pytest.param(n, marks=pytest.mark.slow) for n in GROWING_CROSSINGS if n not in BY_STEPS]
-
-
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", quick(["omkc_sd"], OTHERS))
 def test_agrees_with_the_oracle(name, x64):
     check_run(name, learner_of(name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BY_STEPS)
-def test_steps_and_the_values_of_kernels_agree_with_the_oracle(name, x64):
-    learner, X, expected = learner_of(name), stream().X, expected_of(name)
-    start = learner.enlarged(begin(learner, X.shape[1]), NUM_EXAMPLES)
-    state, outputs, f = rounds(learner, start, X, stream().y)
-    np.testing.assert_allclose(f, expected.f, rtol=1e-9, atol=1e-9)
-    check_outputs(outputs, expected)
-    check_end(learner, state, expected, X)
 
 
 LATER = "omkl", "omkc_u"  # the oracle takes long
@@ -112,34 +95,7 @@ def test_a_question_has_a_number_of_its_own():
     assert not np.isin(codes.noise, codes.own.chance).any()
 
 
-@pytest.mark.slow
-def test_a_step_size_that_is_too_large_is_noticed():
-    learner = support_vectors.kernel_ogd(Gaussian(3.0), step_size=3.0)
-    X = stream().X[:100, :2]
-    with pytest.warns(RuntimeWarning, match="run: .* the learner diverges"):
-        state, outputs = driver(learner, begin(learner, 2, np.float32), X, X[:, 0])
-    assert np.isfinite(outputs.prediction).all()
-    assert int(state.nonfinite) == np.isinf(outputs.loss).sum() > 20
-
-
-# --- blocks, tiles, periods ----------------------------------------------------------------------
-
 SMALL = {"capacity": 8, "tile": 16, "period": 16}
-LARGE = {"capacity": 500, "tile": 64, "period": 32}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "store", "block_size"),
-    [
-        ("omkc_dd", SparseSupport(**LARGE), 8),
-        ("spa", DenseSupport(**LARGE), 1),
-        ("forgetron", BudgetSupport(10, supports.SelfTuned(), period=4), 2),
-    ],
-    ids=str,
-)
-def test_store_tile_period_and_block_size_change_nothing(name, store, block_size, x64):
-    check_run(name, with_store(name, store), block_size=block_size)
 
 
 @pytest.mark.slow
@@ -230,18 +186,13 @@ def test_a_stream_makes_room(x64):
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-# one kernel is the same sums
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kernel_ogd", "omkl"])
-def test_gradients_of_the_cumulative_loss_agree_with_differences(name, x64):
+def test_gradients_of_the_cumulative_loss_agree_with_differences(x64):
     X, y = stream().X[:48, :4], stream().target[:48]
-    bandwidths = np.array([0.7] if name == "kernel_ogd" else [0.4, 1.5])
-    start = np.append(bandwidths, 0.2)
+    start = np.array([0.4, 1.5, 0.2])
 
     def loss(parameters):
-        bandwidth, step_size = parameters[:-1], parameters[-1]
-        recipe = getattr(support_vectors, name)
-        learner = recipe(Gaussian(bandwidth), step_size=step_size)
+        learner = support_vectors.omkl(Gaussian(parameters[:-1]), step_size=parameters[-1])
         learner = replaced_store(learner, DenseSupport(64, tile=16, period=16))
         _, outputs = driver(learner, begin(learner, 4), X, y)
         return outputs.loss.sum()

@@ -56,7 +56,7 @@ def constants():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("dtype", [np.float64, np.int8])
 def test_npz_kept_sparse(tmp_path, dtype):
     X = csr(constants().astype(dtype))
     path = save(tmp_path / "t.npz", X, y=data()[1])

@@ -32,14 +32,9 @@ from trees import assert_equal, everything
 
 import jaxmkl
 from jaxmkl import streaming, wrappers
-from jaxmkl.recipes.random_features import amkl_aks, raker
+from jaxmkl.recipes.random_features import raker
 
 SMALL_PROGRAMS = True
-LEARNERS = {
-    "raker": LEARNER,
-    "amkl_aks": amkl_aks(KERNELS, num_features=4, tolerance=0.02, max_skips=2),
-    "scaled": wrappers.scaled(raker(KERNELS, num_features=4), wrappers.RunningRanks(capacity=5)),
-}
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -74,16 +69,16 @@ def test_rows_in_any_order_and_inside_jit():
 
 @pytest.mark.slow
 def test_values_at_filled_up_places_are_not_looked_at():
-    rows = streaming.SparseRows([[0, 2], [2, 2]], [[1.0, np.nan], [np.inf, np.nan]], 2)
-    np.testing.assert_array_equal(blocks(rows), [[1, 0], [0, 0]])
-    learner = raker(KERNELS, num_features=4)
-    state = learner.init(jax.random.key(0), 2)
-    _, outputs = streaming.run(learner, state, rows, [1.0, 2.0])
-    _, expected = streaming.run(learner, state, [[1.0, 0.0], [0.0, 0.0]], [1.0, 2.0])
-    assert_equal(outputs, expected)
+    rows = streaming.SparseRows.from_csr(csr())
+    filled = rows.indices == NUM_INPUTS
+    assert filled.any()
+    spoiled = np.where(filled, np.nan, rows.values)
+    rows = streaming.SparseRows(rows.indices, spoiled, NUM_INPUTS)
+    np.testing.assert_array_equal(blocks(rows), data()[0])
+    assert_equal(run(rows), run(data()[0]))
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["int64", "bool"])
 def test_whole_numbers_become_floating(dtype):
     X = (4 * data()[0]).astype(dtype)
     rows = streaming.SparseRows.from_csr(csr(X))
@@ -105,9 +100,10 @@ def test_columns_far_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["scaled", "amkl_aks"])
-def test_run(name):
-    learner = LEARNERS[name]
+def test_run():
+    """Of a learner whose wrapper sees the inputs before they are encoded."""
+    inner = raker(KERNELS, num_features=4)
+    learner = wrappers.scaled(inner, wrappers.RunningRanks(capacity=5))
     expected = run(data()[0], learner=learner)
     assert_equal(run(csr(), learner=learner), expected)
     rows = streaming.SparseRows.from_csr(csr())
@@ -118,12 +114,11 @@ def test_run(name):
 @pytest.mark.slow
 def test_run_many():
     keys = jax.random.split(jax.random.key(3), 3)
-    runs = [
+    sparse, dense = (
         streaming.run_many(LEARNER, keys, X, data()[1], block_size=BLOCK)
-        for X in (csr(), streaming.SparseRows.from_csr(csr()), data()[0])
-    ]
-    assert_equal(runs[0], runs[2])
-    assert_equal(runs[1], runs[2])
+        for X in (csr(), data()[0])
+    )
+    assert_equal(sparse, dense)
 
 
 @pytest.mark.slow
@@ -158,20 +153,16 @@ def odd_matrices():
     roomy.data, roomy.indices = (np.append(part, 1) for part in (roomy.data, roomy.indices))
     return {
         "csr_matrix": scipy.sparse.csr_matrix(X),
-        "csc": scipy.sparse.csc_array(X),
-        "coo": scipy.sparse.coo_matrix(X),
         "dok": scipy.sparse.dok_array(X),
         "lil": scipy.sparse.lil_matrix(X),
         "duplicates in coo": twice,
         "duplicates in csr": duplicates,
-        "duplicate booleans": duplicates.astype(bool),
         "unsorted": csr(X)[:, ::-1],
         "explicit zeros": zeros,
         "room behind": roomy,
         "long indices": scipy.sparse.csr_array(
             (csr(X).data, csr(X).indices.astype(np.int64), csr(X).indptr.astype(np.int64))
         ),
-        "single precision": csr(),
         "long double": csr(X.astype(np.longdouble)),
         "int8": csr((4 * X).astype(np.int8)),
         "uint64": csr(np.abs(4 * X).astype(np.uint64)),
@@ -197,13 +188,6 @@ def test_the_callers_matrix_stays_as_it_is():
     run(X)
     assert X.indices.tolist() == [3, 1, 3, 0]
     assert X.data.tolist() == [0.5, 1.0, 0.25, 2.0]
-
-
-@pytest.mark.slow
-def test_classifiers_take_sparse_inputs_and_labels_in_words():
-    learner = raker(KERNELS, num_features=4, loss="hinge")
-    names = np.where(data()[1] > 0, "spam", "ham")
-    assert_equal(run(csr(), names, learner), run(data()[0], names, learner))
 
 
 @pytest.mark.slow
@@ -236,6 +220,7 @@ def test_inside_grad():
     learner = raker(KERNELS, num_features=4)
     rows = streaming.SparseRows.from_csr(csr())
 
+    @jax.jit
     def total(X, y):
         return streaming.run(learner, begin(learner), X, y, block_size=BLOCK)[1].loss.sum()
 
@@ -257,8 +242,7 @@ def streamed(chunks, record=everything):
     return list(streaming.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record))
 
 
-@pytest.mark.parametrize("mixed", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_uneven_chunks(mixed):
+def test_uneven_chunks():
     """Of other lengths, with other numbers of entries, an empty one, and dense ones between."""
     X, y = data()
     X = X.copy()
@@ -267,7 +251,7 @@ def test_uneven_chunks(mixed):
     edges = [0, 4, 9, 9, 14, 20, NUM_EXAMPLES]
     pieces = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(edges)]
     chunks = [
-        (part if mixed and number % 3 == 1 else csr(part), targets)
+        (part if number % 3 == 1 else csr(part), targets)
         for number, (part, targets) in enumerate(pieces)
     ]
     parts = streamed(chunks)
@@ -286,14 +270,14 @@ def test_few_numbers_of_entries_are_compiled():
         calls.append(output)
         return output.loss
 
-    entries = [0, 1, 2, 3, 4, 2, 5, 7, 6, 1]
+    entries = [0, 2, 1, 3, 4, 2]
     y = data()[1][:8]
     X = [csr(np.tile(np.arange(NUM_INPUTS) < K, (8, 1)).astype(np.float32)) for K in entries]
     chunks = ((part, y) for part in X)
     for _ in streaming.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record):
         seen.append(len(calls))
     grown = [b > a for a, b in itertools.pairwise([0, *seen])]
-    assert [K for K, more in zip(entries, grown, strict=True) if more] == [0, 2, 3, 5]
+    assert [K for K, more in zip(entries, grown, strict=True) if more] == [0, 2, 3]
 
 
 def test_rows_are_chunks_too():
@@ -345,7 +329,6 @@ INDICES, VALUES = np.array([[0, 2], [1, 3]]), np.array([[1.0, 2.0], [3.0, 0.0]])
     [
         ((INDICES, VALUES, 2.0), "num_columns must be an integer of at least 0.*got 2.0"),
         ((INDICES, VALUES, 2**31), "num_columns must be.*below 2.31; got 2147483648"),
-        ((INDICES, VALUES, -1), "num_columns must be.*got -1"),
         ((INDICES[0], VALUES[0], 3), r"values must be of shape \(T, K\); got \(2,\)"),
         ((INDICES[:1], VALUES, 3), r"indices must be integers of shape \(2, 2\).*\(1, 2\)"),
         ((INDICES * 1.0, VALUES, 3), "indices must be integers of shape.*got 'float64"),

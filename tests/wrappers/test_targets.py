@@ -45,11 +45,10 @@ def test_oracle(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("clip", [None, 5.0])
-@pytest.mark.parametrize(("offset", "scale"), [(1e4, 1e3), (-5.0, -2.0)])
+@pytest.mark.parametrize(("clip", "offset", "scale"), [(None, 1e4, 1e3), (5.0, -5.0, -2.0)])
 def test_units_change_nothing_else(clip, offset, scale, x64):
     X, y = stream()
-    learner = scaled_targets(jaxmkl.expert_mkl(KERNELS, num_features=4), clip)
+    learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip)
     # whether a label is clipped may hang on rounding
     dtype = jnp.float32 if clip is None else jnp.float64
     one = offset + scale * predictions(learner, X, y, dtype)
@@ -86,7 +85,7 @@ def test_outliers_cost_little_where_labels_are_clipped():
     wild = np.where(rng.random(2000) < 0.01, 1e6 * rng.choice([-1, 1], 2000), y)
     errors = {}
     for clip in (None, 5.0):
-        learner = scaled_targets(jaxmkl.expert_mkl(KERNELS, num_features=10), clip)
+        learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=10), clip)
         for name, labels in (("clean", y), ("wild", wild)):
             errors[clip, name] = np.mean((predictions(learner, X, labels) - y)[100:] ** 2)
     assert errors[5.0, "wild"] < 2 * errors[None, "clean"]
@@ -114,7 +113,7 @@ def test_hubers_loss_and_a_clip():
     assert errors["squared", 1e9] > 1e3 * errors["squared", 0.0]
 
 
-@pytest.mark.parametrize("at", [0, 5, 700])
+@pytest.mark.parametrize("at", [0, 700])
 def test_one_absurd_label_is_forgotten(at):
     X, y = stream(2000)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=10))
