@@ -18,7 +18,6 @@ KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 SMALL = {
     "raker": lambda: jaxmkl.raker(KERNELS, num_features=4),
     "expert_mkl": lambda: jaxmkl.expert_mkl(KERNELS, num_features=2, step_sizes=(0.1, 0.5)),
-    "amkl_aks": lambda: jaxmkl.amkl_aks(KERNELS, num_features=4),
     # with a step far too small: derivatives do not see which examples are drawn
     "spa": lambda: jaxmkl.spa(KERNELS, step_size=0.01, capacity=64),
 }
@@ -135,11 +134,8 @@ def stream(learner, T=60):
     return X, ((y > 0).astype(int) if learner.task == "classification" else y)
 
 
-LATER = [pytest.param(n, marks=[] if n == "raker" else pytest.mark.slow) for n in SMALL]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("name", SMALL)
 def test_adam_on_all_numbers_of_a_learner(name):
     learner = SMALL[name]()
     X, y = stream(learner)
