@@ -196,17 +196,10 @@ def stream(num_examples=60):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("loss", "oracle"),
-    [
-        (losses.Pinball(0.8), lambda f, y: np.where(f > y, 0.2, -0.8)),
-        (Quartic(), lambda f, y: 4 * (f - y) ** 3),
-    ],
-)
-def test_gradient_descent_on_features_and_supports(loss, oracle, x64):
+def test_gradient_descent_on_features_and_supports(x64):
     """A run is the recursion in NumPy, on the features' own kernel z·z' and on k."""
     X, y = stream()
-    rule, rate = updates.OGD(0.1, 0.5, loss), 0.1
+    rule, rate = updates.OGD(0.1, 0.5, Quartic()), 0.1
     fourier = jaxmkl.features.FourierFeatures(6)
     banks = (
         models.FeatureModels(jaxmkl.Gaussian(1.0), rule, fourier),
@@ -225,9 +218,9 @@ def test_gradient_descent_on_features_and_supports(loss, oracle, x64):
         for t in range(len(y)):
             predictions[t] = coefficients @ gram[t]
             coefficients *= 1 - rate * 0.5
-            coefficients[t] = -rate * oracle(predictions[t], y[t])
+            coefficients[t] = -rate * 4 * (predictions[t] - y[t]) ** 3
         np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(outputs.loss, loss.value(predictions, y), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(outputs.loss, (predictions - y) ** 4, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -62,13 +62,6 @@ NONSENSE = [
     (lambda: jaxmkl.MKL(bank(OGD()), query=Uniform()), "query must be a query"),
     (lambda: SupportModels(KERNELS, OGD([0.1, 0.2])), "rule must be a rule at one rate"),
     (lambda: SupportModels(KERNELS, RLS()), "rule must be an update rule of first order"),
-    *(
-        (
-            lambda given=given: jaxmkl.MKL(bank(OGD())).init(jax.random.key(0), given),
-            "num_inputs must be an integer of at least 1",
-        )
-        for given in (0, -1, 2.5, True)
-    ),
 ]
 
 

@@ -87,23 +87,6 @@ def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
     assert len(jax.tree.leaves(Disagreement().init())) == 1
 
 
-@pytest.mark.slow
-def test_relative_tolerances_ask_for_the_same_labels_in_any_units(pool, x64):
-    """Where the loss has units, the rate of Hedge takes them too."""
-    y = np.sin(2 * pool[:, 0])
-
-    def played(scale):
-        rate = {"hedge_rate": 1.0 / scale**2}
-        parts = {"num_features": 4, "tolerance": 0.02, "relative": True}
-        learner = jaxmkl.amkl_aks(KERNELS, **parts, **rate)
-        state = start(learner, jax.random.key(0), jnp.float64)
-        return np.asarray(run(learner, state, pool, scale * y)[1].queried)
-
-    expected = played(1.0)
-    assert 0.5 < expected.mean() < 0.95
-    np.testing.assert_array_equal(played(1024.0), expected)
-
-
 def test_models_that_say_nothing_sensible_are_no_agreement():
     query = Disagreement(np.inf, np.inf)
     for f in ([np.nan, 1.0], [np.inf, 1.0]):
@@ -298,23 +281,14 @@ def test_the_same_labels_are_asked_for_in_both_precisions(pool):
         assert (a != b).sum() <= 2
 
 
-@pytest.mark.parametrize("name", ["every", "margin", "disagreement", "random"])
-def test_a_prediction_carries_its_score(name, pool):
-    query = {
-        "every": All(),
-        "margin": Margin(0.1),
-        "disagreement": Disagreement(0.01),
-        "random": Random(0.25),
-    }[name]
+@pytest.mark.parametrize("query", [Disagreement(0.01), Random(0.25)])
+def test_a_prediction_carries_its_score(query, pool):
     state, learner = taught(), MKL(BANK, query=query)
-    state = state.replace(query=query.init())
-    many = pool_at(learner, state, pool)
+    many = pool_at(learner, state.replace(query=query.init()), pool)
     assert many.score.shape == many.query.shape == many.value.shape == (400,)
     assert many.score.dtype == jnp.float32
-    if name in ("every", "random"):
-        np.testing.assert_array_equal(many.score, 1.0 if name == "every" else 0.25)
-    elif name == "margin":
-        np.testing.assert_array_equal(many.score, -np.abs(many.value))
+    if isinstance(query, Random):
+        np.testing.assert_array_equal(many.score, 0.25)
     else:
         asks = np.asarray(many.query)
         assert 0 < asks.sum() < 400
