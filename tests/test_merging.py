@@ -135,7 +135,7 @@ def test_models_of_several_outputs():
     one = play(begin(learner), X.reshape(-1, 3), y.reshape(-1, 2))
     assert int(merged.invalid) == int(one.invalid) == 1
     points = np.random.default_rng(1).normal(size=(9, 3))
-    found, expected = (learner.predict_many(s, points).value for s in (merged, one))
+    found, expected = (jax.jit(learner.predict_many)(s, points).value for s in (merged, one))
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 

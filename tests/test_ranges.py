@@ -10,14 +10,19 @@ import optax
 import pytest
 
 import jaxmkl
-from jaxmkl import pytree, updates, wrappers
+from jaxmkl import aggregate, features, models, pytree, updates, wrappers
 from jaxmkl.pytree import constrain, unconstrain
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 SMALL = {
     "raker": lambda: jaxmkl.raker(KERNELS, num_features=4),
-    "expert_mkl": lambda: jaxmkl.expert_mkl(KERNELS, num_features=2, step_sizes=(0.1, 0.5)),
+    "least squares": lambda: jaxmkl.MKL(
+        models.FeatureModels(
+            KERNELS, updates.RLS(0.5, 0.99, period=4), features.FourierFeatures(2)
+        ),
+        aggregate.Hedge(0.5),
+    ),
     # with a step far too small: derivatives do not see which examples are drawn
     "spa": lambda: jaxmkl.spa(KERNELS, step_size=0.01, capacity=64),
 }
