@@ -306,14 +306,6 @@ def test_types_are_kept(dtype):
             assert combined.weights.shape == rule.weights(after).shape == (3,)
 
 
-@given(losses_of_rounds, rates, hnp.arrays(np.float64, NUM_ROUNDS, elements=st.floats(0, 1e3)))
-def test_a_loss_common_to_all_changes_nothing(losses, rate, shifts):
-    with jax.enable_x64(True):
-        _, plain = run(losses, rate)
-        _, shifted = run(losses + shifts[:, None], rate)
-    np.testing.assert_allclose(shifted, plain, rtol=1e-8, atol=1e-300)
-
-
 @given(losses_of_rounds, rates, hnp.arrays(bool, NUM_MODELS))
 def test_weights_of_those_that_speak_are_renormalised(losses, rate, subset):
     """Also where all of the subset is so bad that its plain weights underflow."""

@@ -134,6 +134,9 @@ def test_the_optimality_conditions_hold(name: str, request: pytest.FixtureReques
     assert steepness[large].min() >= 1 - 1e-2
     found = design.cted(K, tolerance=1e-8)
     assert bool(found.converged)
+    few = design.cted(K, tolerance=1e-12, max_iterations=4)
+    assert not bool(few.converged)
+    assert few.objective.shape == (4,)
     np.testing.assert_allclose(found.scores, np.abs(A).sum(axis=1), rtol=1e-6, atol=1e-8)
     value = oracle.cted_objective(K, A, penalty)
     np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
@@ -166,22 +169,11 @@ def test_faster_and_plain_iterations_reach_the_same(gram: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "dtype"),
-    [
-        *((method, np.float64) for method in ("cted", "rrss", "ted", "gmkal", "lmkal")),
-    ],
-)
-def test_every_objective_falls(
-    grams: np.ndarray, gram: np.ndarray, method: str, dtype: Any
-) -> None:
-    kernels = (grams if method in ("gmkal", "lmkal") else gram).astype(dtype)
-    # in single precision the small residuals of a small penalty have no digits
-    digits = method != "rrss" or dtype == np.float64
-    for share in (0.01, 0.1, 0.5) if digits else (0.1, 0.5):
-        found = getattr(design, method)(kernels, share)
+@pytest.mark.parametrize("method", ["cted", "rrss", "ted", "gmkal", "lmkal"])
+def test_every_objective_falls(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
+    for share in (0.01, 0.1, 0.5):
+        found = getattr(design, method)(grams if method in ("gmkal", "lmkal") else gram, share)
         values = history(found)
-        assert found.objective.dtype == found.scores.dtype == dtype
         assert len(values) > 1
         assert (np.diff(values) <= 0).all()
         assert values[-1] < values[0]
@@ -191,17 +183,17 @@ def test_every_objective_falls(
 @pytest.mark.slow
 def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
     double, single = design.cted(gram), design.cted(gram.astype(np.float32))
+    assert single.objective.dtype == single.scores.dtype == np.float32
     np.testing.assert_allclose(history(single)[-1], history(double)[-1], rtol=1e-3)
     few = int(double.num_active) // 2
     assert len(set(single.ranking[:few].tolist()) & set(double.ranking[:few].tolist())) >= few - 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [1.0, 1.5])
 @pytest.mark.parametrize("method", ["cted", "rrss"])
-def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, share: float) -> None:
+def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str) -> None:
     with pytest.warns(UserWarning, match=f"{method}: regularization .* at or above lambda_max"):
-        found = getattr(design, method)(gram, share)
+        found = getattr(design, method)(gram, 1.0)
     assert int(found.num_active) == 0
     assert float(jnp.max(found.scores)) == 0.0
     diagonal = np.diag(gram)
@@ -213,7 +205,6 @@ def test_nothing_is_chosen_from_lambda_max_on(gram: np.ndarray, method: str, sha
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("method", ["gmkal", "lmkal"])
 def test_several_kernels_choose_nothing_where_none_of_them_would(
     grams: np.ndarray, method: str
@@ -284,6 +275,7 @@ def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
     order, traces = oracle.ted(gram, penalty, 12)
     found = design.ted(gram, num_points=12)
     assert found.ranking.tolist() == order
+    assert sorted(design.ted(gram).ranking.tolist()) == list(range(40))
     np.testing.assert_allclose(history(found), traces, rtol=1e-9)
     left = oracle.ridge_error(gram, order, penalty)
     np.testing.assert_allclose(history(found)[-1], left, rtol=1e-9)
@@ -300,12 +292,6 @@ def test_ted_takes_its_ridge_as_a_share_of_the_mean_diagonal(gram: np.ndarray) -
     features = V[:, e > 0] * np.sqrt(e[e > 0])
     low = design.ted(features=features, share_of="diagonal", num_points=12)
     assert low.ranking.tolist() == order
-
-
-def test_ted_ranks_every_point_once(gram: np.ndarray) -> None:
-    found = design.ted(gram)
-    assert sorted(found.ranking.tolist()) == list(range(len(gram)))
-    assert int(found.num_active) == len(gram)
 
 
 @pytest.mark.slow
@@ -362,14 +348,6 @@ def test_gmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
     steepness = oracle.steepness(oracle.consensus(grams, w), A, penalty_of(grams))
     assert steepness.max() <= 1 + 1e-4
-
-
-def test_weights_are_the_best_for_given_errors(grams: np.ndarray) -> None:
-    A, _ = ended(grams, 1e-3)
-    e = oracle.errors(grams, A)
-    w = (1 / e) / (1 / e).sum()
-    for other in np.random.default_rng(0).dirichlet(np.ones(9), size=50):
-        assert (other**2 * e).sum() >= (w**2 * e).sum()
 
 
 def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
@@ -434,16 +412,6 @@ def test_the_form_of_weights_and_its_gradient(grams: np.ndarray) -> None:
     np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-9)
 
 
-# --- the iteration itself ------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_descent_says_so_when_it_ran_out_of_steps(gram: np.ndarray) -> None:
-    found = design.cted(gram, tolerance=1e-12, max_iterations=4)
-    assert not bool(found.converged)
-    assert found.objective.shape == (4,)
-
-
 # --- as a function of JAX ------------------------------------------------------------------------
 
 
@@ -453,27 +421,15 @@ def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, me
     # weights are known to about the root of what the objective is
     exact = {} if method == "ted" else {"tolerance": 1e-12}
     function = partial(getattr(design, method), **exact)
-    one = grams if method in ("gmkal", "lmkal") else gram
+    one = grams if method == "gmkal" else gram
     cases = [(one, 0.05), (one, 0.2), (one**2, 0.05)]
     pools, shares = (jnp.asarray(np.stack(values)) for values in zip(*cases, strict=True))
     mapped = jax.vmap(function)(pools, shares)
     for i, case in enumerate(cases):
-        assert_near(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), function(*case))
-
-
-@pytest.mark.slow
-def test_mapped_over_penalties_alone(gram: np.ndarray) -> None:
-    shares = np.array([0.05, 0.2])
-    mapped = jax.vmap(lambda share: design.cted(gram, share, tolerance=1e-9))(shares)
-    for i, share in enumerate(shares):
-        alone = design.cted(gram, share, tolerance=1e-9)
-        assert_near(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), alone)
-
-
-def assert_near(found: design.Design, alone: design.Design) -> None:
-    np.testing.assert_allclose(found.scores, alone.scores, atol=1e-2)
-    np.testing.assert_allclose(found.kernel_weights, alone.kernel_weights, atol=1e-5)
-    np.testing.assert_allclose(history(found)[-1], history(alone)[-1], rtol=1e-7)
+        found, alone = jax.tree.map(lambda leaf, i=i: leaf[i], mapped), function(*case)
+        np.testing.assert_allclose(found.scores, alone.scores, atol=1e-2)
+        np.testing.assert_allclose(found.kernel_weights, alone.kernel_weights, atol=1e-5)
+        np.testing.assert_allclose(history(found)[-1], history(alone)[-1], rtol=1e-7)
 
 
 def test_another_penalty_does_not_compile_again(gram: np.ndarray) -> None:
@@ -488,7 +444,7 @@ def test_another_penalty_does_not_compile_again(gram: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["cted", "rrss", "gmkal"])
+@pytest.mark.parametrize("method", ["rrss", "gmkal"])
 def test_the_same_points_in_another_order_are_chosen(grams: np.ndarray, method: str) -> None:
     order = np.random.default_rng(0).permutation(40)
     kernels = grams if method == "gmkal" else grams.mean(axis=0)

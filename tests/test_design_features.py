@@ -22,8 +22,6 @@ from jaxmkl.design.rrss import lengths_of
 
 SMALL_PROGRAMS = True
 
-slow = pytest.mark.slow
-
 SINGLE, SEVERAL = ("cted", "rrss", "ted"), ("gmkal", "lmkal")
 
 
@@ -91,10 +89,7 @@ def test_the_form_of_weights_is_that_of_gram_matrices(features: np.ndarray) -> N
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(
-    "method",
-    ["rrss", "ted", "gmkal", pytest.param("cted", marks=slow), pytest.param("lmkal", marks=slow)],
-)
+@pytest.mark.parametrize("method", ["rrss", "ted", "gmkal", "lmkal"])
 def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
     given = features if method in SEVERAL else features[0]
     # where an objective is flat, weights a point are near each other only near the minimum
@@ -162,48 +157,35 @@ def test_sums_of_rows_beyond_the_largest_are_their_norms(monkeypatch: pytest.Mon
 
 
 SHARDED = """
-import sys
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from jaxmkl import design
 assert len(jax.devices()) == 8
 mesh = jax.make_mesh((8,), ("pool",), axis_types=(AxisType.Auto,))
-draws = np.random.default_rng(0)
-name = sys.argv[1]
-shape, spec = {
-    "cted": ((4096, 6), Spec("pool", None)),
-    "gmkal": ((3, 4096, 4), Spec(None, "pool", None)),
-}[name]
-F = draws.normal(size=shape).astype(np.float32)
-call = lambda F: getattr(design, name)(features=F, regularization=0.05, tolerance=1e-4)
-whole, split = call(F), call(jax.device_put(F, NamedSharding(mesh, spec)))
+F = np.random.default_rng(0).normal(size=(4096, 6)).astype(np.float32)
+sharding = NamedSharding(mesh, Spec("pool", None))
+call = lambda F: design.cted(features=F, regularization=0.05, tolerance=1e-4)
+whole, split = call(F), call(jax.device_put(F, sharding))
 a, b = (np.asarray(x.objective) for x in (whole, split))
 a, b = a[np.isfinite(a)], b[np.isfinite(b)]
 np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
-same = set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())
-assert len(same) >= 17, (name, len(same))
-if name == "cted":
-    sharded = jax.ShapeDtypeStruct(shape, F.dtype, sharding=NamedSharding(mesh, spec))
-    text = jax.jit(call).lower(sharded).compile().as_text()
-    assert "f32[512,6]" in text  # a device's share of the features
-    assert "f32[4096,6]" not in text  # and nowhere all of them
-    assert "all-reduce" in text
+assert len(set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())) >= 17
+sharded = jax.ShapeDtypeStruct(F.shape, F.dtype, sharding=sharding)
+text = jax.jit(call).lower(sharded).compile().as_text()
+assert "f32[512,6]" in text  # a device's share of the features
+assert "f32[4096,6]" not in text  # and nowhere all of them
+assert "all-reduce" in text
 print("done")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["cted", pytest.param("gmkal", marks=slow)])
-def test_sharded_along_the_pool(method: str) -> None:
+def test_sharded_along_the_pool() -> None:
     """Eight devices, each with an eighth of the points, which it keeps to itself."""
+    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     result = subprocess.run(
-        [sys.executable, "-c", SHARDED, method],
-        env={
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-            "JAX_PLATFORMS": "cpu",
-            "PATH": "",
-            "OPENBLAS_NUM_THREADS": "1",
-        },
+        [sys.executable, "-c", SHARDED],
+        env=devices | {"PATH": "", "OPENBLAS_NUM_THREADS": "1"},
         cwd=Path(__file__).parent.parent,
         capture_output=True,
         text=True,

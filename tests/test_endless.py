@@ -59,14 +59,17 @@ def around_the_largest(make, rounds):
     return [(int(end.round), np.asarray(outputs.prediction)) for end, outputs in ends]
 
 
+def wrapped():
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=10)
+    learner = jaxmkl.scaled(learner, wrappers.RunningRanks(8))
+    learner = jaxmkl.scaled(learner, wrappers.RunningMoments())
+    return wrappers.intervals(wrappers.scaled_targets(learner, clip=5.0))
+
+
 WRAPPED = {
-    "raker": jaxmkl.raker,
-    "scaled": lambda: jaxmkl.scaled(jaxmkl.raker(), wrappers.RunningMoments()),
-    "ranked": lambda: jaxmkl.scaled(jaxmkl.raker(), wrappers.RunningRanks(8)),
-    "targets": lambda: wrappers.scaled_targets(jaxmkl.raker(), clip=5.0),
-    "intervals": lambda: wrappers.intervals(jaxmkl.raker()),
+    "wrapped": wrapped,
     "multitask": lambda: jaxmkl.multitask(kernel=jaxmkl.Gaussian(1.0), size=8),
-    "omkl_b": lambda: jaxmkl.omkl_b(budget=4),
+    "omkl_b": lambda: jaxmkl.omkl_b(jaxmkl.Gaussian([0.5, 2.0]), budget=4),
 }
 
 

@@ -109,7 +109,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
 def test_labels_by_chance(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.5,))
     out = tmp_path / "multitask.json"
-    arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "2"]
+    arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
     arguments += ["--parts", "asking", "--algorithms", "chance", "--set", "size=12"]
     assert main([*arguments, "--json", str(out)]) == 0
     rows = rows_of(out)
@@ -140,11 +140,11 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
 @pytest.mark.slow
 def test_every_order_is_a_run_of_its_own(folder):
     """All at once are the runs one by one, each scored against the labels it met."""
-    job = job_of(folder)
+    job = job_of(folder, seeds=3)
     stream = multitask.stream_of(job, "landmine")
     made = multitask.built(job, stream, "both", h=0.3)
     together = multitask.play(job, made.learner, stream)
-    keys = evaluate.keys_of(2)
+    keys = evaluate.keys_of(3)
     for s, order in enumerate(np.asarray(jaxmkl.permutations(keys, 240))):
         _, outputs = jaxmkl.run_many(
             made.learner, keys[s : s + 1], stream.X, stream.y, permute=True

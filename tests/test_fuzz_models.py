@@ -172,7 +172,7 @@ def play(content, saved, seeds, path):
 
 @pytest.mark.slow
 def test_damaged_models(saved, tmp_path):
-    play(saved[1], saved[0], range(90), tmp_path / "m")
+    play(saved[1], saved[0], range(150), tmp_path / "m")
 
 
 @pytest.mark.endless

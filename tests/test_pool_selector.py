@@ -176,7 +176,7 @@ def test_of_a_large_pool_some_rows_are_looked_at(monkeypatch, tmp_path, capsys):
 @pytest.mark.slow
 def test_of_a_very_large_pool_nothing_square_is_made(monkeypatch):
     draws = np.random.default_rng(0)
-    X = draws.normal(size=(200_000, 5))
+    X = draws.normal(size=(50_000, 5))
     shapes = []
     made = rows._grams
 

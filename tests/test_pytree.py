@@ -69,24 +69,6 @@ def test_a_rebuilt_value_is_not_checked():
     assert shapes.offsets.shape == (2,)
 
 
-@pytest.mark.slow
-def test_gradient_by_a_learner_may_be_negative():
-    """A learner's derivative is a learner, although no learner has such step sizes."""
-    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=3)
-    x, y = jnp.array([0.3, -0.4]), jnp.array(1.0)
-
-    def later_loss(learner):
-        state = learner.init(jax.random.key(0), 2)
-        _, outputs = jax.lax.scan(learner.step, state, (jnp.tile(x, (5, 1)), jnp.tile(y, 5)))
-        return outputs.loss[-1]
-
-    gradient = jax.grad(later_loss)(learner)
-    (rule,) = gradient.models[0].rules
-    assert float(rule.step_sizes) < 0
-    with pytest.raises(ValueError, match="OGD: step_sizes must be a finite number of at least 0"):
-        jaxmkl.updates.OGD(rule.step_sizes)
-
-
 def test_vmap_over_a_stack():
     structure = jax.tree.structure(line())
     stack = jax.tree.unflatten(structure, [jnp.array([1.0, 2.0, 3.0]), line().offsets])

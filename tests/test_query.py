@@ -87,24 +87,6 @@ def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
     assert len(jax.tree.leaves(Disagreement().init())) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl", "amkl_aks"])
-def test_relative_tolerances_ask_for_the_same_labels_in_any_units(name, pool, x64):
-    """Where the loss has units, the rate of Hedge takes them too."""
-    y = np.sin(2 * pool[:, 0])
-
-    def played(scale):
-        rate = {"hedge_rate": 1.0 / scale**2}
-        parts = {"num_features": 4, "tolerance": 0.02, "relative": True}
-        learner = getattr(jaxmkl, name)(KERNELS, **parts, **rate)
-        state = start(learner, jax.random.key(0), jnp.float64)
-        return np.asarray(run(learner, state, pool, scale * y)[1].queried)
-
-    expected = played(1.0)
-    assert 0.5 < expected.mean() < 0.95
-    np.testing.assert_array_equal(played(1024.0), expected)
-
-
 def test_models_that_say_nothing_sensible_are_no_agreement():
     query = Disagreement(np.inf, np.inf)
     for f in ([np.nan, 1.0], [np.inf, 1.0]):
@@ -112,18 +94,10 @@ def test_models_that_say_nothing_sensible_are_no_agreement():
     assert not asked(query, 1e30)
 
 
-CHANCES = [
-    # score, the probability with h = 1/2
-    (0.0, 1.0),
-    (-0.5, 0.5),
-    (-1.5, 0.25),
-    (-np.inf, 0.0),
-]
-
-
 @pytest.mark.parametrize("query", [Margin(0.5), Uncertainty(0.5)])
 def test_chances_by_the_score(query):
-    for score, probability in CHANCES:
+    # with h = 1/2
+    for score, probability in ((0.0, 1.0), (-0.5, 0.5), (-1.5, 0.25), (-np.inf, 0.0)):
         for noise in (0.0, 0.2, 0.3, 0.45, 0.55, 0.99):
             assert asked(query, score, noise) == (noise < probability)
     # not a number: nothing is known
@@ -177,6 +151,9 @@ def test_what_is_certain_is_so_in_short_dtypes(query, dtype):
         (Uncertainty, {"inertia": 0.0}, "inertia"),
         (Random, {"rate": -0.1}, "rate"),
         (Random, {"rate": 1.1}, "rate"),
+        (Rate, {"rate": 0.0}, "rate"),
+        (Rate, {"rate": 1.1}, "rate"),
+        (Rate, {"epsilon": 0.0}, "epsilon"),
     ],
 )
 def test_bad_arguments_are_named(query, arguments, wanted):
@@ -285,10 +262,9 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", [Random(0.5), Margin(0.2)])
-def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
+def test_the_same_labels_are_asked_for_in_both_precisions(pool):
     """The same numbers are drawn; only a score's own rounding may tell them apart."""
-    learner, y = MKL(BANK, query=query), np.sin(2 * pool[:, 0])
+    learner, y = MKL(BANK, query=Margin(0.2)), np.sin(2 * pool[:, 0])
     frequencies = start(learner, jax.random.key(0), jnp.float32).models[0].frequencies
 
     def played(dtype):
@@ -300,44 +276,19 @@ def test_the_same_labels_are_asked_for_in_both_precisions(query, pool):
     single = played(jnp.float32)
     with jax.enable_x64(True):
         double = played(jnp.float64)
-    allowed = 0 if isinstance(query, Random) else 2
     for a, b in zip(single, double, strict=True):
         assert 0.1 < a.mean() < 0.9
-        assert (a != b).sum() <= allowed
+        assert (a != b).sum() <= 2
 
 
-@pytest.mark.slow
-def test_block_sizes_change_no_draw(pool):
-    learner, X = MKL(BANK, query=Random(0.5)), pool[:50]
-    state = start(learner, jax.random.key(0), jnp.float32)
-    _, scanned = jax.jit(lambda s, X, y: jax.lax.scan(learner.step, s, (X, y)))(state, X, X[:, 0])
-    assert 0.2 < np.asarray(scanned.queried).mean() < 0.8
-    for block_size in (7, 256):
-        _, outputs = run(learner, state, X, X[:, 0], block_size=block_size)
-        np.testing.assert_array_equal(outputs.queried, scanned.queried)
-    # a run that is cut goes on as it would have
-    first, one = run(learner, state, X[:13], X[:13, 0], block_size=7)
-    _, other = run(learner, first, X[13:], X[13:, 0], block_size=7)
-    np.testing.assert_array_equal(np.append(one.queried, other.queried), scanned.queried)
-
-
-@pytest.mark.parametrize("name", ["every", "margin", "disagreement", "random"])
-def test_a_prediction_carries_its_score(name, pool):
-    query = {
-        "every": All(),
-        "margin": Margin(0.1),
-        "disagreement": Disagreement(0.01),
-        "random": Random(0.25),
-    }[name]
+@pytest.mark.parametrize("query", [Disagreement(0.01), Random(0.25)])
+def test_a_prediction_carries_its_score(query, pool):
     state, learner = taught(), MKL(BANK, query=query)
-    state = state.replace(query=query.init())
-    many = pool_at(learner, state, pool)
+    many = pool_at(learner, state.replace(query=query.init()), pool)
     assert many.score.shape == many.query.shape == many.value.shape == (400,)
     assert many.score.dtype == jnp.float32
-    if name in ("every", "random"):
-        np.testing.assert_array_equal(many.score, 1.0 if name == "every" else 0.25)
-    elif name == "margin":
-        np.testing.assert_array_equal(many.score, -np.abs(many.value))
+    if isinstance(query, Random):
+        np.testing.assert_array_equal(many.score, 0.25)
     else:
         asks = np.asarray(many.query)
         assert 0 < asks.sum() < 400
@@ -345,27 +296,16 @@ def test_a_prediction_carries_its_score(name, pool):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scaler", [wrappers.RunningMoments()])
-def test_draws_go_by_the_input_as_it_was_given(scaler, pool):
-    """Behind a scaler, whose results round otherwise in other blocks and precisions, too."""
-    learner = jaxmkl.scaled(MKL(BANK, query=Random(0.5)), scaler)
-    X, y = pool * np.float32([100, 0.1]), pool[:, 0]
+def test_draws_go_by_the_input_as_it_was_given(pool):
+    """Behind scalers, whose results round otherwise in other blocks, too."""
     plain = MKL(BANK, query=Random(0.5))
-    key = jax.random.key(0)
-    _, expected = run(plain, start(plain, jax.random.fold_in(key, 0), jnp.float32), X, y)
-    state = start(learner, key, jnp.float32)
-    for block_size in (1, 64):
-        _, outputs = run(learner, state, X, y, block_size=block_size)
-        np.testing.assert_array_equal(outputs.queried, expected.queried)
-    with jax.enable_x64(True):
-        _, outputs = run(learner, start(learner, key, jnp.float64), X, y)
-    np.testing.assert_array_equal(outputs.queried, expected.queried)
-    # and behind two of them
-    both = jaxmkl.scaled(learner, wrappers.RunningMoments())
+    scaler = wrappers.RunningMoments()
+    learner = jaxmkl.scaled(jaxmkl.scaled(plain, scaler), scaler)
+    X, y = pool * np.float32([100, 0.1]), pool[:, 0]
     outer = jax.random.key(1)
     inner = jax.random.fold_in(jax.random.fold_in(outer, 0), 0)
     _, expected = run(plain, start(plain, inner, jnp.float32), X, y)
-    _, outputs = run(both, start(both, outer, jnp.float32), X, y)
+    _, outputs = run(learner, start(learner, outer, jnp.float32), X, y, block_size=64)
     np.testing.assert_array_equal(outputs.queried, expected.queried)
 
 
@@ -404,7 +344,7 @@ def asked_at(rate, values, noise, said):
     "kind", ["steady", "sorted", "sorted the other way", "shifted", "constant", "shrinking"]
 )
 @pytest.mark.parametrize("classes", [False, True])
-@pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("rate", [0.02, 0.2, 1.0])
 def test_a_rate_is_kept_whatever_the_scores(kind, rate, classes):
     said = forecast(0.0)._replace(margin=jnp.zeros(()) if classes else None)
     noise = jax.random.uniform(jax.random.key(0), (4000,))
@@ -436,8 +376,7 @@ def test_scores_of_a_rate(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("classes", [True, False])
-@pytest.mark.parametrize("rate", [0.05, 0.4])
+@pytest.mark.parametrize(("classes", "rate"), [(True, 0.05), (False, 0.4)])
 def test_a_rate_is_its_formulas(classes, rate, x64):
     """Round by round, as the docstring has them."""
     rng, T, epsilon = np.random.default_rng(0), 1500, 0.01
@@ -496,9 +435,3 @@ def test_the_rate_counts_labels_that_come_late():
     assert int(state.query.asked + state.query.passed) == 300
     at_once = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, X[:, 0])[1].queried
     assert abs(int(at_once.sum()) - 60) < 5
-
-
-@pytest.mark.parametrize("arguments", [{"rate": 0.0}, {"rate": 1.1}, {"epsilon": 0.0}])
-def test_errors_of_a_rate(arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        Rate(**arguments)

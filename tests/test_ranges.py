@@ -10,15 +10,19 @@ import optax
 import pytest
 
 import jaxmkl
-from jaxmkl import pytree, updates, wrappers
+from jaxmkl import aggregate, features, models, pytree, updates, wrappers
 from jaxmkl.pytree import constrain, unconstrain
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 SMALL = {
     "raker": lambda: jaxmkl.raker(KERNELS, num_features=4),
-    "expert_mkl": lambda: jaxmkl.expert_mkl(KERNELS, num_features=2, step_sizes=(0.1, 0.5)),
-    "amkl_aks": lambda: jaxmkl.amkl_aks(KERNELS, num_features=4),
+    "least squares": lambda: jaxmkl.MKL(
+        models.FeatureModels(
+            KERNELS, updates.RLS(0.5, 0.99, period=4), features.FourierFeatures(2)
+        ),
+        aggregate.Hedge(0.5),
+    ),
     # with a step far too small: derivatives do not see which examples are drawn
     "spa": lambda: jaxmkl.spa(KERNELS, step_size=0.01, capacity=64),
 }
@@ -135,11 +139,8 @@ def stream(learner, T=60):
     return X, ((y > 0).astype(int) if learner.task == "classification" else y)
 
 
-LATER = [pytest.param(n, marks=[] if n == "raker" else pytest.mark.slow) for n in SMALL]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("name", SMALL)
 def test_adam_on_all_numbers_of_a_learner(name):
     learner = SMALL[name]()
     X, y = stream(learner)

@@ -29,9 +29,7 @@ def weights_with(num_kernels, size):
     return np.random.default_rng(size).permutation(weights / weights.sum())
 
 
-CASES = [(6, 1), (6, 3), (6, 6), (17, 3), (17, 17)]
-MORE = [(6, 2), (6, 5), (17, 1), (17, 8), (17, 16)]
-CASES += [pytest.param(*case, marks=pytest.mark.slow) for case in MORE]
+CASES = [(6, 1), (6, 3), (6, 6), (17, 3), (17, 8)]
 
 
 @jax.jit
@@ -101,7 +99,6 @@ def test_literal_construction_has_the_exact_law(num_kernels, size):
     check_law(drawn, num_kernels, size)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("num_kernels", "size"), CASES)
 def test_short_cut_has_the_exact_law(num_kernels, size):
     drawn = subsets(num_kernels, size)
@@ -128,22 +125,6 @@ def check_law(drawn, num_kernels, size):
         assert stats.chi2.sf(statistic, len(found) - 1) > LEVEL
 
 
-@pytest.mark.parametrize(("num_kernels", "size"), CASES)
-def test_both_agree(num_kernels, size):
-    """Without the law in between: two samples, with the spread of their difference."""
-    ours, literal = pairs(subsets(num_kernels, size)), pairs(literal_subsets(num_kernels, size))
-    mean = (ours + literal) / 2
-    spread = np.sqrt(2 * mean * (1 - mean) / DRAWS)
-    assert (np.abs(ours - literal) <= SIGMAS * spread + 20 / DRAWS).all()
-    counts = [
-        np.bincount(drawn(num_kernels, size).sum(axis=1), minlength=num_kernels + 1)
-        for drawn in (subsets, literal_subsets)
-    ]
-    table = np.array(counts)[:, np.sum(counts, axis=0) >= 40]
-    if table.shape[1] > 1:
-        assert stats.chi2_contingency(table, correction=False).pvalue > LEVEL
-
-
 def test_three_kernels_at_once():
     """The law of whole subsets, not of pairs alone: all 64 subsets of 6 kernels."""
     num_kernels, size = 6, 3
@@ -161,7 +142,7 @@ def test_three_kernels_at_once():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
 def test_threshold_sets_the_number(threshold):
     """(23): K counts the weights above the threshold times the largest, strictly."""
     weights = np.array([1.0, 0.9, 0.31, 0.3, 0.2])
@@ -174,10 +155,12 @@ def test_threshold_sets_the_number(threshold):
     assert_near(drawn.mean(axis=0), p + (1 - p) * rate)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.5, np.nan, "high"])
-def test_bad_thresholds_are_named(threshold):
-    with pytest.raises(ValueError, match="threshold"):
-        AdaptiveKernelSelection(threshold)
+@pytest.mark.parametrize("share", [-0.1, 1.5, np.nan, "some", [0.1, 0.2]])
+def test_bad_shares_are_named(share):
+    with pytest.raises(ValueError, match="AdaptiveKernelSelection: threshold must be"):
+        AdaptiveKernelSelection(share)
+    with pytest.raises(ValueError, match="Sampled: smoothing must be"):
+        Sampled(share)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -248,9 +231,3 @@ def test_all_kernels_learn_always():
     assert not rule.random
     assert Sampled().random
     assert not Sampled().judge_sampled
-
-
-@pytest.mark.parametrize("smoothing", [-0.1, 1.5, np.nan, "some", [0.1, 0.2]])
-def test_bad_smoothings_are_named(smoothing):
-    with pytest.raises(ValueError, match="Sampled: smoothing must be"):
-        Sampled(smoothing)

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from trees import assert_equal
 
 import jaxmkl
 from jaxmkl import design
@@ -81,8 +81,7 @@ def passes(estimator, **options):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.slow
 def test_keeps_the_conventions_of_estimators():
-    passes(classifier(), legacy=False)
-    passes(PoolSelector(method="random"))
+    passes(classifier(scale=False), legacy=False)
 
 
 # conventions do not depend on the learner inside: small ones, of each estimator
@@ -109,17 +108,13 @@ def test_passes_the_checks_of_estimators(estimator):
 @pytest.mark.slow
 def test_a_regressor_predicts_as_run_and_predict_many(numbers):
     X, y = numbers
-    found = regressor().fit(X[:300], y[:300])
+    found = regressor().fit(X, y)
     learner = scaled_targets(scaled(jaxmkl.raker(**SMALL), RunningMoments()))
     state = learner.init(jax.random.key(0), num_inputs=10)
-    state, _ = jaxmkl.run(learner, state, X[:300], y[:300])
-    for one, other in zip(*map(jax.tree.leaves, (found.state_, state)), strict=True):
-        assert bool((one == other).all())
-    by_hand = jax.jit(learner.predict_many)(state, X[300:]).value
-    np.testing.assert_allclose(found.predict(X[300:]), by_hand, rtol=1e-5)
-    # what comes next is predicted before it is learned
-    _, outputs = jaxmkl.run(found.learner_, found.state_, X[300:301], y[300:301])
-    np.testing.assert_allclose(found.predict(X[300:301]), outputs.prediction, rtol=1e-5)
+    state, _ = jaxmkl.run(learner, state, X, y)
+    assert_equal(found.state_, state)
+    by_hand = jax.jit(learner.predict_many)(state, X).value
+    np.testing.assert_allclose(found.predict(X), by_hand, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -128,30 +123,30 @@ def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes
     y = np.minimum(y, num_classes - 1)
     names = np.array(["setosa", "versicolor", "virginica"])
-    found = classifier().fit(X[:100], names[y[:100]])
+    found = classifier().fit(X, names[y])
     several = {} if num_classes == 2 else {"num_classes": 3}
     raker = jaxmkl.raker(**SMALL, loss="logistic", **several)
     learner = probabilities(scaled(raker, RunningMoments()))
     state = learner.init(jax.random.key(0), num_inputs=4)
-    state, _ = jaxmkl.run(learner, state, X[:100], y[:100])
-    z = np.asarray(jax.jit(learner.predict_many)(state, X[100:]).value)
-    np.testing.assert_allclose(found.decision_function(X[100:]), z, rtol=1e-4, atol=1e-5)
+    state, _ = jaxmkl.run(learner, state, X, y)
+    z = np.asarray(jax.jit(learner.predict_many)(state, X).value)
+    np.testing.assert_allclose(found.decision_function(X), z, rtol=1e-4, atol=1e-5)
     both = z if num_classes == 3 else np.stack([-z / 2, z / 2], axis=1)
     wanted = np.asarray(jax.nn.softmax(both))
-    np.testing.assert_allclose(found.predict_proba(X[100:]), wanted, atol=1e-5)
+    np.testing.assert_allclose(found.predict_proba(X), wanted, atol=1e-5)
     assert found.classes_.tolist() == names[:num_classes].tolist()
-    np.testing.assert_array_equal(found.predict(X[100:]), names[wanted.argmax(axis=1)])
-    assert found.score(X[100:], names[y[100:]]) > 0.75
+    np.testing.assert_array_equal(found.predict(X), names[wanted.argmax(axis=1)])
+    assert found.score(X, names[y]) > 0.75
 
 
 @pytest.mark.slow
 def test_learning_in_parts_is_learning_at_once(classes, numbers):
     X, y = numbers
     at_once, in_parts = regressor().fit(X, y), regressor()
-    for start, stop in ((0, 60), (60, 61), (61, 442)):
+    for start, stop in ((0, 40), (40, 41), (41, 442)):
         in_parts.partial_fit(X[start:stop], y[start:stop])
     np.testing.assert_array_equal(at_once.predict(X), in_parts.predict(X))
-    assert int(in_parts.fit(X[:60], y[:60]).state_.round) == 60  # afresh
+    assert int(in_parts.fit(X[:40], y[:40]).state_.round) == 40  # afresh
     X, y = classes
     at_once, in_parts = classifier().fit(X, y), classifier()
     in_parts.partial_fit(X[:1], y[:1], classes=[2, 1, 0]).partial_fit(X[1:], y[1:])
@@ -171,9 +166,9 @@ def test_sparse_rows_are_the_dense_ones(numbers):
 def test_double_precision_where_jax_has_it(numbers, x64):
     X, y = numbers
     for dtype in (np.float32, np.float64):
-        found = regressor().fit(X[:80].astype(dtype), y[:80])
+        found = regressor(scale=False).fit(X[:60].astype(dtype), y[:60])
         assert found.learner_.dtype(found.state_) == dtype
-        assert found.predict(X[:80]).dtype == np.float64
+        assert found.predict(X[:60]).dtype == np.float64
 
 
 @pytest.mark.slow
@@ -184,10 +179,8 @@ def test_several_targets(numbers):
     assert found.predict(X[:5]).shape == (5, 3)
     np.testing.assert_allclose(found.predict(X)[:, 0], -found.predict(X)[:, 1], rtol=1e-3)
     assert found.fit(X, Y[:, :1]).predict(X).shape == (442,)
-    one = MKLRegressor("omkl", kernels=KERNELS)
     with pytest.raises(ValueError, match="y should be a 1d array"):
-        one.fit(X[:50], Y[:50])
-    assert MultiOutputRegressor(one).fit(X[:50], Y[:50]).predict(X).shape == (442, 3)
+        MKLRegressor("omkl", kernels=KERNELS).fit(X[:50], Y[:50])
 
 
 def test_scaling_is_switched_off(numbers):
@@ -322,9 +315,9 @@ def test_parameters_of_the_recipe_are_parameters():
 def test_a_grid_search_compiles_once_for_numbers(classes):
     X, y = classes
     grid = {"step_size": [0.001, 0.01, 0.1], "hedge_rate": [0.1, 1.0], "regularization": [0, 1]}
-    classifier().fit(X[:120], y[:120]).predict(X)
+    classifier().fit(X[:100], y[:100]).predict(X)
     before = run_rows._cache_size()
-    search = GridSearchCV(classifier(), grid, refit=False).fit(X, y)
+    search = GridSearchCV(classifier(), grid, refit=False, cv=3).fit(X, y)
     assert run_rows._cache_size() == before > 0
     scores = search.cv_results_["mean_test_score"]
     assert len(scores) == 12
@@ -335,11 +328,12 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
 @pytest.mark.slow
 def test_in_a_pipeline_and_a_pickle(classes, numbers):
     for (X, y), estimator in ((classes, classifier()), (numbers, regressor())):
-        model = make_pipeline(StandardScaler(), estimator).fit(X[:100], y[:100])
+        third = len(X) // 3  # parts of one length, as those of three folds
+        model = make_pipeline(StandardScaler(), estimator).fit(X[: 2 * third], y[: 2 * third])
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        again[-1].partial_fit(X[100:], y[100:])
-        model[-1].partial_fit(X[100:], y[100:])
+        again[-1].partial_fit(X[third:], y[third:])
+        model[-1].partial_fit(X[third:], y[third:])
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         assert cross_val_score(model, X, y, cv=3).min() > 0.1
 

@@ -74,10 +74,6 @@ class NoTree(Mean):
     pass
 
 
-def test_no_pytree():
-    refused(NoTree(), r"must be a pytree: decorate its class with jaxmkl\.pytree\.dataclass")
-
-
 @jax.tree_util.register_pytree_node_class
 class NotFrozen(Mean):
     def tree_flatten(self):
@@ -89,15 +85,6 @@ class NotFrozen(Mean):
 
     def __repr__(self):
         return "NotFrozen()"
-
-
-def test_not_frozen():
-    refused(NotFrozen(), "NotFrozen: a learner must be frozen")
-
-
-@pytest.mark.parametrize("given", [Mean, "raker", jaxmkl.raker])
-def test_no_learner(given):
-    refused(given, r"learner must be a learner, as jaxmkl\.raker\(\)")
 
 
 @pytree.dataclass
@@ -157,10 +144,6 @@ class Signature(Mean):
         return super().predict(state, x)
 
 
-def test_another_signature():
-    refused(Signature(), r"predict must take \('state', 'x'\) first.*got \('x', 'state'\)")
-
-
 @pytree.dataclass
 class Poisoned(Mean):
     """It counts and looks at inputs that are refused."""
@@ -180,20 +163,11 @@ class PoisonedByLabels(Good):
         return after.replace(total=jnp.where(asked & present, after.total + 0 * y, after.total))
 
 
-@pytest.mark.parametrize("learner", [Poisoned(), PoisonedByLabels()])
-def test_poisoned_by_nan(learner):
-    refused(learner, "an example of NaN or infinity must not poison later predictions")
-
-
 @pytree.dataclass
 class Uncounted(Good):
     def update_code(self, state, code, aux, y, asked, present):
         after = super().update_code(state, code, aux, y, asked, present)
         return after.replace(round=state.round + (asked & present & (y > 0)).astype(jnp.int32))
-
-
-def test_rounds_are_not_counted():
-    refused(Uncounted(), "Uncounted: round must count the examples, 1; got 0")
 
 
 @pytree.dataclass
@@ -203,10 +177,6 @@ class NoCountOfRefusals(Good):
         return after.replace(invalid=state.invalid)
 
 
-def test_refusals_are_not_counted():
-    refused(NoCountOfRefusals(), "invalid must count the examples refused, 6; got 0")
-
-
 @pytree.dataclass
 class Padded(Good):
     def update_code(self, state, code, aux, y, asked, present):
@@ -214,19 +184,11 @@ class Padded(Good):
         return after.replace(total=after.total * 0.9)
 
 
-def test_padding_leaves_a_trace():
-    refused(Padded(), r"padding must leave the state as it was; \.total")
-
-
 @pytree.dataclass
 class LooksAhead(Good):
     def advance(self, state, code, y, present=True):
         state, output = super().advance(state, code, y, present)
         return state, output._replace(prediction=output.prediction + 1e-9 * y)
-
-
-def test_a_prediction_that_knows_the_label():
-    refused(LooksAhead(), "a prediction must not depend on the label")
 
 
 @pytree.dataclass
@@ -242,28 +204,12 @@ class Single(Good):
         return super().init_own(frame, key, num_inputs, jnp.float32)
 
 
-@pytest.mark.parametrize(
-    ("learner", "sentence"),
-    [
-        (Retyped(), r"the state's \.count must keep its type .*float64.*got .*float32"),
-        (Single(), r"the state's \.total must (keep|be of).*float64"),
-    ],
-)
-def test_types_that_change(learner, sentence):
-    refused(learner, sentence)
-
-
 @pytree.dataclass
 class ByBlocks(Good):
     """What it learned in a block it knows at the block's end twice."""
 
     def close_own(self, state, codes):
         return state.replace(count=state.count + 0.01)
-
-
-@pytest.mark.slow
-def test_blocks_that_show():
-    refused(ByBlocks(), "a run in blocks of 16 must be the scan of step")
 
 
 @pytree.dataclass
@@ -274,8 +220,37 @@ class Signs(Good):
         return y
 
 
-def test_labels_that_are_not_read():
-    refused(Signs(), "labels 0 and 1 must mean -1 and [+]1")
+NO_LEARNER = r"learner must be a learner, as jaxmkl\.raker\(\)"
+POISONED = "an example of NaN or infinity must not poison later predictions"
+LEARNERS = {
+    "a class": (Mean, NO_LEARNER),
+    "a name": ("raker", NO_LEARNER),
+    "a factory": (jaxmkl.raker, NO_LEARNER),
+    "no tree": (NoTree(), r"must be a pytree: decorate its class with jaxmkl\.pytree\.dataclass"),
+    "not frozen": (NotFrozen(), "NotFrozen: a learner must be frozen"),
+    "signature": (
+        Signature(),
+        r"predict must take \('state', 'x'\) first.*got \('x', 'state'\)",
+    ),
+    "inputs": (Poisoned(), POISONED),
+    "labels": (PoisonedByLabels(), POISONED),
+    "rounds": (Uncounted(), "Uncounted: round must count the examples, 1; got 0"),
+    "refusals": (NoCountOfRefusals(), "invalid must count the examples refused, 6; got 0"),
+    "padding": (Padded(), r"padding must leave the state as it was; \.total"),
+    "looks ahead": (LooksAhead(), "a prediction must not depend on the label"),
+    "another type": (
+        Retyped(),
+        r"the state's \.count must keep its type .*float64.*got .*float32",
+    ),
+    "single": (Single(), r"the state's \.total must (keep|be of).*float64"),
+    "blocks": (ByBlocks(), "a run in blocks of 16 must be the scan of step"),
+    "signs": (Signs(), "labels 0 and 1 must mean -1 and [+]1"),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learners_that_are_caught(name):
+    refused(*LEARNERS[name])
 
 
 # --- kernels -------------------------------------------------------------------------------------
