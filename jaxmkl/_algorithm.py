@@ -33,7 +33,7 @@ COUNTERS = "round", "invalid", "outlying", "nonfinite"
 
 @pytree.dataclass
 class State:
-    """What the frame keeps of any algorithm; states of algorithms add their own to it."""
+    """The frame's part of every state; algorithms add their own fields in a subclass."""
 
     key: Array
     """Typed PRNG key, never consumed."""
@@ -42,12 +42,13 @@ class State:
     invalid: Array
     """Examples refused because x or y was not usable, int32."""
     outlying: Array
-    """Those of them whose label was far beyond all before, int32."""
+    """Examples refused because the label was far beyond all before, int32; ``invalid`` counts
+    them too."""
     nonfinite: Array
     """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
     a learner that has a number out of its declared range, as an optimiser may make one."""
     magnitudes: Any
-    """Of labels of numbers, by which one is judged; () of classes."""
+    """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
     query: Any
     """State of the query."""
     num_inputs: int = pytree.static()
@@ -96,7 +97,7 @@ class Algorithm(HasLoss, Learner):
     def init_own(
         self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: DTypeLike
     ) -> State:
-        """The state before the first round: a :class:`State` of ``**frame`` and what is its own.
+        """The state before the first round: a :class:`State` of ``**frame`` and further fields.
 
         Args:
           frame: the fields of :class:`State`.

@@ -8,7 +8,7 @@ import jax
 class Feedback(NamedTuple):
     """The feedback of a round to a part: a bank of models, its rules, its feature map.
 
-    A bank is told of all its E models, (E,), and a rule on features of its own, (1, R, P).
+    A bank gets that of all its E models, (E,), and a rule on features that of its own, (1, R, P).
     """
 
     y: jax.Array

@@ -41,18 +41,18 @@ from jaxmkl.labels import one_vs_rest, signs
 
 
 class Prediction(NamedTuple):
-    """What a learner says before it sees a label."""
+    """A learner's prediction, made before it sees the label."""
 
     value: Array
     """The real-valued prediction or margin, a number, or of several outputs (K,)."""
     query: Array
     """Whether the learner wants the label, a boolean."""
     score: Array
-    """What the query looked at, a number: the larger, the more the label is worth."""
+    """The query's score, a number: the larger, the more the label is worth."""
 
 
 class Output(NamedTuple):
-    """What a round leaves behind."""
+    """The record of a round."""
 
     prediction: Array
     """The value predicted before the update."""
@@ -76,7 +76,7 @@ class Learner(abc.ABC):
     num_outputs: Any = None
     """K, where a prediction has a number for each of K targets or classes; None for one number."""
     period: int | None = None
-    """Rounds between two settlings of what blocks leave: blocks divide it. None without any."""
+    """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
     leading_columns: Any = 0
     """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
@@ -156,10 +156,11 @@ class Learner(abc.ABC):
         return state
 
     def context(self, state: PyTree) -> PyTree:
-        """What of the state belongs to the example that comes now, a pytree.
+        """The part of the state that belongs to the present example, a pytree.
 
-        As the last labels (:func:`jaxmkl.wrappers.lagged`): with them it is predicted, and
-        learned, even if that is later (:func:`jaxmkl.wrappers.delayed`).
+        It holds the last labels, for instance (:func:`jaxmkl.wrappers.lagged`): the example is
+        predicted with them, and learned with them too, even if that is later
+        (:func:`jaxmkl.wrappers.delayed`).
         """
         return ()
 
@@ -202,7 +203,7 @@ class Learner(abc.ABC):
 
     @property
     def _label_shape(self) -> tuple[int, ...]:
-        """That of labels as they are given: (K,) of several targets."""
+        """The shape of a label as it is given: (K,) for several targets."""
         several = self.task == "regression" and self.num_outputs is not None
         return (self.num_outputs,) if several else ()
 

@@ -333,7 +333,7 @@ def dataclass(cls: C) -> C:
 def check_fields(value: Any) -> None:
     """Refuse fields that are not what is declared.
 
-    Declared numbers, one or many, pass: their ranges are looked at elsewhere.
+    Declared numbers, one or many, pass: their ranges are checked elsewhere.
     """
     for field in dataclasses.fields(value):
         given, convert = getattr(value, field.name), field.metadata.get("convert")

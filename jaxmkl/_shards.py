@@ -1,4 +1,4 @@
-"""What shards of a stream that were learned apart add up to."""
+"""Sums of what the shards of a stream have learned apart."""
 
 from typing import Any
 
@@ -7,6 +7,6 @@ import jax.numpy as jnp
 
 
 def added(states: jax.Array, start: Any = 0) -> jax.Array:
-    """What shards (S, ...) have together that all began with ``start``, in their dtype."""
+    """The sum of shards (S, ...) that all began with ``start``, in their dtype."""
     start = jnp.broadcast_to(jnp.asarray(start, states.dtype), states.shape[1:])
     return start + jnp.sum(states - start[None], axis=0, dtype=states.dtype)

@@ -2,17 +2,17 @@
 
     models      which models there are, and what one does with a labelled example
     aggregate   how their values become one prediction, and how they are judged
-    select      which of them speak, and which learn
+    select      which of them are active, and which learn
     query       whether the label is worth asking for
 
 A round on an example (x, y), with the E models of all banks:
 
     f_e      of every model                                       models
-    value    from the f_e of those that speak                     aggregate, select
+    value    from the f_e of the active models                    aggregate, select
     asked    by the value, the f_e and their weights              query
     if asked:  the models that are to learn take a step           models, select
                the models are judged                              aggregate
-               who speaks next is drawn                           select
+               the next active models are drawn                   select
 
 Any four parts make a learner; what makes no sense is refused where it is made. The published
 algorithms are rows of :mod:`jaxmkl.recipes`.
@@ -90,9 +90,9 @@ class MKLAux(NamedTuple):
     drawn: Any
     """Which models alone take part in the round (E,) or (K, E); None for all."""
     models: tuple
-    """Those of the banks."""
-    aggregate: Any
-    """Those of the aggregate."""
+    """The banks' results."""
+    aggregate: PyTree
+    """The aggregate's results."""
 
 
 @pytree.dataclass
@@ -183,7 +183,7 @@ class MKL(Algorithm):
         )
 
     def _each(self, function: Any, *arguments: Any) -> Any:
-        """What a function makes of arguments, all of which have a leading axis of the outputs."""
+        """Call a function; with several outputs, for each of them, the arguments' leading axis."""
         return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
 
     def _log_weights(self, state: PyTree) -> jax.Array:

@@ -36,7 +36,7 @@ class Aggregate(abc.ABC):
     cost: str = "loss"
     """"loss", or "mistake", which classifiers only can make."""
     period: int | None = None
-    """Rounds between two settlings; blocks divide it. None where there are none."""
+    """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 
     @abc.abstractmethod
     def init(self, num_models: int, dtype: DTypeLike) -> PyTree:

@@ -30,8 +30,8 @@ class StackState(NamedTuple):
 class StackAux(NamedTuple):
     """A prediction's results that the update uses again."""
 
-    base: Any
-    """Those of the aggregate below."""
+    base: PyTree
+    """The results of the aggregate below."""
     value: jax.Array
     """The prediction."""
     x: jax.Array
@@ -39,7 +39,7 @@ class StackAux(NamedTuple):
     residuals: jax.Array
     """θ·x (R,)."""
     predictions: jax.Array
-    """Those of the aggregate below, and of the stacks (1 + R,)."""
+    """Predictions of the aggregate below and of the stacks (1 + R,)."""
 
 
 @pytree.dataclass

@@ -74,7 +74,7 @@ class FeatureMap(abc.ABC):
 
         The feedback has the label ``y``, the ``slope`` of the loss at the prediction, and which of
         the bank's models take part in the ``updates``, with what ``weights``. What needs no label
-        goes by ``seen``, and without ``present`` no bit may change.
+        depends on ``seen``, and without ``present`` no bit may change.
         """
         return state
 

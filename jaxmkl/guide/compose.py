@@ -90,10 +90,10 @@ only the chosen arm learns. ``where`` keeps the states of the others, without a 
 ...     by_chance, which = jax.random.bernoulli(key, 0.1), jax.random.randint(key, (), 0, arms)
 ...     arm = jnp.where(by_chance, which, values.argmax())
 ...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
-...     taught = jax.vmap(learner.update, (0, None, None))(states, x, reward)
+...     updated = jax.vmap(learner.update, (0, None, None))(states, x, reward)
 ...     def chosen(new, old):
 ...         return jax.vmap(jnp.where)(jnp.arange(arms) == arm, new, old)
-...     return jax.tree.map(chosen, taught, states), reward
+...     return jax.tree.map(chosen, updated, states), reward
 >>> keys = jax.random.split(jax.random.key(2), 300)
 >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys[:arms])
 >>> states, rewards = jax.lax.scan(play, states, (X, keys))

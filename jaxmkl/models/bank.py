@@ -2,7 +2,7 @@
 
 A bank has E models (kernels times rates times rules), each a function f_e that a labelled example
 changes. It encodes a block of examples at once, predicts from one code, updates its models, and
-settles what a finished block leaves behind.
+closes the block: whatever a finished block leaves behind becomes part of the state.
 """
 
 import abc
@@ -21,7 +21,7 @@ class Bank(abc.ABC):
     """Base of all banks: frozen pytree dataclasses."""
 
     period: int | None = None
-    """Rounds between two settlings; blocks divide it. None where there are none."""
+    """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
     many_outputs = False
     """Whether its models can have several outputs."""
 

@@ -94,7 +94,7 @@ class MultiTaskAux(NamedTuple):
     forecast: Forecast
 
     offer: Offer
-    """What becomes of the example in the dictionary."""
+    """The change that the example makes to the dictionary."""
     restarted: jax.Array
     """Whether all Gaussians are reset for that."""
     which: jax.Array
@@ -280,7 +280,7 @@ class MultiTask(Algorithm):
         Args:
           state: that before the round.
           examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
-            which tasks have an example. What stands in the rows of the others is not looked at.
+            which tasks have an example. The rows of the others are ignored.
           most: how many labels may be asked for, those of the first tasks that want one; None for
             any number. A budget over all rounds is :meth:`jaxmkl.wrappers.LabelBudget.round`.
 

@@ -34,8 +34,10 @@ class FeatureModelsState(NamedTuple):
 
     @property
     def frequencies(self) -> jax.Array:
-        """Those of Fourier features (P, F, D), drawn for bandwidth 1; of products one for each
-        factor."""
+        """Frequencies of Fourier features (P, F, D), drawn for bandwidth 1.
+
+        For products of kernels, one array for each factor.
+        """
         return self.features
 
 
@@ -69,7 +71,7 @@ class FeatureModels(Bank):
 
     Models are the rates of the rules times the kernels, in this order: rule by rule, rate by rate,
     kernel by kernel. With several outputs all share features and covariances, and rules of first
-    order treat each output as a model of its own.
+    order treat each output as a separate model.
 
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.

@@ -39,7 +39,7 @@ class PoolSelector(Parametrised):
       kernels: a kernel, of the last two methods several, of the rows as they stand. By default
         these take the nine of :func:`jaxmkl.design.dictionary` of the rows as they stand, the
         others the Gaussian above. A sparse matrix, as of texts (tf-idf), is taken as it stands.
-      random_state: of the method "random", and of the rows of a large pool that are looked at.
+      random_state: of the method "random", and of the rows of a large pool that are considered.
       parameters: the method's own, as ``regularization``: by default .1, for "ted" of the mean of
         the kernel's diagonal (``share_of``), for the others of their lambda_max.
 
@@ -47,8 +47,8 @@ class PoolSelector(Parametrised):
       indices_: the rows chosen, best first. The penalised methods rank no more than are active;
         if these are fewer than ``num_points``, a warning says so, and they are all.
       ranking_: the rows chosen, then others in any order, as far as the method names any.
-      pool_: the rows that were looked at.
-      scores_: what each row is worth (n,), NaN where it was not looked at.
+      pool_: the rows that were considered.
+      scores_: what each row is worth (n,), NaN where it was not considered.
       kernel_weights_: the weights of kernels (P,), of "lmkal" (len(pool_), P).
       n_features_in_, feature_names_in_: as of all estimators.
 
@@ -88,7 +88,7 @@ class PoolSelector(Parametrised):
         return None if known is None else [n for n in names_of(known) if n not in _OWN]
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Rank the rows of X (n, D), which may be sparse; y is not looked at."""
+        """Rank the rows of X (n, D), which may be sparse; y is ignored."""
         refuse_masked("X", X)
         fewest = 2 if self.method in SEVERAL else 1  # kernels are scaled by distances
         X = validate_data(

@@ -31,7 +31,7 @@ def at_once(held: Callable[[], Any], number: int, shared_out: bool) -> int:
 
 
 def in_groups(play: Callable[[Any], Any], given: Any, size: int) -> Any:
-    """What ``play`` makes of ``given``, at most ``size`` of its leading axis at a time.
+    """Apply ``play`` to ``given``, to at most ``size`` of its leading axis at a time.
 
     Groups are of one size, the last one filled up, so that one program plays all.
 

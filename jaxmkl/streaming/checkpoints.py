@@ -55,7 +55,7 @@ class LastTwo:
         self.stands_at, self._at = examples, time.monotonic()
 
     def read(self, load: Callable[[str], Any]) -> Any:
-        """What ``load`` makes of the file, else of the one before; None if there is neither.
+        """Load the file with ``load``, or else the one before; None if there is neither.
 
         Raises:
           ValueError: ``load`` refuses what there is.
@@ -87,7 +87,7 @@ class Checkpoints(LastTwo):
     Args:
       path: the file of the last one, by custom ending in ``.npz``; the one before it is beside it,
         ending in ``.before``.
-      examples, minutes: what has to go by between two of them, whichever is over first; with
+      examples, minutes: how much lies between two of them, whichever is over first; with
         neither each one that is offered is written.
 
     Programs are not kept from each other: of two that write one path at the same time the last

@@ -1,6 +1,6 @@
-"""What drivers refuse: shapes that do not fit, and values that cannot be learned from.
+"""Checks of the drivers: they refuse wrong shapes, and values that cannot be learned from.
 
-Values are looked at on the host, with NumPy, where they are known: inside ``jit`` too, if they are
+Values are checked on the host, with NumPy, where they are known: inside ``jit`` too, if they are
 data of an enclosing scope.
 """
 
@@ -90,7 +90,7 @@ def check_examples(
 def _check_content(learner: Learner, X: Any, y: Any, dtype: Any, known: Any = None) -> Any:
     """Refuse values that cannot be learned from; the targets, of classes in numbers.
 
-    Only targets that are ``known`` are looked at, by default all.
+    Only targets that are ``known`` are checked, by default all.
     """
     classify, K = learner.task == "classification", learner.num_outputs
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
@@ -205,7 +205,7 @@ TROUBLES = {
     "outlying": "label(s) were more than a hundred times as large as all before, and were not "
     "learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them",
 }
-"""What states count that drivers warn of."""
+"""Counters of a state that drivers warn of."""
 
 
 def count_troubles(state: Any) -> dict[str, int]:
@@ -218,7 +218,7 @@ def _total(count: Any) -> int:
         return 0
     if count.is_fully_addressable:
         return int(np.asarray(count).sum())
-    # each process speaks of the runs on its own devices
+    # each process reports the runs on its own devices
     parts = [part.data for part in count.addressable_shards if part.replica_id == 0]
     return sum(int(np.asarray(part).sum()) for part in parts)
 

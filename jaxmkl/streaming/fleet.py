@@ -97,7 +97,7 @@ def run_fleet(
       y: targets (M, T), several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
         for all streams.
       lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
-        behind these is not looked at, and the state of a stream of length 0 stays as it is. By
+        behind these is ignored, and the state of a stream of length 0 stays as it is. By
         default T.
       block_size: examples per block, at most 32 by default, and no more than T asks for; changes
         speed alone. Give one to have the same bits wherever streams are cut.

@@ -176,7 +176,7 @@ def run_many(
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
       mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
         number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
-        run, devices do not wait for each other. Inside a trace it is not looked at.
+        run, devices do not wait for each other. Inside a trace it is ignored.
 
     Returns:
       States and records with leading axis S; records are in a run's own order. On a mesh they

@@ -26,7 +26,7 @@ class SparseRows:
     Args:
       indices: (T, K) integers, the columns of each row's entries: increasing, and filled up with
         ``num_columns``.
-      values: (T, K) real numbers, the entries; those at the filled-up places are not looked at.
+      values: (T, K) real numbers, the entries; those at padded places are ignored.
       num_columns: D (static).
 
     Raises:

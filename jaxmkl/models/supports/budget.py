@@ -22,9 +22,9 @@ class BudgetState(NamedTuple):
     own: jax.Array
     """Values k_p(x, x) of the slots (P, C + R)."""
     coefficients: jax.Array
-    """Of the slots (P, C + R): the settled, then the period's examples."""
+    """Coefficients of the slots (P, C + R): the settled ones, then the period's examples."""
     order: jax.Array
-    """Of the slots (P, C + R): place or age; EMPTY where there is no support."""
+    """Order of the slots (P, C + R), by place or age; EMPTY where there is no support."""
     arrivals: jax.Array
     """Supports that came, counted on from the period's start (P,), int32."""
     recent_rows: jax.Array
@@ -49,7 +49,7 @@ class BudgetSupport(Store):
 
     Args:
       budget: C, supports of a kernel (static).
-      eviction: who goes when it is full.
+      eviction: which support is removed when the budget is full.
       period: as of :class:`DenseSupport`, and so are the errors; at most the largest power of two
         within the budget.
     """

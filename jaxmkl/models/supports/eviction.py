@@ -1,6 +1,6 @@
-"""Evictions: what is done where a kernel's budget of support vectors is full.
+"""Evictions: how a kernel makes room when its budget of support vectors is full.
 
-Each sees an example (x, y) that a model takes in with the coefficient c.
+Each gets an example (x, y) that a model takes in with the coefficient c.
 
 References:
   Cavallanti, Cesa-Bianchi and Gentile (2007), Tracking the best hyperplane with a simple budget
@@ -26,16 +26,16 @@ EMPTY = 2**30
 
 
 class View(NamedTuple):
-    """What an eviction sees of a round; slots are B settled places and the period's examples."""
+    """The arguments of an eviction; slots are B settled places and the period's examples."""
 
     learned: jax.Array
     """Whether kernel p takes the example in (P,)."""
     coefficient: jax.Array
-    """With which coefficient (P,)."""
+    """Its coefficient (P,)."""
     coefficients: jax.Array
-    """Of the slots, after the decay (P, B + R)."""
+    """Coefficients of the slots, after the decay (P, B + R)."""
     order: jax.Array
-    """Of the slots: by place or by age, empty ones last (P, B + R)."""
+    """Order of the slots, by place or by age, empty ones last (P, B + R)."""
     kernel: jax.Array
     """Values k_p(x, slot) (P, B + R)."""
     own: jax.Array
@@ -49,7 +49,7 @@ class View(NamedTuple):
     full: jax.Array
     """Whether they are B (P,)."""
     decay: jax.Array | None
-    """What all coefficients have just been multiplied by (P,), or None."""
+    """The factor by which all coefficients have just been multiplied (P,), or None."""
     draw: jax.Array | None
     """A uniform random number (P,), or None."""
     slot: jax.Array
@@ -59,16 +59,16 @@ class View(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What an eviction decides."""
+    """The decision of an eviction."""
 
     inserted: jax.Array
     """Whether the example becomes a support vector of kernel p (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     victim: jax.Array
-    """Order of the one that goes where the budget is full (P,)."""
+    """Order of the support that is removed where the budget is full (P,)."""
     coefficients: jax.Array
-    """Of the slots before one goes and one comes (P, B + R)."""
+    """Coefficients of the slots, before one support is removed and one added (P, B + R)."""
 
 
 class Eviction(abc.ABC):
@@ -96,7 +96,7 @@ class Eviction(abc.ABC):
 
 @pytree.dataclass
 class RemoveRandom(Eviction):
-    """One at random goes (randomized budget perceptron), the new one takes its place."""
+    """Remove a support drawn at random (randomized budget perceptron); the new one replaces it."""
 
     random = True
 
@@ -108,7 +108,7 @@ class RemoveRandom(Eviction):
 
 @pytree.dataclass
 class RemoveOldest(Eviction):
-    """The oldest goes."""
+    """Remove the oldest support."""
 
     by_age = True
 
@@ -120,24 +120,24 @@ class SelfTunedState(NamedTuple):
     """State of :class:`SelfTuned`."""
 
     slack: jax.Array
-    """15/32 M - Q (P,), with M examples taken in, and Q what removals have cost: both grow."""
+    """15/32 M - Q (P,), with the number M of examples taken in, and the cost Q of all removals."""
     victims: jax.Array
-    """Values f_p of the next R to go (P, R)."""
+    """Values f_p of the next R supports to be removed (P, R)."""
     gram: jax.Array
     """Their kernel values among each other (P, R, R)."""
 
 
 @pytree.dataclass
 class SelfTuned(Eviction):
-    """The Forgetron: coefficients shrink, so little that mistakes stay bounded; the oldest goes.
+    """The Forgetron: shrink all coefficients, then remove the oldest support.
 
-    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new one in, they are multiplied
-    by the largest φ <= 1 such that
+    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new support in, coefficients are
+    multiplied by the largest φ <= 1 such that
 
         Q + (φ d)² + 2 φ d (1 - φ μ) <= 15/32 M
 
-    and Q grows by what stands on the left of it. The period is at most the budget, so that the
-    next to go are known at its start.
+    and Q grows by what is added to it on the left. So the number of mistakes stays bounded. The
+    period is at most the budget, so that the next R to be removed are known at its start.
     """
 
     by_age = True
@@ -196,11 +196,12 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 
 @pytree.dataclass
 class Replace(Eviction):
-    """The new one takes the place of the one it makes up for best (BPAS-simple).
+    """The new support replaces the one that it makes up for best (BPAS-simple).
 
-    With τ y the coefficient that is proposed, the new one's is b_r = a_r k(x_r, x) / k(x, x) + τ y
-    in the place of x_r. The loss on the example is then the same whichever goes; the first goes of
-    those with the least of what f loses, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)).
+    With the proposed coefficient τ y, that of the new support is b_r = a_r k(x_r, x) / k(x, x) +
+    τ y in the place of x_r. The loss on the example is then the same whichever support is removed;
+    the one is removed by which f changes least, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)), the
+    first of several.
     """
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
@@ -221,23 +222,23 @@ class ProjectState(NamedTuple):
     """State of :class:`Project`."""
 
     inverse: jax.Array
-    """Of the Gram matrix of the supports, by place (P, B, B)."""
+    """Inverse of the Gram matrix of the supports, by place (P, B, B)."""
     slot: jax.Array
-    """Where the supports are, by place (P, B), int32."""
+    """Slots of the supports, by place (P, B), int32."""
 
 
 @pytree.dataclass
 class Project(Eviction):
-    """The Projectron: none goes, the new one is projected onto the others.
+    """The Projectron: no support is removed, the new one is projected onto the others.
 
     With d = K⁻¹ k, k = (k(x_j, x))_j, the squared distance from their span is δ = k(x, x) - k·d.
-    Where δ <= threshold or the budget is full, the coefficients grow by c d; else the new one is
-    taken in. δ below k(x, x) times the cube root of the dtype's precision (.005 in float32, 6e-6
-    in float64) counts as 0: rounding of the inverse grows like 1/δ², and with smaller ones the
-    coefficients of wide kernels are lost to it.
+    Where δ <= threshold or the budget is full, the coefficients grow by c d; otherwise the new
+    support is added. δ below k(x, x) times the cube root of the dtype's precision (.005 in
+    float32, 6e-6 in float64) counts as 0: rounding of the inverse grows like 1/δ², and with
+    smaller ones the coefficients of wide kernels are lost to it.
 
     Args:
-      threshold: of δ, at least 0.
+      threshold: the largest δ that is projected, at least 0.
     """
 
     threshold: Number = pytree.nonnegative(default=0.0)

@@ -20,11 +20,11 @@ class GrowingState(NamedTuple):
     rows: jax.Array
     """Settled supports (C + R, D)."""
     coefficients: Any
-    """Theirs: (P, C + R), or :class:`jaxmkl.models.supports.tiles.Entries`."""
+    """Their coefficients: (P, C + R), or :class:`jaxmkl.models.supports.tiles.Entries`."""
     used: jax.Array
     """Number of settled supports, int32."""
     scale: jax.Array
-    """What coefficients are to be multiplied by (P,): 1 after a period's end."""
+    """The factor of the coefficients (P,): 1 after a period's end."""
     recent_rows: jax.Array
     """The period's examples so far (R, D)."""
     recent: jax.Array

@@ -1,6 +1,6 @@
-"""What every store of support vectors answers to, and what stores share of a period.
+"""The protocol of stores of support vectors, and functions of a period that stores share.
 
-A learner goes through a block of B examples so:
+A learner goes through a block of B examples like this:
 
     codes = store.encode(state, kernels, X, round)           once, by matrix products
     for each example:
@@ -25,19 +25,18 @@ from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
 
 class Proposal(NamedTuple):
-    """What a round's example is to do to the models.
+    """The update of the models that a round's example proposes.
 
-    A round that only fills up a block comes with ``learned`` all False and ``decay`` all 1, and
-    leaves every bit as it was.
+    A padding round has ``learned`` all False and ``decay`` all 1, and leaves every bit as it was.
     """
 
     learned: jax.Array
     """Whether kernel p takes the example in, boolean (P,)."""
     coefficient: jax.Array
-    """With which coefficient (P,)."""
+    """Its coefficient (P,)."""
     decay: jax.Array | None = None
-    """What all earlier coefficients of kernel p are multiplied by (P,), 1 where the kernel does
-    not take part; or None for 1."""
+    """The factor of all earlier coefficients of kernel p (P,), 1 where the kernel takes no part;
+    None for 1 everywhere."""
     draw: jax.Array | None = None
     """Uniform numbers (P,) for a store that is ``random``, or None."""
 
@@ -62,11 +61,10 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> PyTree:
-        """What a block is to the supports.
+        """Codes of a block: its kernel values and sums with the supports.
 
         Args:
-          state: at the block's start, or amid it: examples that have had their turn are not
-            looked at again.
+          state: at the block's start, or amid it: examples of rounds that are over are ignored.
           kernels: P of them.
           X: the examples (B, D), all finite.
           round: examples seen before, int32; those of the block lie in round // B * B + (0 ... B).
@@ -116,7 +114,7 @@ def as_period(owner: Any, name: str, value: Any) -> int:
 
 
 class Codes(NamedTuple):
-    """What a block's examples are to the support; leading axis B."""
+    """Codes of a block's examples; leading axis B."""
 
     settled: Any
     """Sums (B, P) over the settled supports; None in a store with a budget."""

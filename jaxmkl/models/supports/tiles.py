@@ -22,7 +22,7 @@ def _tile(array: Array, i: Array, size: int, axis: int) -> Array:
 def _by_family(
     kernels: Kernel, products: Products, coefficients: Array
 ) -> list[tuple[Scaled, Array, slice]]:
-    """Of each family its values (p, B, n), its coefficients (p, n), and which kernels it has."""
+    """Each family's values (p, B, n), its coefficients (p, n), and which kernels it has."""
     found, start = [], 0
     for family in kernels.families:
         which, marks = slice(start, start + family.num_kernels), family.exponential
@@ -102,7 +102,7 @@ class Entries(NamedTuple):
     row: Array
     """Which row (E,), int32."""
     kernel: Array
-    """Of which kernel (E,), int32."""
+    """The kernel of each (E,), int32."""
     coefficient: Array
     """How much (E,)."""
     used: Array
