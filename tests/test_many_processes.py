@@ -1,6 +1,5 @@
 """Several processes give what one gives: the program of the guide, and what may go wrong."""
 
-import ast
 import os
 import pathlib
 import re
@@ -123,7 +122,3 @@ def test_a_save_that_fails_fails_everywhere(tmp_path):
     """No process waits for ever for one that could not write."""
     said = [out.splitlines()[-1] for out in played(FAILING, tmp_path / "it", 2)]
     assert said == ["FileNotFoundError", "OSError"]
-
-
-def test_the_program_is_python():
-    assert ast.parse(program_of_the_guide())
