@@ -23,12 +23,12 @@ from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset, usual_target
 
 if TYPE_CHECKING:
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._text import Chunk
     from jaxmkl.tables.source import Table, open_table
 
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
-_LATE |= {"Chunk": "_text"}
+_LATE |= {"Chunk": "_cells"}
 __all__ = [
     "Chunk",
     "Columns",

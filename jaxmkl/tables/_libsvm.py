@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._table import Arrays, Numbered, dense_or_sparse
-from jaxmkl.tables._text import Chunk, TextTable
+from jaxmkl.tables._text import TextTable
 
 AT_ONCE = 8192  # rows
 MOST = 100_000  # columns of a table

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     from scipy.sparse import csr_array
 
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
-    from jaxmkl.tables._text import Chunk
 
 TASKS = ("regression", "classification", "multiclass")
 
@@ -121,7 +121,8 @@ def _of_table(
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_name
 
-    name = target_name(whole.source, whole.frame.columns, target, notes)
+    name = target_name(whole.frame.columns, target, notes)
+    whole.require(name)
     given = _given(whole, name, notes)
     whole, asked = whole.filter(given), "classification" if task == "multiclass" else task
     columns = Columns.decide(whole, name, asked, drop=drop, as_=as_, notes=notes)
@@ -134,17 +135,17 @@ def _of_arrays(source: str, arrays: Arrays, task: str | None) -> Dataset:
     """Inputs as they are, but for gaps; the target as that of a table."""
     import polars as pl
 
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_of
-    from jaxmkl.tables._text import Chunk
 
     X, names, notes = arrays.X, arrays.names, [*arrays.notes]
     whole = Chunk(pl.DataFrame([arrays.y]), arrays.place, arrays.numbers, source)
     name, task = arrays.y.name, task or arrays.task
     given = _given(whole, name, notes)
     whole, X = whole.filter(given), X if given.all() else X[given.to_numpy()]
-    asked, cells = "classification" if task == "multiclass" else task, whole.frame[name]
-    of = target_of(source, name, cells, whole.cell(name), asked, notes)
+    asked = "classification" if task == "multiclass" else task
+    of = target_of(source, whole.column(name), asked, notes)
     is_dense = isinstance(X, np.ndarray)
     if is_dense and np.isnan(X).any():
         rows = whole._replace(frame=pl.DataFrame(X, [*names]))
@@ -162,9 +163,7 @@ def _of_arrays(source: str, arrays: Arrays, task: str | None) -> Dataset:
 
 def _given(whole: "Chunk", name: str, notes: list[str]) -> "pl.Series":
     """The rows that have a target; the others are noted."""
-    from jaxmkl.tables._cells import known
-
-    given = known(whole.frame[name]).is_not_null()
+    given = whole.column(name).values.is_not_null()
     lost = [whole.numbers[row] for row in (~given).arg_true()]
     if lost:
         rows = f"{len(lost)} row{'s' * (len(lost) > 1)}"

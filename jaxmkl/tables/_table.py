@@ -20,8 +20,6 @@ MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without r
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
-MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
-FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
 
 
 def usual_target(names: Sequence[str]) -> str | None:

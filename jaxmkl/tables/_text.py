@@ -10,37 +10,16 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl.tables._bytes import Bytes, not_text
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._table import number_in
 
 SEPARATORS = ",;\t|"
-
-
-class Chunk(NamedTuple):
-    """Some rows of a table."""
-
-    frame: pl.DataFrame
-    place: str
-    """What rows are counted in: "line" or "row"."""
-    numbers: Sequence[int]
-    """The number of each row (n,)."""
-    source: str
-    """The name of the file."""
-
-    def cell(self, column: str) -> Callable[[int], str]:
-        """A function that names the cell of a row in a column, for messages."""
-        return lambda row: f"{self.source}, {self.place} {self.numbers[row]}, column {column!r}"
-
-    def filter(self, mask: pl.Series) -> "Chunk":
-        """The rows at which a mask is True."""
-        numbers = [self.numbers[row] for row in mask.arg_true()]
-        return self._replace(frame=self.frame.filter(mask), numbers=numbers)
 
 
 class TextTable:

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._libsvm import LIBSVM
 from jaxmkl.tables._table import number_in
-from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
+from jaxmkl.tables._text import CSV, NDJSON, series_of
 
 ROWS = 8192  # of a chunk
 
