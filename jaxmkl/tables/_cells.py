@@ -195,8 +195,10 @@ def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Se
     if cells.dtype != pl.String:
         return cells.cast(pl.Float64, strict=False)
     if percent:
-        numbers = parsed(without_percent(cells), decimal)
-        return (numbers / 100).zip_with(cells.str.ends_with("%"), numbers)
+        # by a column: polars would multiply by 1 / 100, which rounds otherwise
+        signs = cells.str.ends_with("%").fill_null(False)
+        divisors = pl.Series([1.0, 100.0]).gather(signs.cast(pl.Int8))
+        return parsed(without_percent(cells), decimal) / divisors
     if decimal == ",":
         # 1.234,5: points separate thousands
         cells = cells.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)

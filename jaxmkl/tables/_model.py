@@ -14,7 +14,7 @@ from jaxmkl._learner import Learner
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import Seen
-from jaxmkl.tables._polars import needs_polars
+from jaxmkl.tables._table import needs_polars
 from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:

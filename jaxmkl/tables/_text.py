@@ -4,6 +4,7 @@ Every row knows the line in which it begins, and the text may come through a pip
 CSV remain text here: what a column holds is decided once, and no later row can change it.
 """
 
+import contextlib
 import csv
 import datetime
 import io
@@ -29,22 +30,18 @@ class TextTable:
 
     def __init__(self, file: Bytes) -> None:
         self.file, self.top, self.notes = file, file.name, list[str]()
+        self.close, self.share_read = file.close, file.share_read
         self.number, self.lines = 0, self._counted()
 
     def _counted(self) -> Iterator[str]:
+        text = io.TextIOWrapper(self.file.stream, "utf-8-sig", newline="")  # line ends as they are
         try:
             with self.file.whole():
-                for line in self.file.text():
+                for line in text:
                     self.number += 1
                     yield line
         except UnicodeDecodeError as error:
             raise not_text(self.file.name, self.number, error) from None
-
-    def share_read(self) -> float | None:
-        return self.file.share_read()
-
-    def close(self) -> None:
-        self.file.close()
 
 
 class CSV(TextTable):
@@ -200,13 +197,11 @@ def separator_of(start: str) -> str:
         rows = csv.reader(
             io.StringIO(start, newline=""), delimiter=separator, skipinitialspace=True
         )
-        try:
-            widths = [len(row) for row in itertools.islice(rows, 50) if len(row) > 0]
-        except csv.Error:
-            widths = []
+        widths = list[int]()
+        with contextlib.suppress(csv.Error):
+            widths = [len(row) for row in itertools.islice(rows, 50) if row]
         # the last row may be cut off
-        widths = widths[:-1] if len(widths) > 2 else widths
-        widths = widths or [0]
+        widths = widths[:-1] if len(widths) > 2 else widths or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]
 
     return max(SEPARATORS, key=rank)
