@@ -103,7 +103,6 @@ __all__ = [
     "amkl_aks",
     "bogd",
     "bpas",
-    "data",
     "design",
     "evaluate",
     "expert_mkl",
@@ -157,5 +156,3 @@ __all__ = [
     "updates",
     "wrappers",
 ]
-
-data = tables

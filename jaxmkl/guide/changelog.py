@@ -55,6 +55,7 @@
   ``keys``; ``SampledDictionary.offer`` and ``accept`` are ``predict`` and ``update``;
   ``updates.SecondOrder`` is gone.
 - Abstract methods are those of :mod:`abc`: a part that lacks one cannot be made.
+- ``jaxmkl.data``, another name of :mod:`jaxmkl.tables`, is gone.
 - ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'

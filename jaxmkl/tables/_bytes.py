@@ -14,14 +14,18 @@ from typing import Any
 SNIFFED = 2**16  # bytes that tell the format
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # the bytes with which packed files begin, and the modules that unpack them
-UNPACKERS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "lzma"))
-UNPACKERS += ((b"\x28\xb5\x2f\xfd", ZSTD),)
+UNPACKERS = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ\x00", "lzma"),
+    (b"\x28\xb5\x2f\xfd", ZSTD),
+)
 
 
 class Peeked(io.RawIOBase):
     """A stream whose first bytes are known before it is read."""
 
-    def __init__(self, stream: io.BufferedIOBase) -> None:
+    def __init__(self, stream: Any) -> None:
         self.start, self._rest = stream.read(SNIFFED), stream
         self._left = self.start
 

@@ -184,7 +184,7 @@ def _text(cells: Cells) -> Decision:
 
 def _time(cells: Cells, form: str | None) -> Decision:
     seconds = instants(cells.flat, form).drop_nulls().to_numpy()
-    unit, turns = "days", ("week", "year")
+    unit, turns = "days", tuple(_kinds.TURNS)[1:]
     if (seconds % 86400 != 0).any():
         span, turns = np.ptp(seconds), tuple(_kinds.TURNS)
         fitting = (unit for unit, size in _kinds.UNITS.items() if span >= 10 * size)
