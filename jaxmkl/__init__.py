@@ -102,7 +102,6 @@ __all__ = [
     "amkl_aks",
     "bogd",
     "bpas",
-    "data",
     "design",
     "evaluate",
     "expert_mkl",
@@ -156,5 +155,3 @@ __all__ = [
     "updates",
     "wrappers",
 ]
-
-data = tables

@@ -40,7 +40,7 @@ def points(name: str, request: pytest.FixtureRequest) -> np.ndarray:
         draws = np.random.default_rng(3)
         centres = draws.normal(scale=2.0, size=(5, 6))
         return centres[draws.integers(5, size=40)] + draws.normal(size=(40, 6))
-    data = jaxmkl.data.read(request.getfixturevalue("data_dir") / f"{name}.npz")
+    data = jaxmkl.tables.read(request.getfixturevalue("data_dir") / f"{name}.npz")
     X = np.asarray(data.X, np.float64)
     return X[np.random.default_rng(0).permutation(len(X))[: int(0.7 * len(X))]]
 

@@ -48,8 +48,8 @@ def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
     # every mistake of a perceptron is a support vector, and no other example is
     (best,) = (r for r in rows if r["metric"] == "support")
     assert best["mean"] == pytest.approx(300 * value(rows, "perceptron*", "mistake_rate"))
-    data = jaxmkl.data.read(data_folder / "german.npz")
-    X = jaxmkl.data.scale(data.X, "symmetric")
+    data = jaxmkl.tables.read(data_folder / "german.npz")
+    X = jaxmkl.tables.scale(data.X, "symmetric")
     order = np.asarray(jaxmkl.permutations(evaluate.keys_of(1), 300)[0])
     X, y = np.asarray(X, np.float64)[order], np.asarray(data.y, np.float64)[order]
     squares = ((X[:, None] - X) ** 2).sum(2)

@@ -50,7 +50,7 @@ def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
         "proj_ka": 0.3828,
         "majority": None,
     }
-    data = jaxmkl.data.read(data_folder / "german.npz")
+    data = jaxmkl.tables.read(data_folder / "german.npz")
     share = np.mean(data.y > 0)
     assert value(rows, "majority", "mistake_rate") == pytest.approx(min(share, 1 - share))
     assert value(rows, "oks_sil", "support") == 40

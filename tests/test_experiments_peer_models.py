@@ -253,7 +253,7 @@ def test_data_of_the_papers_are_shortened_and_classes_shuffled(data_folder, monk
     options = Options(command="bench", data=data_folder, datasets=("magic04", "tom"))
     classes, numbers = peers.streams(options, Report("bench"))
     for stream, task in ((classes, "classification"), (numbers, "regression")):
-        data = jaxmkl.data.read(data_folder / f"{stream.name}.npz")
+        data = jaxmkl.tables.read(data_folder / f"{stream.name}.npz")
         assert stream.task == task == data.task
         assert len(stream.y) == 50
         in_file_order = np.array_equal(stream.X, data.X[:50].astype(np.float32))

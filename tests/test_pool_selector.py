@@ -57,7 +57,7 @@ def test_the_default_is_better_than_random_rows_by_two_standard_errors(name, req
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
     else:
-        data = jaxmkl.data.read(request.getfixturevalue("data_dir") / f"{name}.npz")
+        data = jaxmkl.tables.read(request.getfixturevalue("data_dir") / f"{name}.npz")
         X, y = np.asarray(data.X, np.float64), data.y
     m, gains = int(0.7 * len(X)), []
     for split in range(8):

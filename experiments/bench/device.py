@@ -41,7 +41,7 @@ def examples(name: str, learner: Any, number: int) -> tuple[np.ndarray, np.ndarr
     if learner.task == "classification":
         y = np.where(y > 0, 1.0, -1.0)
     if name == "multitask":
-        X = jaxmkl.data.with_tasks(draws.integers(NUM_TASKS, size=number), X)
+        X = jaxmkl.tables.with_tasks(draws.integers(NUM_TASKS, size=number), X)
     return X, y.astype(np.float32)
 
 

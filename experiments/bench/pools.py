@@ -71,7 +71,7 @@ def inner_products(case: Case, options: Options) -> tuple[str, np.ndarray]:
         rows = TfidfTransformer().fit_transform(scipy.sparse.csr_matrix(X, dtype=np.float64))
         return name, (rows @ rows.T).toarray()
     X = np.asarray(X, np.float64)
-    X = X if name == "generated" else jaxmkl.data.scale(X, "symmetric")
+    X = X if name == "generated" else jaxmkl.tables.scale(X, "symmetric")
     return name, X @ X.T
 
 

@@ -167,7 +167,7 @@ def stream_of_tasks(options: Options) -> Stream:
         X = draws.normal(size=(T, D)).astype(np.float32)
         task = draws.integers(K, size=T)
         y = np.where(X[:, 0] * X[:, 1] + 0.1 * task > 3, 1.0, -1.0).astype(np.float32)
-        X = jaxmkl.data.with_tasks(task, X)
+        X = jaxmkl.tables.with_tasks(task, X)
         return Stream("generated, as landmine", X, y, "classification")
 
 

@@ -24,7 +24,7 @@ Data = tuple[str, np.ndarray, np.ndarray]  # a name, X (T, D) and y (T,)
 def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
     """Return a data set of the papers in float32 where the data are, else what is made instead."""
     try:
-        data = jaxmkl.data.read(data_folder(options) / f"{name}.npz")
+        data = jaxmkl.tables.read(data_folder(options) / f"{name}.npz")
     except (UsageError, OSError):
         name, X, y = made()
         return name, X.astype(np.float32), y.astype(np.float32)

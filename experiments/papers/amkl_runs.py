@@ -45,7 +45,7 @@ def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
     """Read a data set: regression as the paper plays it, features of classification scaled."""
     data = job.read(dataset)
     how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
-    X = data.X if how == "none" else jaxmkl.data.scale(data.X, how)
+    X = data.X if how == "none" else jaxmkl.tables.scale(data.X, how)
     return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
 
 

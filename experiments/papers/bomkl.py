@@ -58,7 +58,7 @@ def stream_of(job: Job, dataset: str) -> Stream:
     start = job.number(dataset, "n_train") if dataset == "cod_rna" else 0
     X, y = data.X[start:], data.y[start:]
     if dataset in SCALED:
-        X = jaxmkl.data.scale(X, "symmetric")
+        X = jaxmkl.tables.scale(X, "symmetric")
     return Stream(dataset, X.astype(np.float32), y.astype(np.float32), data.task)
 
 

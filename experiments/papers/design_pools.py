@@ -92,7 +92,7 @@ def features_of(job: Job, name: str) -> tuple[Any, np.ndarray]:
     if name in TEXTS:
         X = scipy.sparse.csr_matrix(X, dtype=np.float64)
         return TfidfTransformer().fit_transform(X).tocsr(), y
-    return jaxmkl.data.scale(np.asarray(X, np.float64), "symmetric"), y
+    return jaxmkl.tables.scale(np.asarray(X, np.float64), "symmetric"), y
 
 
 def splits_of(job: Job, name: str) -> Splits:

@@ -69,12 +69,12 @@ def stream_of(job: Job, name: str) -> Stream:
     """
     if name == "sentiment":
         with refused():
-            data = jaxmkl.data.read(job.path(name), sparse=True)
+            data = jaxmkl.tables.read(job.path(name), sparse=True)
         X = unit_rows(first_terms(data.X, min(TERMS, data.X.shape[1])))
     else:
         data = job.read(name)
-        X = jaxmkl.data.scale(data.X, "standard")
-    X = jaxmkl.data.with_tasks(job.array(name, "task"), X.astype(np.float32))
+        X = jaxmkl.tables.scale(data.X, "standard")
+    X = jaxmkl.tables.with_tasks(job.array(name, "task"), X.astype(np.float32))
     return Stream(name, X, data.y.astype(np.float32), "classification")
 
 

@@ -46,9 +46,9 @@ PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%")
 
 
 def stream_of(job: Job, dataset: str, how: str | None = None) -> Stream:
-    """Read a data set, its features scaled in a way of ``jaxmkl.data.scale`` or as they come."""
+    """Read a data set, its features scaled in a way of ``jaxmkl.tables.scale`` or as they come."""
     data = job.read(dataset)
-    X = data.X if how is None else jaxmkl.data.scale(data.X, how)
+    X = data.X if how is None else jaxmkl.tables.scale(data.X, how)
     name = dataset if how is None else f"{dataset} ({SCALED[how]})"
     return Stream(name, X.astype(np.float32), data.y.astype(np.float32), data.task)
 

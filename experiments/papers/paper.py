@@ -111,7 +111,7 @@ class Job:
     def read(self, name: str) -> Any:
         """Read one of the papers' data sets."""
         with refused():
-            return jaxmkl.data.read(self.path(name))
+            return jaxmkl.tables.read(self.path(name))
 
     def path(self, name: str) -> Path:
         """Return where one of the papers' data sets lies."""

@@ -68,6 +68,7 @@
   ``learn`` are ``predict`` and ``update``; of evictions: ``choose`` and ``settle`` are ``step``
   and ``close``. Models ``speaking`` are ``active``, ``info.num_speaking`` is ``num_active``, and
   ``wrappers.Scaled`` is ``wrappers.ScaledInputs``.
+- ``jaxmkl.data``, another name of :mod:`jaxmkl.tables`, is gone.
 - ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'

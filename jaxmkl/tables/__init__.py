@@ -18,17 +18,17 @@ from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
 from jaxmkl.tables._model import Model, load_model, save_model
-from jaxmkl.tables._polars import needs_polars as _needs_polars
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset, usual_target
+from jaxmkl.tables._table import needs_polars as _needs_polars
 
 if TYPE_CHECKING:
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._text import Chunk
     from jaxmkl.tables.source import Table, open_table
 
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
-_LATE |= {"Chunk": "_text"}
+_LATE |= {"Chunk": "_cells"}
 __all__ = [
     "Chunk",
     "Columns",

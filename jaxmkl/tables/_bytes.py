@@ -1,33 +1,40 @@
 """The bytes of a file or of standard input, unpacked where they are packed."""
 
-import bz2
 import contextlib
-import gzip
 import importlib
 import io
 import lzma
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 SNIFFED = 2**16  # bytes that tell the format
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+# the bytes with which packed files begin, and the modules that unpack them
+UNPACKERS = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ\x00", "lzma"),
+    (b"\x28\xb5\x2f\xfd", ZSTD),
+)
 
 
 class Peeked(io.RawIOBase):
-    """A stream whose first bytes were read already."""
+    """A stream whose first bytes are known before it is read."""
 
-    def __init__(self, start: bytes, rest: io.BufferedIOBase) -> None:
-        self.start, self.rest = start, rest
+    def __init__(self, stream: Any) -> None:
+        self.start, self._rest = stream.read(SNIFFED), stream
+        self._left = self.start
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self.start[: len(buffer)] or self.rest.read(len(buffer)) or b""
-        self.start = self.start[len(data) :]
+        data = self._left[: len(buffer)] or self._rest.read(len(buffer)) or b""
+        self._left = self._left[len(data) :]
         buffer[: len(data)] = data
         return len(data)
 
@@ -49,27 +56,22 @@ class Bytes:
         self.name = os.fspath(path) if self.is_file else "standard input"
         if os.path.isdir(path):
             raise ValueError(f"{self.name}: is a folder; a file is wanted")
-        raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
-        self._raw, self._size = raw, os.fstat(raw.fileno()).st_size if self.is_file else 0
+        self._raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
+        self._size = os.fstat(self._raw.fileno()).st_size if self.is_file else 0
         try:
             with self.whole():
-                self.start, self.stream = _peeked(raw)
-                unpackers = (open_ for magic, open_ in UNPACKERS if self.start.startswith(magic))
-                unpacker = next(unpackers, None)
-                self.is_packed = unpacker is not None
-                if unpacker is not None:
-                    self.start, self.stream = _peeked(unpacker(self.name, self.stream))
+                peeked = Peeked(self._raw)
+                packed = [module for magic, module in UNPACKERS if peeked.start.startswith(magic)]
+                self.is_packed = bool(packed)
+                for module in packed:
+                    unpacker: Any = zstd(self.name, module)
+                    peeked = Peeked(unpacker.open(io.BufferedReader(peeked)))
+            self.start, self.stream = peeked.start, io.BufferedReader(peeked)
             if not self.start.removeprefix(b"\xef\xbb\xbf").strip():
                 raise ValueError(f"{self.name}: is empty")
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> "Bytes":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -83,10 +85,9 @@ class Bytes:
             yield
         except Exception as error:
             # errors of bz2 and gzip have no number, unlike the system's; zstd has its own
-            of_unpacker = isinstance(error, EOFError | zlib.error | lzma.LZMAError) or (
-                type(error).__name__ == "ZstdError"
-            )
-            if not of_unpacker and not (isinstance(error, OSError) and error.errno is None):
+            is_damage = isinstance(error, EOFError | zlib.error | lzma.LZMAError)
+            is_damage |= isinstance(error, OSError) and error.errno is None
+            if not is_damage and type(error).__name__ != "ZstdError":
                 raise
             raise ValueError(f"{self.name}: is damaged: {error}") from None
 
@@ -96,32 +97,13 @@ class Bytes:
             return None
         return min(1.0, self._raw.tell() / self._size)
 
-    def text(self) -> io.TextIOWrapper:
-        """Read the stream as text in UTF-8, line ends as they stand."""
-        return io.TextIOWrapper(self.stream, "utf-8-sig", newline="")
 
-
-def _peeked(stream: io.BufferedIOBase) -> tuple[bytes, io.BufferedReader]:
-    """The first bytes of a stream, and the whole of it."""
-    start = stream.read(SNIFFED)
-    return start, io.BufferedReader(Peeked(start, stream))
-
-
-def zstd(name: str) -> ModuleType:
-    """Import the module that unpacks zstd."""
+def zstd(name: str, module: str = ZSTD) -> ModuleType:
+    """Import the module that unpacks the file of a name."""
     try:
-        module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
         return importlib.import_module(module)
     except ModuleNotFoundError:
         raise ImportError(f'{name}: is packed by zstd: pip install "jaxmkl[cli]"') from None
-
-
-UNPACKERS: tuple[tuple[bytes, Callable[[str, io.BufferedReader], io.BufferedIOBase]], ...] = (
-    (b"\x1f\x8b", lambda name, stream: gzip.GzipFile(fileobj=stream)),
-    (b"\x28\xb5\x2f\xfd", lambda name, stream: zstd(name).ZstdFile(stream)),
-    (b"BZh", lambda name, stream: bz2.BZ2File(stream)),
-    (b"\xfd7zXZ\x00", lambda name, stream: lzma.LZMAFile(stream)),  # noqa: SIM115
-)
 
 
 def not_text(name: str, lines_before: int, error: UnicodeDecodeError) -> ValueError:

@@ -3,21 +3,20 @@
 import dataclasses
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
 
-from jaxmkl._checks import input_bound, shown
-from jaxmkl.tables import _cells, _decide, _kinds
-from jaxmkl.tables._decide import Decision
+from jaxmkl._checks import input_bound
+from jaxmkl.tables import _kinds
+from jaxmkl.tables._cells import Chunk
+from jaxmkl.tables._decide import Decision, kind_of, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._target import Target, target_name, target_of
-from jaxmkl.tables._text import Chunk
 
-FIRST = 1000  # rows by which is decided
 BOUND = input_bound(np.float32)
 T = TypeVar("T")
 
@@ -96,29 +95,21 @@ class Columns:
         >>> columns.features
         ('colour=blue', 'colour=red', 'length', 'length is missing')
         """
-        frame, said, wanted = first.frame, list(notes), dict(as_ or {})
-        for name in (*drop, *wanted):
-            if name not in frame.columns:
-                known = shown(frame.columns, 100)
-                text = f"has no column {name!r}; its columns are {known}"
-                raise ValueError(f"{first.source}: {text}")
-        comma = any(_decide.has_decimal_comma(column) for column in frame)
-        label: str | None = None
-        of: Target | None = None
+        said, wanted, of = list(notes), dict(as_ or {}), None
+        names, comma = first.frame.columns, first.has_decimal_commas
+        first.require(*drop, *wanted)
         if supervised:
-            label = target_name(first.source, frame.columns, target, said)
-            where = first.cell(label)
-            of = target_of(first.source, label, frame[label], where, task, said, comma)
-        found: list[Decision] = []
-        for column in frame.drop(label) if label is not None else frame:
-            name = column.name
-            if name in drop:
-                left_out = _kinds.LeftOut(name)
-                found.append(Decision(left_out, f"column {name!r} left out, as asked"))
-            else:
-                where = first.cell(name)
-                found.append(_decide.kind_of(name, column, where, wanted.get(name), comma, keep))
-        said += _decide.sentences(found)
+            label = target_name(names, target, said)
+            first.require(label)
+            of = target_of(first.source, first.column(label, comma), task, said)
+            names.remove(label)
+        found = [
+            Decision(_kinds.LeftOut(name), f"column {name!r} left out, as asked")
+            if name in drop
+            else kind_of(first.column(name, comma), wanted.get(name), keep)
+            for name in names
+        ]
+        said += sentences(found)
         columns = cls(tuple(decision.kind for decision in found), of, tuple(said))
         if not columns.features:
             left = f" ({'; '.join(decision.note for decision in found[:5])})" if found else ""
@@ -146,23 +137,20 @@ class Columns:
         return tuple(kind.name for kind in self.kinds if kind.features)
 
     @cached_property
-    def _filled(self) -> np.ndarray:
-        """The places of the features that may have gaps (F,)."""
-        firsts = zip(self._ends - [len(k.features) for k in self.kinds], self.kinds, strict=True)
-        return np.array([place for place, kind in firsts if kind.filled], int)
-
-    @cached_property
     def _ends(self) -> np.ndarray:
         """The place behind the last feature of each kind."""
         return np.cumsum([len(kind.features) for kind in self.kinds], dtype=int)
 
     @cached_property
+    def _filled(self) -> np.ndarray:
+        """The places of the features that may have gaps (F,)."""
+        ends = zip(self._ends, self.kinds, strict=True)
+        return np.array([end - len(kind.features) for end, kind in ends if kind.filled], int)
+
+    @cached_property
     def starts(self) -> np.ndarray:
         """A number near those of each feature (D,), which :meth:`inputs` subtracts."""
-        starts = np.zeros(len(self.features))
-        filled = (kind for kind in self.kinds if kind.filled)
-        starts[self._filled] = [k.start if isinstance(k, _kinds.Number) else 0.0 for k in filled]
-        return starts
+        return np.array([start for kind in self.kinds for start in kind.starts], float)
 
     def init(self) -> Fills:
         """Return the fills before the first row."""
@@ -177,31 +165,20 @@ class Columns:
         Raises:
           ValueError: a cell is not of its column's kind.
         """
-        n = len(chunk.frame)
-        parts = []
-        for kind in self.kinds:
-            if kind.features:
-                there = kind.name in chunk.frame.columns
-                cells = chunk.frame[kind.name] if there else pl.Series([None] * n, dtype=pl.Null)
-                _cells.flat(cells, where := chunk.cell(kind.name))
-                parts.append(kind.encode(cells, where))
-        X = np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
-        numbers, count, total = X[:, self._filled], fills.counts, fills.sums
+        parts = (kind.encode(chunk.column(kind.name)) for kind in self.kinds)
+        X = np.concatenate([np.zeros((len(chunk.frame), 0)), *parts], axis=1)
+        numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
         gaps = np.isnan(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             if learn:
-                known = np.where(gaps, 0.0, numbers)
+                steps = np.stack([~gaps, np.where(gaps, 0.0, numbers)])
                 # one after the other, so that chunks of any size have the same sums
-                total = np.cumsum(np.concatenate([total[None], known]), axis=0)
-                count = np.cumsum(np.concatenate([count[None], ~gaps]), axis=0)
-            if gaps.any():
-                before = (count[:-1], total[:-1]) if learn else (count[None], total[None])
-                X[:, self._filled] = np.where(gaps, self._means(*before), numbers)
-        return X, Fills(count[-1], total[-1]) if learn else fills
-
-    def _means(self, count: np.ndarray, total: np.ndarray) -> np.ndarray:
-        means = total / np.maximum(count, 1)
-        return np.where((count > 0) & np.isfinite(means), means, self.starts[self._filled])
+                known = np.cumsum(np.concatenate([known, steps], axis=1), axis=1)
+            count, total = known[:, :-1] if learn else known
+            means = total / np.maximum(count, 1)
+        means = np.where((count > 0) & np.isfinite(means), means, self.starts[self._filled])
+        X[:, self._filled] = np.where(gaps, means, numbers)
+        return X, Fills(*known[:, -1]) if learn else fills
 
     def inputs(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
         """Encode rows for learners: as :meth:`encode`, less :attr:`starts`, in single precision.
@@ -211,9 +188,8 @@ class Columns:
         """
         X, fills = self.encode(chunk, fills, learn)
         X -= self.starts
-        for row, place in np.argwhere(np.abs(X) > BOUND)[:1]:
-            name = self.kinds[int(np.searchsorted(self._ends, place, "right"))].name
-            raise _too_large(chunk.cell(name)(int(row)))
+        names = [kind.name for kind in self.kinds for _ in kind.features]
+        _refuse_large(chunk, np.abs(X) > BOUND, names)
         return X.astype(np.float32), fills
 
     def labels(self, chunk: Chunk) -> np.ndarray:
@@ -222,10 +198,9 @@ class Columns:
         Raises:
           ValueError: as :meth:`targets`, or a number is too large.
         """
-        y, target = self.targets(chunk), self.target
-        assert target is not None
-        for row in np.flatnonzero(np.abs(y) > BOUND / 2)[:1]:
-            raise _too_large(chunk.cell(target.name)(int(row)))
+        y = self.targets(chunk)
+        assert self.target is not None
+        _refuse_large(chunk, np.abs(y[:, None]) > BOUND / 2, [self.target.name])
         return y
 
     def unseen(self, chunk: Chunk, X: np.ndarray) -> np.ndarray:
@@ -233,14 +208,17 @@ class Columns:
 
         X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
-        cells, nothing = {c.name: c for c in chunk.frame}, pl.Series([], dtype=pl.Null)
         parts = zip(self.kinds, np.split(X, self._ends[:-1], axis=1), strict=True)
-        return np.array([kind.unseen(cells.get(kind.name, nothing), x) for kind, x in parts], int)
+        return np.array([kind.unseen(chunk.column(kind.name), x) for kind, x in parts], int)
 
     def losses(self, unseen: np.ndarray) -> list[str]:
         """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
         counted = zip(self.kinds, unseen.tolist(), strict=True)
-        return [f"column {kind.name!r}: {n:,} cells {kind.lost}" for kind, n in counted if n]
+        return [
+            f"column {kind.name!r}: {n:,} cells {kind.lost.format(**vars(kind))}"
+            for kind, n in counted
+            if n > 0
+        ]
 
     def targets(self, chunk: Chunk) -> np.ndarray:
         """Read the targets (n,): numbers, -1 and +1, or 0 to K - 1; NaN where missing."""
@@ -248,20 +226,18 @@ class Columns:
         name = self.target.name
         if name not in chunk.frame.columns:
             raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
-        _cells.flat(chunk.frame[name], chunk.cell(name))
-        return self.target.encode(chunk.frame[name], chunk.cell(name))
+        return self.target.encode(chunk.column(name))
 
     def known(self, chunk: Chunk) -> dict[str, list]:
         """The cells of a chunk by column, the target's left out, as numbers, words and None."""
-        target, kinds = self.target and self.target.name, {kind.name: kind for kind in self.kinds}
+        kinds = {kind.name: kind for kind in self.kinds}
         found: dict[str, list] = {}
         for name in chunk.frame.columns:
-            kind = kinds.get(name)
+            cells, kind = chunk.column(name), kinds.get(name)
             if isinstance(kind, _kinds.Number):
-                numbers = kind.encode(chunk.frame[name], chunk.cell(name))[:, 0].tolist()
-                found[name] = [None if math.isnan(number) else number for number in numbers]
-            elif name != target:
-                found[name] = _cells.known(chunk.frame[name]).to_list()
+                found[name] = pl.Series(kind.encode(cells)[:, 0]).fill_nan(None).to_list()
+            elif self.target is None or name != self.target.name:
+                found[name] = cells.values.to_list()
         return found
 
     def with_target(
@@ -281,15 +257,11 @@ class Columns:
         Raises:
           ValueError: as :meth:`decide`.
         """
-        cells = chunk.frame[name] if name in chunk.frame.columns and not classes else None
-        where, notes, target = chunk.cell(name), list(self.notes), None
-        if cells is not None:
-            _cells.flat(cells, where)
+        cells, notes, target = chunk.column(name, chunk.has_decimal_commas), [*self.notes], None
         if classes:
             target = Target(name, "classification", classes)
-        elif cells is not None and _cells.known(cells).drop_nulls().n_unique() > 1:
-            comma = any(_decide.has_decimal_comma(column) for column in chunk.frame)
-            target = target_of(chunk.source, name, cells, where, task, notes, comma)
+        elif cells.flat.drop_nulls().n_unique() > 1:
+            target = target_of(chunk.source, cells, task, notes)
         elif task == "regression":
             target = Target(name, "regression")
         return dataclasses.replace(self, target=target, notes=tuple(notes))
@@ -315,22 +287,16 @@ class Columns:
             found = json.loads(text)
             kinds = tuple(_of_json(KINDS[kind.pop("kind")], kind) for kind in found["kinds"])
             target = None if found["target"] is None else _of_json(Target, found["target"])
-            if target is not None and not _has_a_task(target):
-                raise TypeError(f"no target: {target}")
             return cls(kinds, target, tuple(found["notes"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
 
 
-def _too_large(cell: str) -> ValueError:
-    text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
-    return ValueError(f"{cell}: {text}")
-
-
-def _has_a_task(target: Target) -> bool:
-    number = len(set(target.classes))
-    fits = {"regression": number == 0, "classification": number > 1}
-    return fits.get(target.task, False) and number == len(target.classes)
+def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse the first number that is too large (n, k), by the columns' names."""
+    for row, place in np.argwhere(is_large)[:1]:
+        text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
+        raise ValueError(f"{chunk.column(names[place]).where(row)}: {text}")
 
 
 def _of_json(cls: type[T], fields: dict[str, Any]) -> T:

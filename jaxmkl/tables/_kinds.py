@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables import _cells as cells_of
-from jaxmkl.tables._cells import Where
+from jaxmkl.tables._cells import ISO, Cells, instants, parsed
 from jaxmkl.tables._table import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
@@ -33,24 +32,25 @@ class Kind:
     """The name of the column."""
     kind: ClassVar[str]
     filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
+    lost: ClassVar[str] = ""  # how a sentence on unseen cells goes on, with the fields in braces
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of its features."""
         return (self.name,)
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+    @property
+    def starts(self) -> tuple[float, ...]:
+        """A number near those of each feature."""
+        return (0.0,) * len(self.features)
+
+    def encode(self, cells: Cells) -> np.ndarray:
         """Encode cells as features (n, len(features))."""
         raise NotImplementedError
 
-    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, features: np.ndarray) -> int:
         """Count the cells that the features do not tell apart, as the first rows had none such."""
         return 0
-
-    @property
-    def lost(self) -> str:
-        """How a sentence on :meth:`unseen` cells goes on."""
-        return ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +72,12 @@ class Number(Kind):
     def features(self) -> tuple[str, ...]:
         return (self.name, f"{self.name} is missing")[: 1 + self.missing]
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        found = cells_of.numbers(cells, where, self.decimal, self.percent)
+    @property
+    def starts(self) -> tuple[float, ...]:
+        return (self.start, 0.0)[: 1 + self.missing]
+
+    def encode(self, cells: Cells) -> np.ndarray:
+        found = cells.numbers(self.decimal, self.percent)
         return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
 
 
@@ -84,20 +88,16 @@ class Boolean(Kind):
     false: str = "false"
     true: str = "true"
     kind = "boolean"
+    lost = "hold neither {false} nor {true}: 1/2"
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+    def encode(self, cells: Cells) -> np.ndarray:
         codes = {self.false: 0.0, self.true: 1.0}
-        found = cells_of.words(cells).str.to_lowercase()
-        return found.replace_strict(codes, default=0.5, return_dtype=pl.Float64).to_numpy()[
-            :, None
-        ]
+        found = cells.words.str.to_lowercase()
+        found = found.replace_strict(codes, default=0.5, return_dtype=pl.Float64)
+        return found.to_numpy()[:, None]
 
-    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, features: np.ndarray) -> int:
         return int((features == 0.5).sum())
-
-    @property
-    def lost(self) -> str:
-        return f"hold neither {self.false} nor {self.true}: 1/2"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,26 +109,23 @@ class Categories(Kind):
 
     values: tuple[str, ...] = ()
     kind = "categories"
+    lost = (
+        "hold no word that the first rows had: all zeros; look at more rows before "
+        "(--first), or take its words as text (--as {name}=text)"
+    )
 
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={value}" for value in self.values)
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+    def encode(self, cells: Cells) -> np.ndarray:
         places = {value: place for place, value in enumerate(self.values)}
-        found = cells_of.words(cells).fill_null(MISSING_CATEGORY)
+        found = cells.words.fill_null(MISSING_CATEGORY)
         place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
         return (place[:, None] == np.arange(len(places))).astype(np.float64)
 
-    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, features: np.ndarray) -> int:
         return int((~features.any(axis=1)).sum())
-
-    @property
-    def lost(self) -> str:
-        return (
-            "hold no word that the first rows had: all zeros; look at more rows before "
-            f"(--first), or take its words as text (--as {self.name}=text)"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,9 +146,8 @@ class Text(Kind):
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name} #{place}" for place in range(self.width))
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        found = cells_of.words(cells)
-        texts = found.drop_nulls().unique(maintain_order=True)
+    def encode(self, cells: Cells) -> np.ndarray:
+        texts = cells.words.drop_nulls().unique(maintain_order=True)
         rows = np.zeros((1 + len(texts), self.width))  # the first is that of missing cells
         for row, text in enumerate(texts, 1):
             words = re.findall(r"\w+", text.lower()) or [text]
@@ -159,7 +155,7 @@ class Text(Kind):
                 place, sign = hashed(word, self.width)
                 rows[row, place] += sign / math.sqrt(len(words))
         codes = dict(zip(texts, range(1, len(rows)), strict=True))
-        return rows[found.replace_strict(codes, default=0, return_dtype=pl.Int64).to_numpy()]
+        return rows[cells.words.replace_strict(codes, default=0, return_dtype=pl.Int64).to_numpy()]
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -199,12 +195,16 @@ class Time(Kind):
         turns = (f"{self.name}: {f} of {turn}" for turn in self.turns for f in ("sin", "cos"))
         return (f"{self.name}: {self.unit} since the first", *turns)
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        cells = cells_of.known(cells)
-        found = cells_of.instants(cells, self.form)
-        form = "" if self.form in (None, cells_of.ISO) else f" of the form {self.form}"
-        why = f"{{}} is not a time{form}; mend the cell or leave it empty"
-        cells_of.refuse(cells, cells.is_not_null() & found.is_null(), where, why)
+    @property
+    def of_form(self) -> str:
+        """The form of the times for messages, unless it goes without saying."""
+        return "" if self.form in (None, ISO) else f" of the form {self.form}"
+
+    def encode(self, cells: Cells) -> np.ndarray:
+        found = instants(cells.flat, self.form)
+        cells.refuse_unread(
+            found, f"{{}} is not a time{self.of_form}; mend the cell or leave it empty"
+        )
         seconds = found.fill_null(float("nan")).to_numpy()
         parts = [(seconds - self.start) / UNITS[self.unit]]
         for turn in self.turns:
@@ -221,25 +221,22 @@ class LeftOut(Kind):
     constant: str | None = None
     """The value in all of the first rows, "" if they had none; None if left out otherwise."""
     kind = "left out"
+    lost = "differ from the first rows, by which it was left out; look at more (--first)"
 
     @property
     def features(self) -> tuple[str, ...]:
         return ()
 
-    @property
-    def lost(self) -> str:
-        return "differ from the first rows, by which it was left out; look at more (--first)"
+    def encode(self, cells: Cells) -> np.ndarray:
+        return np.zeros((len(cells.raw), 0))
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
-        return np.zeros((len(cells), 0))
-
-    def unseen(self, cells: pl.Series, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, features: np.ndarray) -> int:
         if self.constant is None:
             return 0
-        known, number = cells_of.known(cells).drop_nulls(), number_in(self.constant)
+        known, number = cells.flat.drop_nulls(), number_in(self.constant)
         same = known.cast(pl.String) == self.constant
         if number is not None:
-            same |= (cells_of.parsed(known) == number).fill_null(False)
+            same |= (parsed(known) == number).fill_null(False)
         return len(known) - int(same.sum())
 
 

@@ -14,12 +14,12 @@ from jaxmkl._learner import Learner
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import Seen
-from jaxmkl.tables._polars import needs_polars
+from jaxmkl.tables._table import needs_polars
 from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._text import Chunk
     from jaxmkl.tables.source import Table
 
 FORMAT = 2  #: number of the format of a model's file

@@ -1,29 +1,22 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
-from typing import TypeVar
-
 import numpy as np
 import polars as pl
-import scipy.sparse
+from scipy.sparse import csr_array
 
 from jaxmkl._archive import Archive
 from jaxmkl._checks import shown
 from jaxmkl.tables import _table
+from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._cells import Chunk
+
+CSR = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: str, target: str | None, sparse: bool) -> _table.Arrays:
+def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
     """Read an npz file."""
-    key = "y" if target is None else target
-    with open(path, "rb") as file:
-        try:
-            archive = Archive(file, _table.MAX_DENSE_BYTES)
-        except Exception as error:  # zipfile raises a dozen kinds
-            raise ValueError(f"{path}: is damaged or no npz archive ({error})") from None
-        parts = _parts(path, archive.keys, key)
-        try:
-            arrays = {name: archive.read(name) for name in (*parts, key)}
-        except Exception as error:  # zlib and NumPy do, too
-            raise ValueError(f"{path}: is damaged, or cannot be read: {error}") from None
+    path, key = file.name, "y" if target is None else target
+    arrays = _arrays(path, key)
     y = arrays.pop(key)
     if "X" not in arrays:
         X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
@@ -36,50 +29,56 @@ def read_npz(path: str, target: str | None, sparse: bool) -> _table.Arrays:
     if X.shape[1] == 0:
         raise ValueError(f"{path}: has no features")
     if isinstance(X, np.ndarray):
-        wrong = np.isinf(X)
+        _refuse(path, "X", X, np.isinf(X))
     else:  # its rows have no gaps to be filled, so that NaN is refused too
-        wrong = scipy.sparse.csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape)
-    _refuse(path, "X", X, wrong)
+        _refuse(path, "X", X, csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape))
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.shape != X.shape[:1]:
         wanted = f"the shape {X.shape[:1]}, one target a row of X"
         raise ValueError(f"{path}: {key} must have {wanted}; got {y.shape}")
-    task = None
-    if y.dtype == np.int16:
-        codes = np.unique(y)
-        if len(codes) > 2 and np.array_equal(codes, np.arange(len(codes))):
-            task = "multiclass"
-    y = np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y
+    codes = np.unique(y) if y.dtype == np.int16 else np.zeros(0)
+    are_codes = len(codes) > 2 and np.array_equal(codes, np.arange(len(codes)))
     if y.dtype.kind == "f":
         _refuse(path, key, y, np.isinf(y))
-    if y.dtype.kind not in "Ub":
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8")
+    elif y.dtype.kind not in "Ub":
         y = _table.as_float(f"{path}, {key}", y)
+    labels = Chunk(pl.DataFrame({key: y}), "index", range(len(y)), path)
     names = _table.Numbered("x", 0, X.shape[1])
-    return _table.Arrays(X, pl.Series(key, y), names, "index", range(len(y)), [], task)
+    return _table.Arrays(X, names, labels, [], "multiclass" if are_codes else None)
 
 
-def _parts(path: str, keys: list[str], key: str) -> tuple[str, ...]:
-    """Find the keys of the features; ``key`` is the target's."""
-    parts = ("X",) if "X" in keys else ("data", "indices", "indptr", "shape")
-    found = f"its keys are {shown(keys, 100)}"
-    if not {*parts} <= {*keys}:
-        found = "it is a workbook: save it as CSV" if "xl/workbook.xml" in keys else found
-        raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
-    if key not in keys or key in parts:
-        raise ValueError(f"{path}: has no target {key!r}; {found}")
-    return parts
+def _arrays(path: str, key: str) -> dict[str, np.ndarray]:
+    """Read X, or the parts of a CSR matrix, and the target, whose key is given."""
+    with open(path, "rb") as file:
+        try:
+            archive = Archive(file, _table.MAX_DENSE_BYTES)
+        except Exception as error:  # zipfile raises a dozen kinds
+            raise ValueError(f"{path}: is damaged or no npz archive ({error})") from None
+        keys = archive.keys
+        parts, found = ("X",) if "X" in keys else CSR, f"its keys are {shown(keys, 100)}"
+        if not {*parts} <= {*keys}:
+            found = "it is a workbook: save it as CSV" if "xl/workbook.xml" in keys else found
+            raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
+        if key not in keys or key in parts:
+            raise ValueError(f"{path}: has no target {key!r}; {found}")
+        try:
+            return {name: archive.read(name) for name in (*parts, key)}
+        except Exception as error:  # zlib and NumPy do, too
+            raise ValueError(f"{path}: is damaged, or cannot be read: {error}") from None
 
 
 def _csr(
     path: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
-) -> "scipy.sparse.csr_array":
+) -> csr_array:
     """Make the CSR matrix, with its entries sorted; none may stand twice."""
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
         raise ValueError(f"{path}: shape must be two whole numbers; got {shape!r}")
     values = _table.as_float(f"{path}: data", data)
     try:
-        csr = scipy.sparse.csr_array((values, indices, indptr), tuple(shape.tolist()))
+        csr = csr_array((values, indices, indptr), tuple(shape.tolist()))
         csr.check_format()
         if csr.indptr[-1] != len(data) or (np.diff(csr.indptr) < 0).any():  # SciPy may let it pass
             raise ValueError(f"indptr must rise to {len(data)}")
@@ -94,10 +93,9 @@ def _csr(
     return csr
 
 
-Matrix = TypeVar("Matrix", np.ndarray, scipy.sparse.csr_array)
-
-
-def _refuse(path: str, name: str, values: Matrix, wrong: Matrix) -> None:
+def _refuse(
+    path: str, name: str, values: np.ndarray | csr_array, wrong: np.ndarray | csr_array
+) -> None:
     """Refuse the first of the values at which ``wrong`` is True."""
     for at in zip(*wrong.nonzero(), strict=True):
         index = ", ".join(map(str, at))

@@ -10,15 +10,14 @@ import numpy as np
 from jaxmkl._checks import MOST_SHOWN, shown
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._polars import needs_polars
-from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size
+from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size, needs_polars
 
 if TYPE_CHECKING:
     import polars as pl
     from scipy.sparse import csr_array
 
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
-    from jaxmkl.tables._text import Chunk
 
 TASKS = ("regression", "classification", "multiclass")
 
@@ -91,23 +90,24 @@ def read(
     if task is not None and task not in TASKS:
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
     with needs_polars(), contextlib.ExitStack() as closing:
-        from jaxmkl.tables._libsvm import read_libsvm
-        from jaxmkl.tables.source import ROWS, format_of_arrays, joined, open_file, open_table
+        from jaxmkl.tables.source import ROWS, format_of, joined, open_file, open_table
 
-        name, is_file = "DataFrame", isinstance(source, str | os.PathLike)
-        if is_file:
-            file = closing.enter_context(Bytes(source))
-            name, of_arrays = file.name, format_of_arrays(file, source)
-            if of_arrays == "libsvm":
-                return _of_arrays(name, read_libsvm(file, target, sparse), task)
-            if of_arrays == "npz":
-                from jaxmkl.tables._npz import read_npz  # SciPy takes a while
+        if isinstance(source, str | os.PathLike):
+            file = closing.enter_context(contextlib.closing(Bytes(source)))
+            name, of = file.name, format_of(file, source)
+            if of in ("LIBSVM", "npz"):
+                # SciPy takes a while
+                from jaxmkl.tables._libsvm import read_libsvm
+                from jaxmkl.tables._npz import read_npz
 
-                return _of_arrays(name, read_npz(name, target, sparse), task)
-        if sparse:
+                reader = read_npz if of == "npz" else read_libsvm
+                return _of_arrays(reader(file, target, sparse), task)
+            table = None if sparse else open_file(source, file, of)
+        else:
+            name, table = "DataFrame", None if sparse else open_table(source)
+        if table is None:
             raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
-        table = open_file(source, file) if is_file else open_table(source)
-        return _of_table(joined(table, ROWS), [*table.notes], target, task, drop, as_)
+        return _of_table(joined(table, ROWS), table.notes, target, task, drop, as_)
 
 
 def _of_table(
@@ -121,30 +121,28 @@ def _of_table(
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_name
 
-    name = target_name(whole.source, whole.frame.columns, target, notes)
-    given = _given(whole, name, notes)
-    whole, asked = whole.filter(given), "classification" if task == "multiclass" else task
-    columns = Columns.decide(whole, name, asked, drop=drop, as_=as_, notes=notes)
+    notes = [*notes]
+    name = target_name(whole.frame.columns, target, notes)
+    whole.require(name)
+    whole = whole.filter(_given(whole, name, notes))
+    columns = Columns.decide(whole, name, _asked(task), drop=drop, as_=as_, notes=notes)
     check_size(whole.source, (len(whole.frame), len(columns.features)), np.float64)
     X, _ = columns.encode(whole, columns.init())
     return _data_set(X, columns.features, whole, columns, task, columns)
 
 
-def _of_arrays(source: str, arrays: Arrays, task: str | None) -> Dataset:
+def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
     """Inputs as they are, but for gaps; the target as that of a table."""
     import polars as pl
 
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_of
-    from jaxmkl.tables._text import Chunk
 
-    X, names, notes = arrays.X, arrays.names, [*arrays.notes]
-    whole = Chunk(pl.DataFrame([arrays.y]), arrays.place, arrays.numbers, source)
-    name, task = arrays.y.name, task or arrays.task
-    given = _given(whole, name, notes)
+    X, names, whole, notes, of_format = arrays
+    task, label = task or of_format, whole.frame.columns[0]
+    given = _given(whole, label, notes)
     whole, X = whole.filter(given), X if given.all() else X[given.to_numpy()]
-    asked, cells = "classification" if task == "multiclass" else task, whole.frame[name]
-    of = target_of(source, name, cells, whole.cell(name), asked, notes)
+    of = target_of(whole.source, whole.column(label), _asked(task), notes)
     is_dense = isinstance(X, np.ndarray)
     if is_dense and np.isnan(X).any():
         rows = whole._replace(frame=pl.DataFrame(X, [*names]))
@@ -153,18 +151,19 @@ def _of_arrays(source: str, arrays: Arrays, task: str | None) -> Dataset:
         names, notes = columns.features, [*columns.notes]
     same = np.flatnonzero(X.min(axis=0) == X.max(axis=0)) if is_dense else _constant(X)
     if len(same) > 0:
-        notes.append(
-            f"constant, and kept: {shown([names[place] for place in same[: MOST_SHOWN + 1]])}"
-        )
+        constant = shown([names[place] for place in same[: MOST_SHOWN + 1]])
+        notes.append(f"constant, and kept: {constant}")
     X, names = (X, tuple(names)) if is_dense else (SparseRows.from_csr(X), names)
     return _data_set(X, names, whole, Columns((), of, tuple(notes)), task, None)
 
 
+def _asked(task: str | None) -> str | None:
+    return "classification" if task == "multiclass" else task
+
+
 def _given(whole: "Chunk", name: str, notes: list[str]) -> "pl.Series":
     """The rows that have a target; the others are noted."""
-    from jaxmkl.tables._cells import known
-
-    given = known(whole.frame[name]).is_not_null()
+    given = whole.column(name).values.is_not_null()
     lost = [whole.numbers[row] for row in (~given).arg_true()]
     if lost:
         rows = f"{len(lost)} row{'s' * (len(lost) > 1)}"
@@ -198,11 +197,9 @@ def _data_set(
 
 def _constant(csr: "csr_array") -> np.ndarray:
     """The first columns that are constant, at least one more than is shown."""
-    order = np.argsort(csr.indices, kind="stable")
-    columns, first, counts = np.unique(csr.indices[order], return_index=True, return_counts=True)
-    values = csr.data[order]
-    ends = (np.minimum, np.maximum)
-    low, high = (end.reduceat(values, first) if len(first) else values for end in ends)
-    same = np.where(counts == csr.shape[0], low == high, (low == 0) & (high == 0))
+    columns, places = np.unique(csr.indices, return_inverse=True)
+    named = type(csr)((csr.data, places, csr.indptr), (csr.shape[0], len(columns)))
+    ends = named.min(axis=0), named.max(axis=0)
+    varied = np.not_equal(*(end.todense() for end in ends))
     among = np.arange(min(csr.shape[1], len(columns) + MOST_SHOWN + 1))
-    return np.setdiff1d(among, columns[~same])
+    return np.setdiff1d(among, columns[varied])

@@ -1,27 +1,38 @@
 """The data set, and what the formats share."""
 
+import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import DTypeLike
     from scipy.sparse import csr_array
 
     from jaxmkl.streaming.sparse import SparseRows
+    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
 
 MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
-MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
-FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
+
+
+@contextlib.contextmanager
+def needs_polars() -> Iterator[None]:
+    """Say what to install if polars cannot be imported."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "polars":
+            raise
+        text = 'tables are read by polars: pip install "jaxmkl[cli]"'
+        raise ImportError(text, name="polars") from None
 
 
 def usual_target(names: Sequence[str]) -> str | None:
@@ -61,14 +72,10 @@ class Arrays(NamedTuple):
 
     X: "np.ndarray | csr_array"
     """(n, D), float32 or float64; NaN in a dense array is a missing number."""
-    y: "pl.Series"
-    """The target, by its name."""
     names: Sequence[str]
     """The names of the inputs."""
-    place: str
-    """What rows are counted in."""
-    numbers: Sequence[int]
-    """The number of each row (n,)."""
+    labels: "Chunk"
+    """The rows with one column, the target."""
     notes: list[str]
     task: str | None = None
     """The task, where the format tells it."""
@@ -130,9 +137,8 @@ def check_size(
 ) -> None:
     """Refuse features (n, D), of ``width`` entries a row if sparse, that take too much memory."""
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
-    if width is None:
-        size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
-    else:
+    size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
+    if width is not None:
         if D >= 2**31:
             raise ValueError(f"{path}: {D} features are too many; below 2^31 are wanted")
         size, start = n * width * (itemsize + 4), "its"

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._checks import shown
-from jaxmkl.tables import _cells
-from jaxmkl.tables._cells import Where
-from jaxmkl.tables._decide import style_of
-from jaxmkl.tables._table import FEW_VALUES, usual_target
+from jaxmkl._pytree import require
+from jaxmkl.tables._cells import Cells, parsed
+from jaxmkl.tables._table import usual_target
 
 MOST_CLASSES = 1000
+FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
 Codes = TypeVar("Codes", float, np.ndarray)
 
 
@@ -30,23 +30,30 @@ class Target:
     decimal: str = "."
     percent: bool = False
 
-    def encode(self, cells: pl.Series, where: Where) -> np.ndarray:
+    def __post_init__(self) -> None:
+        tasks = {"regression": not self.classes, "classification": len(self.classes) > 1}
+        wanted = f"one of {', '.join(tasks)} that fits the classes {shown(self.classes)}"
+        require(tasks.get(self.task, False), self, "task", self.task, wanted)
+        distinct = len(set(self.classes)) == len(self.classes)
+        require(distinct, self, "classes", self.classes, "names of which none stands twice")
+
+    def encode(self, cells: Cells) -> np.ndarray:
         """Encode cells (n,) as numbers, -1 and +1, or 0 to K - 1; NaN where missing.
 
         Raises:
           ValueError: a cell is not a number, or a class that the first rows did not have.
         """
         if self.task == "regression":
-            return _cells.numbers(cells, where, self.decimal, self.percent)
+            return cells.numbers(self.decimal, self.percent)
         places = dict(zip(self.classes, range(len(self.classes)), strict=True))
         found = spelled(cells)
         codes = found.replace_strict(places, default=None, return_dtype=pl.Float64)
-        known = f"the classes of the first rows, {shown(self.classes)}"
         advice = "look at more rows before (--first), or mend the cell"
-        if _is_numbers(pl.Series(self.classes)):
+        if is_numbers(pl.Series(self.classes)):
             advice = f"if the target is a number, say so (--task regression); else {advice}"
+        known = f"the classes of the first rows, {shown(self.classes)}"
         wrong = found.is_not_null() & codes.is_null()
-        _cells.refuse(found, wrong, where, f"{{}} is none of {known}; {advice}")
+        cells.refuse(wrong, f"{{}} is none of {known}; {advice}", found)
         return self.coded(codes.fill_null(float("nan")).to_numpy())
 
     def coded(self, places: Codes) -> Codes:
@@ -69,28 +76,24 @@ class Target:
         return np.array(self.classes)[places]
 
 
-def spelled(cells: pl.Series) -> pl.Series:
+def spelled(cells: Cells) -> pl.Series:
     """Write labels as words, whole numbers in one way: 1.0 and +1 are 1."""
-    found = _cells.words(cells)
-    if not _is_numbers(found.drop_nulls()):
+    found = cells.words
+    if not is_numbers(found.drop_nulls()):
         return found
     numbers = found.cast(pl.Float64)
-    whole = (numbers == numbers.round()) & (numbers.abs() < 2**53)
-    short = numbers.cast(pl.Int64, strict=False).cast(pl.String)
-    return pl.select(pl.when(whole).then(short).otherwise(found)).to_series().alias(cells.name)
+    whole = ((numbers == numbers.round()) & (numbers.abs() < 2**53)).fill_null(False)
+    return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, found)
 
 
-def _is_numbers(known: pl.Series) -> bool:
-    numbers = known.cast(pl.Float64, strict=False)
-    return bool((numbers.is_not_null() & numbers.is_finite()).all())
+def is_numbers(known: pl.Series) -> bool:
+    """Whether all of these words are finite numbers."""
+    return bool(known.cast(pl.Float64, strict=False).is_finite().fill_null(False).all())
 
 
-def target_name(source: str, names: Sequence[str], target: str | None, notes: list[str]) -> str:
+def target_name(names: Sequence[str], target: str | None, notes: list[str]) -> str:
     """Find the target: the one given, else target, y, label or class, else the last column."""
     if target is not None:
-        if target not in names:
-            columns = shown(list(names), 100)
-            raise ValueError(f"{source}: has no column {target!r}; its columns are {columns}")
         return target
     usual = usual_target(names)
     if usual is not None:
@@ -100,66 +103,44 @@ def target_name(source: str, names: Sequence[str], target: str | None, notes: li
     return names[-1]
 
 
-def target_of(
-    source: str,
-    name: str,
-    cells: pl.Series,
-    where: Where,
-    task: str | None,
-    notes: list[str],
-    comma: bool = False,
-) -> Target:
-    """Decide the task and the classes by a target's cells in the first rows.
+def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> Target:
+    """Decide the task and the classes by a target's cells in the first rows of ``source``.
 
     Raises:
       ValueError: no row has a target, all have the same one, or the task does not fit.
     """
-    _cells.flat(cells, where)
-    column, known = f"{source}, column {name!r}", _cells.known(cells).drop_nulls()
+    name, known = cells.name, cells.flat.drop_nulls()
+    column = f"{source}, column {name!r}"
     if known.is_empty():
-        raise ValueError(f"{column}: no row has a target (of the {len(cells)} looked at)")
+        raise ValueError(f"{column}: no row has a target (of the {len(cells.raw)} looked at)")
     if known.dtype.is_temporal() and known.dtype != pl.Duration:
         raise ValueError(f"{column}: holds times; name another target (--target)")
-    style = style_of(known, comma)
-    numeric = style is not None
-    distinct = spelled(known).unique(maintain_order=True)
+    distinct = spelled(cells).drop_nulls().unique(maintain_order=True)
     if len(distinct) == 1:
         found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
         advice = "nothing to learn (--first N looks at more rows, --target names another)"
         raise ValueError(f"{column}: {found}; {advice}")
     if task is None:
-        task = "regression" if numeric and len(distinct) > 2 else "classification"
-        _note_numbers(known, len(distinct), task, notes)
+        numeric = cells.style is not None and len(distinct) > 2
+        task = "regression" if numeric else "classification"
+        numbers = parsed(known)
+        whole = bool((numbers == numbers.round()).fill_null(False).all())
+        if numeric and whole and len(distinct) <= FEW_VALUES:
+            found = f"{len(distinct)} distinct whole numbers and is read as regression"
+            notes.append(f"the target has {found}; as task classification they are classes")
     if task == "regression":
-        if style is None:
-            cells = _cells.known(cells)
-            wrong = cells.is_not_null() & _cells.parsed(cells).is_null()
-            _cells.refuse(cells, wrong, where, "regression needs numbers; got {}")
+        if cells.style is None:
+            cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
-        return Target(name, task, (), style.decimal, style.percent)
-    classes = _ordered(distinct)
+        return Target(name, task, (), cells.style.decimal, cells.style.percent)
+    classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
     most = min(MOST_CLASSES, max(2, len(known) // 2))
     if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):
         found = f"{len(classes)} different values in {len(known)} rows are too many classes"
         raise ValueError(f"{column}: {found}; name another target (--target)")
-    if len(classes) == 2 and classes != ("-1", "1"):
+    if len(classes) > 2:
+        notes.append(f"the target has {len(classes)} classes: {shown(classes)}")
+    elif classes != ("-1", "1"):
         text = f"{classes[0]!r} is -1 and {classes[1]!r} is +1"
         notes.append(f"the target has two values: {text}")
-    elif len(classes) > 2:
-        notes.append(f"the target has {len(classes)} classes: {shown(classes)}")
     return Target(name, task, classes)
-
-
-def _note_numbers(known: pl.Series, distinct: int, task: str, notes: list[str]) -> None:
-    if task != "regression" or distinct > FEW_VALUES:
-        return
-    numbers = _cells.parsed(known).drop_nulls()
-    if len(numbers) == len(known) and (numbers == numbers.round()).all():
-        found = f"{distinct} distinct whole numbers and is read as regression"
-        notes.append(f"the target has {found}; as task classification they are classes")
-
-
-def _ordered(distinct: pl.Series) -> tuple[str, ...]:
-    if _is_numbers(distinct):
-        return tuple(sorted(distinct, key=float))
-    return tuple(sorted(distinct))

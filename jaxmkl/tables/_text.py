@@ -4,43 +4,23 @@ Every row knows the line in which it begins, and the text may come through a pip
 CSV remain text here: what a column holds is decided once, and no later row can change it.
 """
 
+import contextlib
 import csv
 import datetime
 import io
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl.tables._bytes import Bytes, not_text
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._table import number_in
 
 SEPARATORS = ",;\t|"
-
-
-class Chunk(NamedTuple):
-    """Some rows of a table."""
-
-    frame: pl.DataFrame
-    place: str
-    """What rows are counted in: "line" or "row"."""
-    numbers: Sequence[int]
-    """The number of each row (n,)."""
-    source: str
-    """The name of the file."""
-
-    def cell(self, column: str) -> Callable[[int], str]:
-        """A function that names the cell of a row in a column, for messages."""
-        return lambda row: f"{self.source}, {self.place} {self.numbers[row]}, column {column!r}"
-
-    def filter(self, mask: pl.Series) -> "Chunk":
-        """The rows at which a mask is True."""
-        numbers = [self.numbers[row] for row in mask.arg_true()]
-        return self._replace(frame=self.frame.filter(mask), numbers=numbers)
 
 
 class TextTable:
@@ -50,22 +30,18 @@ class TextTable:
 
     def __init__(self, file: Bytes) -> None:
         self.file, self.top, self.notes = file, file.name, list[str]()
+        self.close, self.share_read = file.close, file.share_read
         self.number, self.lines = 0, self._counted()
 
     def _counted(self) -> Iterator[str]:
+        text = io.TextIOWrapper(self.file.stream, "utf-8-sig", newline="")  # line ends as they are
         try:
             with self.file.whole():
-                for line in self.file.text():
+                for line in text:
                     self.number += 1
                     yield line
         except UnicodeDecodeError as error:
             raise not_text(self.file.name, self.number, error) from None
-
-    def share_read(self) -> float | None:
-        return self.file.share_read()
-
-    def close(self) -> None:
-        self.file.close()
 
 
 class CSV(TextTable):
@@ -221,13 +197,11 @@ def separator_of(start: str) -> str:
         rows = csv.reader(
             io.StringIO(start, newline=""), delimiter=separator, skipinitialspace=True
         )
-        try:
-            widths = [len(row) for row in itertools.islice(rows, 50) if len(row) > 0]
-        except csv.Error:
-            widths = []
+        widths = list[int]()
+        with contextlib.suppress(csv.Error):
+            widths = [len(row) for row in itertools.islice(rows, 50) if row]
         # the last row may be cut off
-        widths = widths[:-1] if len(widths) > 2 else widths
-        widths = widths or [0]
+        widths = widths[:-1] if len(widths) > 2 else widths or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]
 
     return max(SEPARATORS, key=rank)

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._libsvm import LIBSVM
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._table import number_in
-from jaxmkl.tables._text import CSV, NDJSON, Chunk, series_of
+from jaxmkl.tables._text import CSV, NDJSON, series_of
 
 ROWS = 8192  # of a chunk
+STREAM = b"\xff\xff\xff\xff"  # with which streams of Arrow begin
 
 
 class Table(Protocol):
@@ -91,49 +92,35 @@ def open_table(source: object) -> Table:
         return Frame(_frame_of(source), f"the {type(source).__name__}")
     file = Bytes(source)
     try:
-        return open_file(source, file)
+        return open_file(source, file, format_of(file, source))
     except BaseException:
         file.close()
         raise
 
 
-def open_file(path: str | os.PathLike[str], file: Bytes) -> Table:
-    """Open the table in a file; a file that is read as a whole is closed."""
-    start, extension = file.start, _extension(path)
-    if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        with file:
-            return _scanned(path, file)
-    of_arrays = format_of_arrays(file, path)
-    if of_arrays == "libsvm":
+def open_file(path: str | os.PathLike[str], file: Bytes, of: str) -> Table:
+    """Open the table in a file of a format; a file that is read as a whole is closed."""
+    if of == "LIBSVM":
+        from jaxmkl.tables._libsvm import LIBSVM  # SciPy takes a while
+
         return LIBSVM(file)
-    if of_arrays == "npz":
-        from jaxmkl.tables._npz import read_npz  # SciPy takes a while
+    if of in ("CSV", "NDJSON"):
+        return CSV(file) if of == "CSV" else NDJSON(file)
+    with contextlib.closing(file):
+        if of == "npz":
+            from jaxmkl.tables._npz import read_npz
 
-        with file:
-            arrays = read_npz(file.name, None, False)
-        columns = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(arrays.y)
-        return Frame(columns, file.name, arrays.y.name)
-    text = start.decode("utf-8-sig", errors="replace")
-    if text.lstrip().startswith("{"):
-        return NDJSON(file)
-    if text.lstrip().startswith("[") and extension in (".json", ".ndjson", ".jsonl"):
-        text = "is one JSON array; one object a line is wanted (jq -c '.[]' makes it so)"
-        raise ValueError(f"{file.name}: {text}")
-    return CSV(file)
-
-
-def _scanned(source: str | os.PathLike[str], file: Bytes) -> Frame:
-    """Scan a Parquet or Arrow file where it lies, or in memory if it cannot be sought in."""
-    start = file.start
-    content: str | io.BytesIO = os.fspath(source)
-    if not file.is_file or file.is_packed or start.startswith(b"\xff"):
-        content = io.BytesIO(file.stream.read())
-    what = "Parquet" if start.startswith(b"PAR1") else "Arrow"
-    with whole(file.name, f"a damaged {what} file"):
-        if start.startswith(b"\xff"):
-            return Frame(pl.read_ipc_stream(content), file.name)
-        scan = pl.scan_parquet if what == "Parquet" else pl.scan_ipc
-        return Frame(scan(content), file.name)
+            arrays = read_npz(file, None, False)
+            frame = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(arrays.labels.frame)
+            return Frame(frame, file.name, frame.columns[-1])
+        # scanned where it lies, or in memory if it cannot be sought in
+        is_stream = file.start.startswith(STREAM)
+        content: Any = os.fspath(path)
+        with whole(file.name, f"a damaged {of} file"):
+            if not file.is_file or file.is_packed or is_stream:
+                content = io.BytesIO(file.stream.read())
+            arrow = pl.read_ipc_stream if is_stream else pl.scan_ipc
+            return Frame((pl.scan_parquet if of == "Parquet" else arrow)(content), file.name)
 
 
 @contextlib.contextmanager
@@ -145,35 +132,41 @@ def whole(name: str, what: str = "damaged") -> Iterator[None]:
         raise ValueError(f"{name}: is {what}: {error}") from None
 
 
-def format_of_arrays(file: Bytes, path: str | os.PathLike[str]) -> str | None:
-    """ "npz" or "libsvm" if the file is of that format, else None.
+def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
+    """Tell the format by the first bytes, and by the name where these leave it open.
 
     Raises:
-      ValueError: for a npy file, and an npz archive that is packed or comes through a pipe.
+      ValueError: for a npy file, an npz archive that is packed or comes through a pipe, and an
+        array of JSON.
     """
-    extension = _extension(path)
-    if file.start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
-        if file.start.startswith(b"PK") and file.is_file and not file.is_packed:
+    start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
+    if start.startswith(b"PAR1"):
+        return "Parquet"
+    if start.startswith((b"ARROW1", STREAM)):
+        return "Arrow"
+    if start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
+        if start.startswith(b"PK") and file.is_file and not file.is_packed:
             return "npz"
         wanted = "write a file with numpy.savez(path, X=features, y=target)"
         raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
-    return "libsvm" if _is_libsvm(file, extension) else None
+    text = start.decode("utf-8-sig", errors="replace")
+    if extension in (".libsvm", ".svmlight", ".svm") or _is_libsvm(text):
+        return "LIBSVM"
+    if text.lstrip().startswith("[") and extension in (".json", ".ndjson", ".jsonl"):
+        text = "is one JSON array; one object a line is wanted (jq -c '.[]' makes it so)"
+        raise ValueError(f"{file.name}: {text}")
+    return "NDJSON" if text.lstrip().startswith("{") else "CSV"
 
 
-def _is_libsvm(file: Bytes, extension: str) -> bool:
-    if extension in (".libsvm", ".svmlight", ".svm"):
-        return True
-    for line in file.start.decode("utf-8-sig", errors="replace").splitlines():
+def _is_libsvm(text: str) -> bool:
+    """Whether the first row that has more than a number is a label and pairs of LIBSVM."""
+    for line in text.splitlines():
         label, *pairs = line.partition("#")[0].split() or [""]
         if pairs:
             return all(re.fullmatch(r"(qid|-?\d+):[^,;]+", pair) for pair in pairs)
         if label and number_in(label) is None:
             return False
     return False
-
-
-def _extension(path: str | os.PathLike[str]) -> str:
-    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:

@@ -222,7 +222,7 @@ def stream(learner):
         y = np.stack([np.roll(y, k) for k in range(outputs)], axis=1)
     K = getattr(learner, "num_tasks", None)
     if K is not None:
-        X = jaxmkl.data.with_tasks(np.arange(NUM_EXAMPLES) % K, X[:, 1:])
+        X = jaxmkl.tables.with_tasks(np.arange(NUM_EXAMPLES) % K, X[:, 1:])
     return X.astype(np.float32), y.astype(np.float32)
 
 

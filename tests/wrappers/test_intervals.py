@@ -79,8 +79,8 @@ def test_every_half_is_covered(coverage, growing):
 @pytest.mark.parametrize("name", ["raker", "expert_mkl"])
 def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     """As the experiments load them: nothing scaled, naval by its one largest entry."""
-    data = jaxmkl.data.read(data_dir / f"{dataset}.npz")
-    X = jaxmkl.data.scale(data.X, "largest") if dataset == "naval" else data.X
+    data = jaxmkl.tables.read(data_dir / f"{dataset}.npz")
+    X = jaxmkl.tables.scale(data.X, "largest") if dataset == "naval" else data.X
     X, y = X.astype(np.float32), data.y.astype(np.float32)
     few = {"num_features": 20, "step_sizes": (0.5,), "forgetting": (1.0,)}
     learner = intervals(getattr(jaxmkl, name)(**few if name == "expert_mkl" else {}), 0.9)

@@ -119,8 +119,8 @@ class Rows:
 
         if isinstance(answer, str):
             try:
-                cells = pl.Series([answer], dtype=pl.String)
-                return float(self.target.encode(cells, lambda row: "the answer")[0])
+                frame = pl.DataFrame({self.target.name: [answer]})
+                return float(self.columns.targets(self.chunk._replace(frame=frame))[0])
             except ValueError:
                 return math.nan
         number = isinstance(answer, int | float) and not isinstance(answer, bool)
