@@ -112,7 +112,7 @@ def command(given: Any) -> int:
     chunk, out = _whole_table(given.pool or given.file), _out(given)
     if model is None:
         columns, begun = _columns(given, chunk), None
-        notes = columns.notes
+        notes = list(columns.notes)
     else:
         columns, begun = model.columns, hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
         notes = differences(model, chunk.frame.columns)

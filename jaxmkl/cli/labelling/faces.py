@@ -181,11 +181,7 @@ def _replied(
 
 
 def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) -> str:
-    """Do what was typed, a command or an answer, and return its name.
-
-    Raises:
-      Refused: it is neither.
-    """
+    """Do what was typed, a command or an answer, and return its name, or raise ``Refused``."""
     classes = labelling.rows.target.classes
     if typed in COMMANDS and (keys or typed not in classes):
         if typed == "u":

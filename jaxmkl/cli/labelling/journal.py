@@ -32,15 +32,6 @@ class Journal:
     Raises:
       ValueError: the file is in use, is not a journal, is about something else or is damaged; the
         message names the file and the line.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for event in ({"ask": 2}, {"answer": 2, "label": "oak"}):
-    ...         with Journal(Path(folder, "it"), {"table": "trees.csv"}) as journal:
-    ...             journal.append(event)
-    ...     with Journal(Path(folder, "it"), {"table": "trees.csv"}) as journal:
-    ...         journal.events
-    [{'ask': 2}, {'answer': 2, 'label': 'oak'}]
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -57,8 +48,10 @@ class Journal:
                 self._checksum = 0
                 self.append({"journal": FORMAT, **about})
                 self.events = []
-            if is_new:
-                _keep_name(path)
+            if is_new:  # its name is to be on the disk, too
+                folder = os.open(path.parent, os.O_RDONLY)
+                os.fsync(folder)
+                os.close(folder)
         except BaseException:
             self._file.close()
             raise
@@ -124,12 +117,3 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-
-
-def _keep_name(path: Path) -> None:
-    """Have the name of a new file on the disk, too."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -11,15 +11,7 @@ from jaxmkl._checks import leaves_by_name
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.evaluate import UsageError
 from jaxmkl.query import Query, Rate
-from jaxmkl.wrappers import (
-    Intervals,
-    OneVsRest,
-    Probabilities,
-    Wrapper,
-    intervals,
-    layers,
-    probabilities,
-)
+from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, layers
 
 SURE = 0.9  # the share of numbers within the radius that is shown
 
@@ -43,9 +35,9 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
         name = type(inside[-1]).__name__
         raise UsageError(f"--learner: {name} asks in its own way; take another, as raker")
     if not rows.target.classes:
-        learner, state = _around(intervals(learner, SURE), state)
+        learner, state = _around(jaxmkl.wrappers.intervals(learner, SURE), state)
     elif not any(isinstance(layer, Probabilities) for layer in inside):
-        learner, state = _around(probabilities(learner), state)
+        learner, state = _around(jaxmkl.wrappers.probabilities(learner), state)
     if rows.has_label.any() and int(state.round) == 0:
         learner, state = with_query(learner, state, Rate(1.0))
         X, y = rows.X[rows.has_label], rows.y[rows.has_label] - rows.seen.start
@@ -74,9 +66,10 @@ def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
     """
 
     def changed(layer: Any) -> Any:
+        inside: Any = layer
         if isinstance(layer, Wrapper):
-            return dataclasses.replace(layer, learner=changed(layer.learner))
-        return dataclasses.replace(layer, query=query)
+            return dataclasses.replace(inside, learner=changed(inside.learner))
+        return dataclasses.replace(inside, query=query)
 
     learner = changed(learner)
     fresh = learner.init(state.key, learner.num_inputs(state), learner.dtype(state))

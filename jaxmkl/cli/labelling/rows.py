@@ -46,11 +46,9 @@ class Rows:
         X, known = columns.inputs(chunk, known, learn=model is None)
         there = columns.target.name in chunk.frame.columns
         y = columns.targets(chunk) if there else np.full(len(X), np.nan)
-        if model is not None:
-            return cls(chunk, columns, known, X, y, model.seen)
         K = len(columns.classes)
         seen = Seen.nothing(K).after(columns.target.places(y), K)
-        return cls(chunk, columns, known, X, y, seen)
+        return cls(chunk, columns, known, X, y, seen if model is None else model.seen)
 
     @property
     def target(self) -> Any:
@@ -68,11 +66,7 @@ class Rows:
         return {item: row for row, item in enumerate(self.items)}
 
     def place(self, item: Any) -> int:
-        """Return the row of an item.
-
-        Raises:
-          Refused: the table has no such item.
-        """
+        """Return the row of an item, or raise :class:`Refused` if the table has none."""
         row = self.places.get(item) if type(item) is int else None
         if row is None:
             raise Refused(f"the table has no {self.chunk.place} {item!r}")
@@ -101,11 +95,7 @@ class Rows:
         return self.columns.known(self.chunk)
 
     def label(self, answer: Any) -> Any:
-        """Read an answer as the class or the finite number that it names, as the table's cells.
-
-        Raises:
-          Refused: it names none.
-        """
+        """Read an answer as a class or a number, as cells are, or raise :class:`Refused`."""
         classes = self.target.classes
         if classes:
             is_word = isinstance(answer, str | int) and not isinstance(answer, bool)

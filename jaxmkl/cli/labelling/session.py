@@ -106,8 +106,8 @@ class Labelling:
             radius = float(now.state.inner.radius)
             return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
         odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
-        shares = np.exp(odds - np.logaddexp.reduce(odds)).tolist()
-        by_class = dict(zip(target.classes, shares, strict=True))
+        shares = np.exp(odds - odds.max())
+        by_class = dict(zip(target.classes, (shares / shares.sum()).tolist(), strict=True))
         return {"prediction": prediction, "probabilities": by_class}
 
     def ask(self) -> int | None:
