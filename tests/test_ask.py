@@ -1,9 +1,12 @@
 """Questions and answers in process: what is asked next, learned, undone, kept, refused."""
 
+import contextlib
 import io
 import json
 import random
+import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -14,7 +17,7 @@ from mutations import mutated
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.cli import main
+from jaxmkl.cli import ask, main
 from jaxmkl.cli.labelling import session as sessions
 from jaxmkl.cli.labelling.faces import keys_of, reply, serve_process
 from jaxmkl.cli.labelling.journal import Journal
@@ -64,38 +67,26 @@ def learner_of(rows):
     return scaled_targets(jaxmkl.scaled(inside, RunningMoments()))
 
 
-@jax.jit
-def score(learner, state, x):
-    return learner.predict(state, x).score
-
-
-@jax.jit
-def values(learner, state, X):
-    return learner.predict_many(state, X).value
-
-
-@jax.jit
-def update(learner, state, x, y):
-    return learner.update(state, x, y)
+@partial(jax.jit, static_argnums=0)
+def played(method, learner, state, *given):
+    return getattr(learner, method)(state, *given)
 
 
 @pytest.fixture
 def session(tmp_path):
     """Makes a session; with the same file it goes on."""
-    journals = []
+    journals = contextlib.ExitStack()
 
     def make(rows, budget, is_pool=False, ranking=(), path=None):
-        for journal in journals:
-            journal.__exit__()
+        journals.close()
+        journal = journals.enter_context(Journal(path or tmp_path / "journal", rows.about))
         learner = learner_of(rows)
         state = learner.init(jax.random.key(0), rows.X.shape[1])
         learner, state = asking(learner, state, rows, budget, is_pool)
-        journals.append(Journal(path or tmp_path / "journal", rows.about))
-        return Labelling(rows, learner, state, journals[-1], is_pool=is_pool, ranking=ranking)
+        return Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
 
-    yield make
-    for journal in journals:
-        journal.__exit__()
+    with journals:
+        yield make
 
 
 def same(one, other):
@@ -122,9 +113,11 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
         y = rows.y[row] if row < 6 else rows.code("tree")
-        state = update(plain, state, rows.X[row], np.float32(y))
+        state = played("update", plain, state, rows.X[row], np.float32(y))
     learner, found = taught(labelling.learner, labelling.standing.state)
-    both = [values(one, s, rows.X) for one, s in ((learner, found), (plain, state))]
+    both = [
+        played("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
+    ]
     np.testing.assert_allclose(*both, rtol=1e-5)
     z = float(both[0][3])
     said = labelling.said(4)
@@ -140,7 +133,10 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
     for _ in range(5):
         state = labelling.standing.state
-        scores = {row: float(score(labelling.learner, state, rows.X[row])) for row in left}
+        scores = {
+            row: float(played("predict", labelling.learner, state, rows.X[row]).score)
+            for row in left
+        }
         row = labelling.ask() - 1
         assert scores[row] == pytest.approx(max(scores.values()), rel=1e-5)
         left.remove(row)
@@ -152,7 +148,8 @@ def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     monkeypatch.setattr(sessions, "MOST", 10)
     rows = rows_of(plants(30, known=8))
     labelling = session(rows, 1, is_pool=True)
-    scores = [float(score(labelling.learner, labelling.standing.state, x)) for x in rows.X[8:]]
+    now = labelling.learner, labelling.standing.state
+    scores = [float(played("predict", *now, x).score) for x in rows.X[8:]]
     item = labelling.ask()
     assert sorted(scores).index(scores[item - 9]) >= 9
 
@@ -221,7 +218,8 @@ def test_undo_goes_back_answer_by_answer(session):
         _ = labelling.skip(item) if label is None else labelling.answer(item, label)
     labelling.ask()
     for item, standing in reversed(before):
-        assert labelling.undo() is None
+        labelling.undo()
+        assert labelling.standing.open == (item,)
         same(labelling.standing, standing)
     with pytest.raises(Refused, match="nothing to undo"):
         labelling.undo()
@@ -244,6 +242,10 @@ def test_each_line_is_answered_or_refused(session):
     assert said[0]["row"] == {"height": rows.chunk.frame["height"][6],
                               "colour": rows.chunk.frame["colour"][6]}  # fmt: skip
     assert set(said[0]["probabilities"]) == {"tree", "bush"}
+    # what the help shows is what is printed
+    shown = re.findall(r'\{"(?:item|labels)".*?\}+(?=\s)', ask.__doc__, re.DOTALL)
+    shown = {tuple(json.loads(line)) for line in shown} - {("item", "label"), ("item", "skip")}
+    assert {tuple(line) for line in said} == shown
     answers = [line for line in said[:-1] if "row" not in line]
     assert len(answers) == len(given) - 1
     wanted = [
@@ -321,8 +323,10 @@ def test_classes_that_are_numbers():
 def test_a_process_gets_numbers_as_numbers():
     text = "height,share,colour,id,kind\n2.5,7%,red,a,tree\n,8%,NA,b,bush\n3,9%,blue,c,\n"
     rows = rows_of(pl.read_csv(io.StringIO(text), infer_schema=False))
-    assert {k: v[0] for k, v in rows.values.items()} == {"height": 2.5, "share": 0.07, "colour": "red", "id": "a"}
-    assert {k: v[1] for k, v in rows.values.items()} == {"height": None, "share": 0.08, "colour": None, "id": "b"}
+    assert rows.values["height"] == [2.5, None, 3.0]
+    assert rows.values["share"] == [0.07, 0.08, 0.09]
+    assert rows.values["colour"] == ["red", None, "blue"]
+    assert rows.values["id"] == ["a", "b", "c"]
 
 
 def test_keys_and_beginnings():
