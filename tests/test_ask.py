@@ -1,9 +1,12 @@
 """Questions and answers in process: what is asked next, learned, undone, kept, refused."""
 
+import contextlib
 import io
 import json
 import random
+import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -14,12 +17,13 @@ from mutations import mutated
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.cli import main
-from jaxmkl.cli.labelling import core, lines, person
-from jaxmkl.cli.labelling.core import Labelling
+from jaxmkl.cli import ask, main
+from jaxmkl.cli.labelling import session as sessions
+from jaxmkl.cli.labelling.faces import keys_of, reply, serve_process
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.tables import Columns, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
@@ -63,38 +67,26 @@ def learner_of(rows):
     return scaled_targets(jaxmkl.scaled(inside, RunningMoments()))
 
 
-@jax.jit
-def score(learner, state, x):
-    return learner.predict(state, x).score
-
-
-@jax.jit
-def values(learner, state, X):
-    return learner.predict_many(state, X).value
-
-
-@jax.jit
-def update(learner, state, x, y):
-    return learner.update(state, x, y)
+@partial(jax.jit, static_argnums=0)
+def played(method, learner, state, *given):
+    return getattr(learner, method)(state, *given)
 
 
 @pytest.fixture
 def session(tmp_path):
     """Makes a session; with the same file it goes on."""
-    journals = []
+    journals = contextlib.ExitStack()
 
     def make(rows, budget, is_pool=False, ranking=(), path=None):
-        for journal in journals:
-            journal.close()
+        journals.close()
+        journal = journals.enter_context(Journal(path or tmp_path / "journal", rows.about))
         learner = learner_of(rows)
         state = learner.init(jax.random.key(0), rows.X.shape[1])
         learner, state = asking(learner, state, rows, budget, is_pool)
-        journals.append(Journal(path or tmp_path / "journal", rows.about))
-        return Labelling(rows, learner, state, journals[-1], is_pool=is_pool, ranking=ranking)
+        return Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
 
-    yield make
-    for journal in journals:
-        journal.close()
+    with journals:
+        yield make
 
 
 def same(one, other):
@@ -105,7 +97,7 @@ def same(one, other):
 @pytest.mark.slow
 def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     rows = rows_of(plants(12))
-    labelling = session(rows, 4, is_pool=True, ranking=(9, 7))
+    labelling = session(rows, 4, is_pool=True, ranking=(10, 8))
     asked = [labelling.ask() for _ in range(6)]
     assert asked[:2] == [10, 8]
     assert None not in asked[:4]
@@ -114,22 +106,25 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     order = [asked[2], asked[0], asked[3]]
     for item in order:
         assert labelling.answer(item, "tree") == "tree"
-    assert labelling.open == [8]
+    assert labelling.standing.open == (8,)
 
     # by hand: the labels that were there, then the answers in their order
     plain = learner_of(rows)
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
         y = rows.y[row] if row < 6 else rows.code("tree")
-        state = update(plain, state, rows.X[row], np.float32(y))
+        state = played("update", plain, state, rows.X[row], np.float32(y))
     learner, found = taught(labelling.learner, labelling.standing.state)
-    said = [values(one, s, rows.X) for one, s in ((learner, found), (plain, state))]
-    np.testing.assert_allclose(said[0], said[1], rtol=1e-5)
-    z = float(said[0][3])
-    shares = labelling.said(4).probabilities
+    both = [
+        played("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
+    ]
+    np.testing.assert_allclose(*both, rtol=1e-5)
+    z = float(both[0][3])
+    said = labelling.said(4)
+    shares = said["probabilities"]
     assert shares["tree"] == pytest.approx(1 / (1 + np.exp(-z)), rel=1e-5)
     assert sum(shares.values()) == pytest.approx(1)
-    assert labelling.said(4).prediction == ("tree" if z > 0 else "bush")
+    assert said["prediction"] == ("tree" if z > 0 else "bush")
 
 
 @pytest.mark.slow
@@ -138,7 +133,10 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
     for _ in range(5):
         state = labelling.standing.state
-        scores = {row: float(score(labelling.learner, state, rows.X[row])) for row in left}
+        scores = {
+            row: float(played("predict", labelling.learner, state, rows.X[row]).score)
+            for row in left
+        }
         row = labelling.ask() - 1
         assert scores[row] == pytest.approx(max(scores.values()), rel=1e-5)
         left.remove(row)
@@ -147,10 +145,11 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
 
 @pytest.mark.slow
 def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
-    monkeypatch.setattr(core, "MOST", 10)
+    monkeypatch.setattr(sessions, "MOST", 10)
     rows = rows_of(plants(30, known=8))
     labelling = session(rows, 1, is_pool=True)
-    scores = [float(score(labelling.learner, labelling.standing.state, x)) for x in rows.X[8:]]
+    now = labelling.learner, labelling.standing.state
+    scores = [float(played("predict", *now, x).score) for x in rows.X[8:]]
     item = labelling.ask()
     assert sorted(scores).index(scores[item - 9]) >= 9
 
@@ -168,7 +167,7 @@ def test_questions_are_spread_over_a_table(session):
     assert 16 <= sum(place < 203 for place in places) <= 24
     assert labelling.ask() is None
     assert labelling.journal.events[-1] == {"ask": None}
-    assert labelling.said(5).radius > 0
+    assert labelling.said(5)["radius"] > 0
 
 
 @pytest.mark.slow
@@ -185,8 +184,8 @@ def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
     then = {0: labelling.standing}
     for _ in range(60):
         act = draws.choice(["ask", "ask", "answer", "answer", "skip", "undo"])
-        if act in ("answer", "skip") and labelling.open:
-            item = draws.choice(labelling.open)
+        if act in ("answer", "skip") and labelling.standing.open:
+            item = draws.choice(labelling.standing.open)
             given = () if act == "skip" else (draws.gauss(0, 1),)
             getattr(labelling, act)(item, *given)
         elif act == "undo" and labelling.standing.labels:
@@ -219,7 +218,8 @@ def test_undo_goes_back_answer_by_answer(session):
         _ = labelling.skip(item) if label is None else labelling.answer(item, label)
     labelling.ask()
     for item, standing in reversed(before):
-        assert labelling.undo() == item
+        labelling.undo()
+        assert labelling.standing.open == (item,)
         same(labelling.standing, standing)
     with pytest.raises(Refused, match="nothing to undo"):
         labelling.undo()
@@ -236,12 +236,16 @@ def test_each_line_is_answered_or_refused(session):
         *('{"item": true, "label": "tree"}', '{"item": [9], "label": "tree"}'),
         *('{"item": "\\ud800", "label": "tree"}', '{"item": 9, "label": "tree", "more": 1}'),
     ]
-    lines.serve(labelling, given, out, ahead=2)
+    serve_process(labelling, given, out, ahead=2)
     said = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["item"] for line in said if "row" in line] == [7, 8, 9, 10]
     assert said[0]["row"] == {"height": rows.chunk.frame["height"][6],
                               "colour": rows.chunk.frame["colour"][6]}  # fmt: skip
     assert set(said[0]["probabilities"]) == {"tree", "bush"}
+    # what the help shows is what is printed
+    shown = re.findall(r'\{"(?:item|labels)".*?\}+(?=\s)', ask.__doc__, re.DOTALL)
+    shown = {tuple(json.loads(line)) for line in shown} - {("item", "label"), ("item", "skip")}
+    assert {tuple(line) for line in said} == shown
     answers = [line for line in said[:-1] if "row" not in line]
     assert len(answers) == len(given) - 1
     wanted = [
@@ -257,10 +261,10 @@ def test_each_line_is_answered_or_refused(session):
         else:
             assert line.get("kept", line.get("skipped")) == what
     assert said[-1] == {"labels": 1, "waiting": [9, 10]}
-    assert labelling.standing.labels == {7: "tree"}
+    assert labelling.standing.labels == {8: "tree"}
 
     again, out = session(rows, 6), io.StringIO()  # what waited is asked for again
-    lines.serve(again, iter(()), out, ahead=2)
+    serve_process(again, iter(()), out, ahead=2)
     assert [json.loads(line).get("item") for line in out.getvalue().splitlines()] == [9, 10, None]
 
 
@@ -273,17 +277,17 @@ def test_each_damaged_line_is_answered_or_refused(numeric, session):
 
     def answers():
         for seed in range(300):
-            item, label = labelling.open[0], 0.5 if numeric else "tree"
+            item, label = labelling.standing.open[0], 0.5 if numeric else "tree"
             skips = {"item": item, "skip": True}
             whole = json.dumps(skips if seed % 4 == 0 else {"item": item, "label": label})
             spoiled = mutated(whole.encode(), seed).decode("utf-8", errors="replace")
             for line in [whole] if seed % 11 == 10 else io.StringIO(spoiled):
                 given.append(line)
                 yield line
-                if not labelling.open:
+                if not labelling.standing.open:
                     return
 
-    lines.serve(labelling, answers(), out, ahead=3)
+    serve_process(labelling, answers(), out, ahead=3)
     said = [json.loads(line) for line in out.getvalue().splitlines()]
     answered = [line for line in said[:-1] if "row" not in line]
     assert len(answered) == sum(bool(line.strip()) for line in given)
@@ -314,20 +318,20 @@ def test_classes_that_are_numbers():
     chunk = next(open_table(frame).chunks(8))
     rows = Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True))
     assert (rows.label(2), rows.label("1"), rows.code("2")) == ("2", "1", 2.0)
-    assert [rows.named(code) for code in rows.y[:6]] == ["0", "1", "2", "1", "0", "2"]
 
 
 def test_a_process_gets_numbers_as_numbers():
     text = "height,share,colour,id,kind\n2.5,7%,red,a,tree\n,8%,NA,b,bush\n3,9%,blue,c,\n"
     rows = rows_of(pl.read_csv(io.StringIO(text), infer_schema=False))
-    assert rows.values(0) == {"height": 2.5, "share": 0.07, "colour": "red", "id": "a"}
-    assert rows.values(1) == {"height": None, "share": 0.08, "colour": None, "id": "b"}
+    assert rows.values["height"] == [2.5, None, 3.0]
+    assert rows.values["share"] == [0.07, 0.08, 0.09]
+    assert rows.values["colour"] == ["red", None, "blue"]
+    assert rows.values["id"] == ["a", "b", "c"]
 
 
 def test_keys_and_beginnings():
-    assert person.keys_of([str(i) for i in range(10)]) == {}
-    assert person.keys_of(()) == {}
-    assert person.completed("ash", ["ash", "ashen"]) == "ash"
+    assert keys_of([str(i) for i in range(10)]) == {}
+    assert keys_of(()) == {}
 
 
 def test_labels_that_cannot_be_written_leave_those_that_were_there(tmp_path, monkeypatch):
@@ -335,12 +339,12 @@ def test_labels_that_cannot_be_written_leave_those_that_were_there(tmp_path, mon
         raise OSError("no more space")
 
     path, rows = tmp_path / "labels.csv", rows_of(plants(12))
-    assert rows.write(path, {8: "bush"}) == 7
+    assert rows.write(path, {9: "bush"}) == 7
     before = path.read_bytes()
     assert before.splitlines()[-1].endswith(b",bush")
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="no more space"):
-        rows.write(path, {8: "tree"})
+        rows.write(path, {9: "tree"})
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {path.name: before}
 
 
@@ -353,21 +357,21 @@ def test_many_classes_are_typed(session):
     classes = ["q", *(f"{name} {i}" for i in range(3) for name in ("oak", "ash", "elm"))]
     frame = pl.DataFrame({"x": np.arange(24.0) % 10, "kind": [*classes, *classes, *[None] * 4]})
     rows = rows_of(frame)
-    labelling, keys = session(rows, 4), person.keys_of(rows.target.classes)
+    labelling, keys = session(rows, 4), keys_of(rows.target.classes)
     item = labelling.ask()
     said = labelling.said(item)
-    assert sum(said.probabilities.values()) == pytest.approx(1)
-    assert said.prediction == max(said.probabilities, key=said.probabilities.get)
+    assert sum(said["probabilities"].values()) == pytest.approx(1)
+    assert said["prediction"] == max(said["probabilities"], key=said["probabilities"].get)
     with pytest.raises(Refused, match="'oak' is none of the classes"):
-        person._done(labelling, item, "oak", keys)
+        reply(labelling, item, "oak", keys)
     before = labelling.standing
-    assert person._done(labelling, item, "oak 1", keys) == "oak 1"
-    assert person._done(labelling, item, "u", keys) == "undo"
+    assert reply(labelling, item, "oak 1", keys) == "oak 1"
+    assert reply(labelling, item, "u", keys) == "undo"
     same(labelling.standing, before)
-    assert person._done(labelling, item, "q", keys) == "q"  # a class before a command
+    assert reply(labelling, item, "q", keys) == "q"  # a class before a command
     item = labelling.ask()
-    assert person._done(labelling, item, "s", keys) == "skip"
-    assert labelling.standing.labels == {20: "q"}
+    assert reply(labelling, item, "s", keys) == "skip"
+    assert labelling.standing.labels == {21: "q"}
 
 
 SMALL = ("--learner", "raker", "--set", "num_features=3", "--jsonl")

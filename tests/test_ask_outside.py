@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import pty
-import queue
 import random
 import select
 import subprocess
@@ -13,7 +12,6 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
 from test_ask import numbers, plants
 
@@ -148,91 +146,62 @@ def test_a_person_types_numbers(tmp_path, environment):
     assert [float(row["y"]) for row in labelled] == [*rows.chunk.frame["y"][:3], -3.0]
 
 
-class Process:
-    """A process at the other end, which may kill the command."""
+def sitting(line, environment, draws, seconds):
+    """Answer what is asked, until the command ends or is killed so long after the first question.
 
-    def __init__(self, arguments, environment):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [*COMMAND, *arguments]
-        self.command = subprocess.Popen(command, text=True, env=environment, **pipes)
-        self.lines = queue.Queue()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self):
-        for line in self.command.stdout:
-            if line.endswith("\n"):
-                self.lines.put(json.loads(line))
-        self.lines.put(None)
-
-    def says(self, item, label):
-        self.command.stdin.write(json.dumps({"item": item, "label": label}) + "\n")
-        self.command.stdin.flush()
-
-    def ends(self):
-        """The exit status and what went to standard error."""
-        self.lines.put(None)
-        error = self.command.stderr.read()
-        with contextlib.suppress(BrokenPipeError):  # killed with a line on its way
-            self.command.stdin.close()
-        status = self.command.wait()
-        self._reader.join()
-        for pipe in (self.command.stdout, self.command.stderr):
-            pipe.close()
-        return status, error
+    Returns the exit status, what it wrote to standard error, and its whole lines.
+    """
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(line, text=True, env=environment, **pipes)
+    timer, said, waiting = threading.Timer(seconds, process.kill), [], []
+    for text in process.stdout:
+        if not text.endswith("\n"):  # killed amid it
+            break
+        said.append(json.loads(text))
+        if "row" in said[-1]:
+            waiting.append(said[-1]["item"])
+            if seconds and timer.ident is None:
+                timer.start()
+        if waiting:
+            item = waiting.pop(draws.randrange(len(waiting)))
+            answer = json.dumps({"item": item, "label": ["tree", "bush"][item % 2]}) + "\n"
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(answer * draws.choice([1, 1, 1, 2]))  # some twice
+                process.stdin.flush()
+    timer.cancel()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    error = process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+    return process.wait(), error, said
 
 
 def test_nothing_is_lost_when_killed_at_random_moments(tmp_path, environment):
     draws, budget = random.Random(1), 40
     path = tmp_path / "plants.csv"
     plants(90, known=4).write_csv(path)
-    arguments = [str(path), "--target", "kind", "--jsonl", "--budget", str(budget), "--ahead", "6"]
-    kept, asked, kills, done = {}, set(), 0, False
-    journal = tmp_path / "plants.labels.csv.journal"
-    while not done:
-        process, waiting = Process([*arguments, *SMALL], environment), []
-        timer = threading.Timer(draws.uniform(0.05, 1.5), process.command.kill)
-        try:
-            while (line := process.lines.get(timeout=PATIENCE)) is not None:
-                if "row" in line:
-                    if kills < 8 and timer.ident is None:  # from the first question on
-                        timer.start()
-                    asked.add(line["item"])
-                    waiting.append(line["item"])
-                elif "labels" in line:
-                    assert line["waiting"] == []
-                elif "kept" in line:
-                    assert line["item"] not in kept
-                    kept[line["item"]] = line["kept"]
-                else:  # refused: it was kept, and the process killed before it could say so
-                    before = line["refused"].removeprefix("answered before, as ")
-                    assert line["refused"] != before
-                    kept.setdefault(line["item"], before.strip("'"))
-                    assert kept[line["item"]] == before.strip("'")
-                while waiting and (len(waiting) > 3 or process.lines.empty()):
-                    item = waiting.pop(draws.randrange(len(waiting)))
-                    label = ["tree", "bush"][item % 2]
-                    for _ in range(draws.choice([1, 1, 1, 2])):  # some twice
-                        process.says(item, label)
-        except BrokenPipeError:
-            pass
-        timer.cancel()
-        status, error = process.ends()
+    line = [*COMMAND, str(path), "--target", "kind", "--jsonl", "--budget", str(budget), *SMALL]
+    said, kills, status = [], 0, -9
+    while status:
+        # the last one is not killed
+        seconds = draws.uniform(0.05, 0.6) if kills < 8 else 0
+        status, error, lines = sitting([*line, "--ahead", "6"], environment, draws, seconds)
         assert status in (0, -9), error
-        done = status == 0  # it may be killed behind its last line, too
-        while (line := process.lines.get()) is not None:  # said before the end, not read yet
-            if "kept" in line:
-                kept[line["item"]] = line["kept"]
-        kills += not done
+        said += lines
+        kills += status != 0
     assert kills >= 4
-    events = events_of(journal)
+    events = events_of(tmp_path / "plants.labels.csv.journal")
     answered = {event["answer"]: event["label"] for event in events if "answer" in event}
     assert sum("answer" in event for event in events) == len(answered) == budget
-    assert kept.items() <= answered.items()
-    assert all(label == ["tree", "bush"][item % 2] for item, label in answered.items())
+    assert answered == {item: ["tree", "bush"][item % 2] for item in answered}
+    kept = [(one["item"], one["kept"]) for one in said if "kept" in one]
+    assert len(kept) == len(set(kept))
+    assert set(kept) <= answered.items()
+    refused = {(one["item"], one["refused"]) for one in said if "refused" in one}
+    assert refused <= {(i, f"answered before, as {label!r}") for i, label in answered.items()}
     questions = [event["ask"] for event in events if "ask" in event]
-    assert len(questions) == len(set(questions)) == budget
-    assert asked <= set(questions)
-    labelled = table_of(tmp_path / "plants.labels.csv")
-    assert len(labelled) == budget + 4
-    assert np.array_equal(sorted(answered), sorted(questions))
+    assert sorted(questions) == sorted(answered)
+    assert {one["item"] for one in said if "row" in one} == set(questions)
+    assert said[-1] == {"labels": budget, "waiting": []}
+    assert len(table_of(tmp_path / "plants.labels.csv")) == budget + 4

@@ -13,10 +13,10 @@ from marks import quick
 import jaxmkl
 from jaxmkl import wrappers
 from jaxmkl.cli import main
-from jaxmkl.cli.labelling.core import Labelling
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking
 from jaxmkl.cli.labelling.rows import Rows
+from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor
 from jaxmkl.tables import Columns, open_table, source
 from jaxmkl.tables._target import Target
@@ -154,8 +154,8 @@ def test_ask(tmp_path):
         return found
 
     before = said(ROWS)
-    assert before[0].prediction == 0
-    assert before[1].prediction == stream()[1][0]
+    assert before[0]["prediction"] == 0
+    assert before[1]["prediction"] == stream()[1][0]
     for changed in CHANGED:
         assert said(changed)[: changed + 1] == before[: changed + 1]
 

@@ -47,28 +47,33 @@ in the order of the lines. What was asked and not answered is asked again at the
 the input ends, so does the command.
 """
 
+import contextlib
 import hashlib
 import math
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from jaxmkl.cli import options, show
-from jaxmkl.cli.labelling import lines
-from jaxmkl.cli.labelling.core import Labelling
+from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
-from jaxmkl.cli.labelling.rows import Rows, decided, whole_table
+from jaxmkl.cli.labelling.rows import Rows
+from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.cli.models import differences, own_model
 from jaxmkl.command_line import setting
 from jaxmkl.evaluate import UsageError, candidates
-from jaxmkl.tables import Model, save_model
+from jaxmkl.tables import Model, save_model, usual_target
+
+if TYPE_CHECKING:
+    from jaxmkl.tables import Chunk, Columns
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a model has
 LEARNER = "expert_mkl"
+NEW = "label"  # the target's name, where the table has none
 
 
 def add_to(commands: Any) -> None:
@@ -102,18 +107,50 @@ def command(given: Any) -> int:
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("ask wants a terminal; --jsonl is for a process")
     model = own_model(given.file, given, OWN) if _is_model(given.file) else None
-    rows, ranking = _rows(given, model)
-    out, is_pool = _out(given), given.pool is not None
-    begun = None if model is None else hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
-    with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as kept:
+    if model is not None and given.pool is None:
+        raise UsageError(f"{given.file} is a model; --pool FILE has the rows to ask for")
+    chunk, out = _whole_table(given.pool or given.file), _out(given)
+    if model is None:
+        columns, begun = _columns(given, chunk), None
+        notes = list(columns.notes)
+    else:
+        columns, begun = model.columns, hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
+        notes = differences(model, chunk.frame.columns)
+    for note in notes:
+        print(note, file=sys.stderr)
+    rows, is_pool = Rows.of(chunk, columns, model), given.pool is not None
+    ranking = _ranking(given, rows) if is_pool and model is None else []
+    with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as journal:
         learner, state = _learner(given, rows, model)
         learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
-        labelling = Labelling(rows, learner, state, kept, is_pool=is_pool, ranking=ranking)
+        labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
         try:
-            _serve(given, labelling)
+            if given.jsonl:
+                answers: Any = sys.stdin
+                answers.reconfigure(encoding="utf-8", errors="replace")
+                serve_process(labelling, answers, sys.stdout, given.ahead)
+            else:
+                serve_person(labelling)
         finally:
             _end(given, labelling, out)
     return 0
+
+
+def _is_model(path: str) -> bool:
+    if path == "-" or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "header.npy" in archive.namelist()
+
+
+def _whole_table(path: str) -> "Chunk":
+    from jaxmkl.tables import open_table
+    from jaxmkl.tables.source import ROWS, joined
+
+    if path == "-":
+        raise UsageError("ask reads answers from standard input; the table must be a file")
+    with contextlib.closing(open_table(path)) as table:
+        return joined(table, ROWS)
 
 
 def _out(given: Any) -> Path:
@@ -126,70 +163,36 @@ def _out(given: Any) -> Path:
     return out
 
 
-def _serve(given: Any, labelling: Labelling) -> None:
-    if given.jsonl:
-        answers: Any = sys.stdin
-        answers.reconfigure(encoding="utf-8", errors="replace")
-        lines.serve(labelling, answers, sys.stdout, given.ahead)
-        return
-    from jaxmkl.cli.labelling import person  # which needs a terminal
+def _columns(given: Any, chunk: "Chunk") -> "Columns":
+    """How the table is read; its target may have no label yet."""
+    from jaxmkl.tables import Columns
 
-    person.serve(labelling)
-
-
-def _end(given: Any, labelling: Labelling, out: Path) -> None:
-    """Write the labels and the model, and say so where a process does not read it."""
-    rows = labelling.rows
-    number = rows.write(out, labelling.standing.labels)
-    print(f"{number} rows with their labels: {out}; to go on: {given.line}", file=sys.stderr)
-    if given.save is None:
-        return
-    learner, state = taught(labelling.learner, labelling.standing.state)
-    made = rows.columns, rows.fills, int(state.round), rows.chunk.source
-    labels = rows.seen_with(labelling.standing.labels)
-    save_model(given.save, Model(learner, state, *made, seen=labels))
-    print(f"model: {given.save}", file=sys.stderr)
-
-
-def _is_model(path: str) -> bool:
-    if path == "-" or not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return "header.npy" in archive.namelist()
-
-
-def _rows(given: Any, model: Model | None) -> tuple[Rows, list[int]]:
-    """The rows to ask for, and those of a pool that come first."""
-    if model is not None:
-        return _rows_of_model(given, model), []
-    chunk = whole_table(given.pool or given.file)
-    columns = decided(chunk, given)
-    for note in columns.notes:
-        print(note, file=sys.stderr)
-    rows = Rows.of(chunk, columns)
-    return rows, [] if given.pool is None else _ranking(given, rows)
-
-
-def _rows_of_model(given: Any, model: Model) -> Rows:
-    if given.pool is None:
-        raise UsageError(f"{given.file} is a model; --pool FILE has the rows to ask for")
-    chunk = whole_table(given.pool)
-    for sentence in differences(model, chunk.frame.columns):
-        print(sentence, file=sys.stderr)
-    return Rows.of(chunk, model.columns, model)
+    name = given.target or usual_target(chunk.frame.columns) or NEW
+    first = chunk._replace(frame=chunk.frame.drop(name, strict=False)[: given.first])
+    drop = [column for column in given.drop if column != name]
+    columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False)
+    classes = tuple(dict.fromkeys(given.classes))
+    if given.classes and (len(classes) < 2 or given.task == "regression"):
+        raise UsageError("--classes: two classes or more are wanted, of a classification")
+    columns = columns.with_target(chunk, name, given.task, classes)
+    if columns.target is None:
+        text = f"{chunk.source} has no labels of two kinds in a column {name!r}"
+        advice = "--classes A,B or --task regression tells of what kind they will be"
+        raise UsageError(f"{text}: {advice}, --target names another column")
+    return columns
 
 
 def _ranking(given: Any, rows: Rows) -> list[int]:
-    """The rows of the pool that select ranked, by what it wrote."""
-    ranked, place = whole_table(given.file).frame, rows.chunk.place
+    """The items of the pool that select ranked, by what it wrote."""
+    ranked, place = _whole_table(given.file).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
         text = "is neither a model nor what select wrote of the pool; jaxmkl select"
         raise UsageError(f"{given.file} {text} {given.pool} --num 20 --out FILE makes that")
-    found = [rows.places.get(int(item)) for item in ranked[place]]
-    for item, row in zip(ranked[place], found, strict=True):
-        if row is None:
+    items = [int(item) for item in ranked[place]]
+    for item in items:
+        if item not in rows.places:
             raise UsageError(f"{given.file}: {place} {item} is not in {given.pool}")
-    return [row for row in found if row is not None]
+    return items
 
 
 def _learner(given: Any, rows: Rows, model: Model | None) -> tuple[Any, Any]:
@@ -205,3 +208,15 @@ def _budget(given: Any, rows: Rows) -> int:
     if given.budget is not None:
         return given.budget
     return unlabelled if given.rate is None else math.ceil(given.rate * unlabelled)
+
+
+def _end(given: Any, labelling: Labelling, out: Path) -> None:
+    """Write the labels and the model, and say so where a process does not read it."""
+    rows, now = labelling.rows, labelling.standing
+    number = rows.write(out, now.labels)
+    print(f"{number} rows with their labels: {out}; to go on: {given.line}", file=sys.stderr)
+    if given.save is not None:
+        learner, state = taught(labelling.learner, now.state)
+        made = rows.columns, rows.fills, int(state.round), rows.chunk.source
+        save_model(given.save, Model(learner, state, *made, seen=now.seen))
+        print(f"model: {given.save}", file=sys.stderr)

@@ -1,0 +1,224 @@
+"""The two faces of a session: a process that reads JSON lines, and a person at a terminal."""
+
+import contextlib
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from jaxmkl.cli.labelling.rows import Refused
+from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.evaluate import figure, plain
+
+COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
+LOOK = 0.2  # seconds between two looks whether there was an interrupt
+END = ("", "\x04")  # nothing more will be typed
+LONGEST = 200  # characters of a line that are shown again
+
+# --- a process -----------------------------------------------------------------------------------
+
+
+def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead: int) -> None:
+    """Ask and take answers until all is asked and answered, or no more answers come.
+
+    Args:
+      labelling: the session; what waited for an answer before is asked for again.
+      given: lines as they come.
+      out: where lines go; each is flushed.
+      ahead: the number of questions that may wait at the same time.
+    """
+
+    def say(line: Mapping[str, Any]) -> None:
+        print(json.dumps(plain(line), allow_nan=False), file=out, flush=True)
+
+    def fill() -> None:
+        while len(labelling.standing.open) < ahead and (item := labelling.ask()) is not None:
+            say(_question(labelling, item))
+
+    for item in labelling.standing.open:
+        say(_question(labelling, item))
+    fill()
+    lines = iter(given)
+    while labelling.standing.open and (line := next(lines, None)) is not None:
+        if line.strip():
+            say(_taken(labelling, line))
+            fill()
+    now = labelling.standing
+    say({"labels": len(now.labels), "waiting": now.open})
+
+
+def _question(labelling: Labelling, item: int) -> dict[str, Any]:
+    row = labelling.rows.place(item)
+    cells = {name: column[row] for name, column in labelling.rows.values.items()}
+    kinds = str | bool | int | float | list | dict | None  # of JSON
+    shown = {name: c if isinstance(c, kinds) else str(c) for name, c in cells.items()}
+    return {"item": item, "row": shown, **labelling.said(item)}
+
+
+def _taken(labelling: Labelling, line: str) -> dict[str, Any]:
+    """What is said to a line: its label was kept, or why not."""
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        given = None
+    item = given.get("item") if isinstance(given, dict) else None
+    shown = item if isinstance(item, int | str) else None
+    try:
+        match given:
+            case {"item": _, "skip": True} if len(given) == 2:
+                labelling.skip(item)
+                return {"item": shown, "skipped": True}
+            case {"item": _, "label": answer} if len(given) == 2:
+                return {"item": shown, "kept": labelling.answer(item, answer)}
+            case {"item": _}:
+                text = '"label", or "skip": true, is wanted beside "item", and nothing else'
+                raise Refused(text)
+        text = '{"item": number, "label": label} or {"item": number, "skip": true} is wanted'
+        raise Refused(f"{text}; got {line.strip()[:LONGEST]!r}")
+    except Refused as reason:
+        return {"item": shown, "refused": str(reason)}
+
+
+# --- a person ------------------------------------------------------------------------------------
+
+
+def serve_person(labelling: Labelling) -> None:
+    """Ask the person until all is asked, or they quit; Ctrl-C and Ctrl-D quit, too."""
+    from rich.console import Console
+
+    keys, done = keys_of(labelling.rows.target.classes), ""
+    console = Console(highlight=False, markup=False, emoji=False)
+    with contextlib.suppress(KeyboardInterrupt), _typed(bool(keys)) as read:
+        while (item := _waiting(labelling)) is not None:
+            _show(labelling, item, keys, console)
+            if _replied(labelling, item, keys, console, read) == "quit":
+                break
+        else:
+            done = "; all is asked"
+    print(f"\n{len(labelling.standing.labels)} labels{done}", flush=True)
+
+
+def keys_of(classes: Sequence[str]) -> dict[str, str]:
+    """Return the key of each class: the class itself if all are one character, else 1 to 9.
+
+    There are none for numbers, or more than nine classes: Enter ends what is typed then.
+
+    >>> keys_of(["oak", "ash"]), keys_of(["a", "b"]), keys_of(["s", "b"])
+    ({'1': 'oak', '2': 'ash'}, {'a': 'a', 'b': 'b'}, {'1': 's', '2': 'b'})
+    """
+    if len(classes) > 9:
+        return {}
+    short = all(len(c) == 1 and c.isascii() and c.isalnum() and c not in COMMANDS for c in classes)
+    return dict(zip(classes if short else "123456789", classes, strict=False))
+
+
+def _waiting(labelling: Labelling) -> int | None:
+    """The item that waits for an answer, or the next one."""
+    waiting = labelling.standing.open
+    return waiting[0] if waiting else labelling.ask()
+
+
+def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: Any) -> None:
+    from rich.table import Table
+
+    rows, now = labelling.rows, labelling.standing
+    cells = Table(box=None, show_header=False, pad_edge=False)
+    cells.add_column(style="dim", no_wrap=True)
+    cells.add_column(overflow="fold")
+    for name, cell in rows.cells(rows.place(item)).items():
+        cells.add_row(_printable(name), "" if cell is None else _printable(cell))
+    left = labelling.remaining + len(now.open)
+    counts = f"{len(now.labels)} labels so far, at most {left} to come"
+    console.print()
+    console.rule(f"{rows.chunk.place} {item}, {counts}", align="left")
+    console.print(cells)
+    console.print(sentence(labelling.said(item), rows.target.name), style="bold")
+    answers = [key if key == name else f"{key} {name}" for key, name in keys.items()]
+    if not keys:
+        wanted = "a class, or how it begins" if rows.target.classes else "a number"
+        answers = [f"{wanted}, then Enter"]
+    commands = [f"{key} {name}" for key, name in COMMANDS.items()]
+    console.print(f"[{', '.join(answers)}; {', '.join(commands)}] ", end="")
+
+
+def _printable(cell: Any) -> str:
+    """A cell as text that does not move the cursor or change colours."""
+    return "".join(c if c.isprintable() else " " for c in str(cell))
+
+
+def sentence(said: Mapping[str, Any], target: str) -> str:
+    """Say what the learner predicts, and how sure it is.
+
+    >>> sentence({"prediction": "oak", "probabilities": {"ash": 0.25, "oak": 0.75}}, "kind")
+    'kind: oak, 75 % sure'
+    >>> sentence({"prediction": 12.5, "radius": 2.0}, "height")
+    'height: 12.500 ± 2.000 (nine of ten lie there)'
+    """
+    prediction = said["prediction"]
+    if "probabilities" in said:
+        return f"{target}: {prediction}, {100 * said['probabilities'][prediction]:.0f} % sure"
+    if said["radius"] is None:
+        return f"{target}: {figure(prediction)}, not sure yet"
+    return f"{target}: {figure(prediction)} ± {figure(said['radius'])} (nine of ten lie there)"
+
+
+def _replied(
+    labelling: Labelling, item: int, keys: Mapping[str, str], console: Any, read: Callable
+) -> str:
+    """Read until something can be done with it, do it, and say what it was."""
+    while (typed := read()) not in END:
+        try:
+            done = reply(labelling, item, typed.strip(), keys)
+        except Refused as reason:
+            console.print(f"\n{reason}; again: ", end="")
+            continue
+        if keys:
+            console.print(done)
+        return done
+    return "quit"
+
+
+def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) -> str:
+    """Do what was typed, a command or an answer, and return its name, or raise ``Refused``."""
+    classes = labelling.rows.target.classes
+    if typed in COMMANDS and (keys or typed not in classes):
+        if typed == "u":
+            labelling.undo()
+        elif typed == "s":
+            labelling.skip(item)
+        return COMMANDS[typed]
+    if keys and typed not in keys:
+        raise Refused(f"{typed!r} is none of the keys {', '.join([*keys, *COMMANDS])}")
+    begun = [name for name in classes if typed and name.startswith(typed)]
+    name = begun[0] if len(begun) == 1 else typed
+    return str(labelling.answer(item, keys.get(typed, name)))
+
+
+@contextlib.contextmanager
+def _typed(by_key: bool) -> Iterator[Callable[[], str]]:
+    """Yield what reads a key, or a line; nothing, or Ctrl-D, once no more is typed."""
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+
+    def read() -> str:
+        # an interrupt that comes just before a read would be seen after it only
+        while not select.select([terminal], [], [], LOOK)[0]:
+            pass
+        if not by_key:
+            return sys.stdin.readline()
+        key = os.read(terminal, 1)
+        if key == b"\x1b":  # what an arrow sends behind it is no answer
+            termios.tcflush(terminal, termios.TCIFLUSH)
+        return key.decode("ascii", "replace")
+
+    before = termios.tcgetattr(terminal)
+    try:
+        if by_key:
+            tty.setcbreak(terminal, termios.TCSADRAIN)
+        yield read
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

@@ -1,0 +1,241 @@
+"""A session: which row is asked for next, what is learned of the answers, how the last is undone.
+
+All that happens is one of four events, which the journal keeps before they count:
+
+    {"ask": item}                       a question; null once the table is through
+    {"answer": item, "label": label}    its answer, maybe after other questions
+    {"skip": item}                      no answer will come
+    {"undo": item}                      back to what was before the last answer, or skip, of item
+
+Where things stand is a value, made of the events one after the other: so a session continues after
+any end.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl.cli.labelling.journal import ADVICE, Journal
+from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.tables import Seen
+
+EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
+AT_ONCE = 1024  # rows of a pool that are judged together
+MOST = 4096  # rows of a pool that are judged for a question
+UNDONE = 100  # answers that can be undone
+
+
+class Standing(NamedTuple):
+    """Where things stand between two events."""
+
+    state: Any  #: of the learner
+    seen: Seen  #: all labels so far, those of the table included
+    row: int = 0  #: of a table asked in its order: the first row that was not passed
+    open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
+    closed: Mapping[int, Any] = {}  #: labels by item, in the order of the answers; None: skipped
+
+    @property
+    def labels(self) -> dict[int, Any]:
+        """The answers by item, without what was skipped."""
+        return {item: label for item, label in self.closed.items() if label is not None}
+
+
+class Labelling:
+    """A session: questions, answers, and what is learned of them.
+
+    An item that does not wait for an answer, and an answer that is no label, is
+    :class:`~jaxmkl.cli.labelling.rows.Refused`.
+
+    Args:
+      rows: the table; rows with a label are not asked for.
+      learner, state: a :class:`jaxmkl.wrappers.LabelBudget` as before the first question.
+      journal: the session continues where its events end.
+      is_pool: whether the row asked for is the one whose label is worth most; else rows come in
+        their order, and the learner says whether it wants the label.
+      ranking: items of a pool to be asked for before all others.
+
+    Raises:
+      ValueError: the journal's events cannot have happened.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        learner: Any,
+        state: Any,
+        journal: Journal,
+        *,
+        is_pool: bool = False,
+        ranking: Sequence[int] = (),
+    ) -> None:
+        self.rows, self.learner, self.journal = rows, learner, journal
+        self._is_pool, self._ranking = is_pool, ranking
+        # the last is where things stand, those before it where they stood before each answer
+        self._history: tuple[Standing, ...] = (Standing(state, rows.seen),)
+        for number, event in enumerate(journal.events, 2):
+            try:
+                self._history = self._after(event)
+            except Refused as reason:
+                text = f"cannot have happened: {reason}; {ADVICE}"
+                raise journal.refusal(number, text) from None
+
+    @property
+    def standing(self) -> Standing:
+        """Where things stand now."""
+        return self._history[-1]
+
+    @property
+    def remaining(self) -> int:
+        """The number of questions that may still be asked."""
+        return max(0, int(self.standing.state.remaining))
+
+    def said(self, item: int) -> dict[str, Any]:
+        """Return what the learner says of an item now.
+
+        That is the "prediction", a class or a number, and how sure it is: "probabilities" by
+        class, or for numbers the "radius" in which nine of ten labels lie, None before the first.
+        """
+        target, now, x = self.rows.target, self.standing, self.rows.X[self.rows.place(item)]
+        value = np.asarray(_compiled("predict", self.learner, now.state, x).value, np.float64)
+        prediction = target.named(value[None], now.seen.start)[0].item()
+        if not target.classes:
+            radius = float(now.state.inner.radius)
+            return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
+        odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
+        shares = np.exp(odds - odds.max())
+        by_class = dict(zip(target.classes, (shares / shares.sum()).tolist(), strict=True))
+        return {"prediction": prediction, "probabilities": by_class}
+
+    def ask(self) -> int | None:
+        """Choose the next item and ask for it; None where none is left, or wanted."""
+        if not self.remaining:
+            return None
+        item = self._most_wanted() if self._is_pool else self._next_wanted()
+        is_known = self._is_pool or self.journal.events[-1:] == [{"ask": None}]
+        if item is not None or not is_known:
+            self._happen({"ask": item})
+        return item
+
+    def answer(self, item: Any, answer: Any) -> Any:
+        """Learn an answer and return the label that it names."""
+        label = self.rows.label(answer)
+        self._happen({"answer": item, "label": label})
+        return label
+
+    def skip(self, item: Any) -> None:
+        """Do without an answer; the question was asked, and counts."""
+        self._happen({"skip": item})
+
+    def undo(self) -> None:
+        """Take back the last answer, or skip, and all questions after it; its item waits again."""
+        self._happen({"undo": self._last()})
+
+    # events
+
+    def _happen(self, event: dict[str, Any]) -> None:
+        after = self._after(event)
+        self.journal.append(event)
+        self._history = after
+
+    def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:
+        """The history once this event has happened, too; nothing is changed."""
+        *before, now = self._history
+        if event.keys() not in EVENTS:
+            raise Refused(f"{', '.join(map(repr, event))} is no question, answer, skip or undo")
+        if "ask" in event:
+            return (*before, self._asked(now, event["ask"]))
+        if "skip" in event:
+            now = self._closed(now, event["skip"], None)
+        elif "answer" in event:
+            now = self._closed(now, event["answer"], self.rows.label(event["label"]))
+        elif event["undo"] == self._last():
+            return tuple(before)
+        else:
+            raise Refused(f"{event['undo']!r} is not the last one answered, or skipped")
+        return (*self._history[-UNDONE:], now)
+
+    def _asked(self, now: Standing, item: Any) -> Standing:
+        end = len(self.rows.X)
+        row = end if item is None else self.rows.place(item)
+        if row < now.row or item in now.open or item in now.closed:
+            raise Refused(f"{self.rows.chunk.place} {item} was asked for before")
+        if row < end and self.rows.has_label[row]:
+            raise Refused(f"{self.rows.chunk.place} {item} has a label in the table")
+        if not self._is_pool:
+            now = self._passed(now, row)
+        if item is None:
+            return now
+        state = _compiled("await_label", self.learner, now.state, jnp.asarray(True))
+        next_row = now.row if self._is_pool else row + 1
+        return now._replace(state=state, open=(*now.open, item), row=next_row)
+
+    def _passed(self, now: Standing, end: int) -> Standing:
+        """Have the learner know of the rows before ``end`` for which it was not asked."""
+        state = now.state
+        for row in range(now.row, end):
+            if not self.rows.has_label[row]:  # a label of the table was learned before
+                state = _compiled("skip", self.learner, state, self.rows.X[row])
+        return now._replace(state=state, row=end)
+
+    def _closed(self, now: Standing, item: Any, label: Any) -> Standing:
+        row, target = self.rows.place(item), self.rows.target
+        if item in now.closed:
+            known = now.closed[item]
+            raise Refused("skipped before" if known is None else f"answered before, as {known!r}")
+        if item not in now.open:
+            raise Refused("was not asked for")
+        waiting = tuple(other for other in now.open if other != item)
+        now = now._replace(open=waiting, closed={**now.closed, item: label})
+        if label is None:
+            return now
+        code = self.rows.code(label)
+        seen = now.seen.after(np.array([target.places(code)]), len(target.classes))
+        y = np.float32(code - seen.start)
+        state = _compiled("update", self.learner, now.state, self.rows.X[row], y)
+        return now._replace(state=state, seen=seen)
+
+    def _last(self) -> int:
+        """The item that was answered, or skipped, last."""
+        if len(self._history) == 1:
+            raise Refused(f"nothing to undo, or no more than the last {UNDONE} answers")
+        return list(self.standing.closed)[-1]
+
+    # choices
+
+    def _next_wanted(self) -> int | None:
+        """The next item, in the table's order, whose label the learner wants."""
+        rows = self.rows
+        while (now := self.standing).row < len(rows.X):
+            said = _compiled("predict", self.learner, now.state, rows.X[now.row])
+            if not rows.has_label[now.row] and bool(said.query):
+                return rows.items[now.row]
+            self._history = (*self._history[:-1], self._passed(now, now.row + 1))
+        return None
+
+    def _most_wanted(self) -> int | None:
+        """The item of the ranking that comes next; after these, of many drawn, that worth most."""
+        now, X, left = self.standing, self.rows.X, ~self.rows.has_label
+        left[[self.rows.places[item] for item in (*now.open, *now.closed)]] = False
+        for item in self._ranking:
+            if left[self.rows.places[item]]:
+                return item
+        rows = np.flatnonzero(left)
+        if len(rows) > MOST:
+            draws = np.random.default_rng(len(left) - len(rows))
+            rows = np.sort(draws.choice(rows, MOST, replace=False))
+        elif not len(rows):
+            return None
+        size = min(AT_ONCE, len(left))  # of each block; the last one is filled up with rows again
+        blocks = np.resize(X[rows], (-(-len(rows) // size), size, X.shape[1]))
+        said = [_compiled("predict_many", self.learner, now.state, block) for block in blocks]
+        scores = np.concatenate([block.score for block in said])[: len(rows)]
+        return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(method: str, learner: Any, state: Any, *arguments: Any) -> Any:
+    return getattr(learner, method)(state, *arguments)
