@@ -3,7 +3,8 @@
 - Candidates: learners by their names, with their arguments, or rivals that are no learners.
 - Scores, curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
   methods return the next one, so that a checkpoint keeps them as it keeps any pytree.
-- Rows of results, as ``--json`` writes them, and their figures as text and on a page.
+- Rows of results, as ``--json`` writes them, and their figures as text, on a page
+  (:mod:`jaxmkl.evaluate.markup`) and drawn (:mod:`jaxmkl.evaluate.drawings`, by matplotlib).
 - The memory that a process and a learner's state take.
 
 Nothing here reads a table or a command line.
@@ -32,6 +33,8 @@ from jaxmkl.evaluate.rows import (
     Row,
     decimals,
     figure,
+    lines,
+    mean_and_std,
     plain,
     row,
     rows,
@@ -61,7 +64,9 @@ __all__ = [
     "held_bytes",
     "kernel_names",
     "kernel_weights",
+    "lines",
     "markup",
+    "mean_and_std",
     "names_of",
     "parameters_of",
     "pausing",
