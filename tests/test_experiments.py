@@ -76,7 +76,10 @@ def test_everything_the_main_job_offers_is_there():
         (["--set", "num_features"], "NAME=VALUE is wanted; got 'num_features'"),
         (["--set", "colour=1"], "--set colour: no parameter of raker, "),
         (["--set", "num_features=-3"], "raker: FourierFeatures: num_features must be an integer"),
-        (["--algorithms", "raker", "--set", "loss='logistic'"], "it does classification, not"),
+        (
+            ["--algorithms", "raker", "--set", "loss='logistic'"],
+            "raker: does classification, and the target wants regression; take other settings",
+        ),
         (["--unheard-of"], "unrecognized arguments: --unheard-of"),
         (["amkl"], "name their folder with --data DIR or in JAXMKL_DATA"),
         (["amkl", "--data", "/no/such/folder"], "there is no folder /no/such/folder"),

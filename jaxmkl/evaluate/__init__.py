@@ -22,6 +22,7 @@ from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
 from jaxmkl.evaluate.candidates import (
     PAUSES,
     Candidate,
+    candidate,
     candidates,
     kernel_names,
     kernel_weights,
@@ -55,6 +56,7 @@ __all__ = [
     "Seen",
     "UsageError",
     "arguments_for",
+    "candidate",
     "candidates",
     "check_settings",
     "classes_of",
