@@ -163,11 +163,11 @@ class Run:
     def _take(self, chunk: Chunk, played: Played) -> None:
         """Take a chunk over and write what is due, which an interrupt does not part."""
         with self.interrupts.held:
-            said = self._play.take(played)
+            self._play.take(played)
             self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
             if self._written is not None and self._goes_well:
                 with self.outputs.writing("predictions"):
-                    self._written.write(chunk, *said)
+                    self._written.write(chunk, played.said, played.labels)
             if self._kept is not None and self._goes_well:
                 with self.outputs.writing("checkpoint"):
                     self._kept.offer(self._play, self._written)
