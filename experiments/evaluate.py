@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
-from jaxmkl.evaluate import Candidate, Row, UsageError, arguments_for, parameters_of, rows
+from jaxmkl import evaluate as evaluation
+from jaxmkl.evaluate import Candidate, Row, rows
 from jaxmkl.evaluate.rows import Printed
 
 from .inside import kernel_weights, kernels_of, num_supports
@@ -43,33 +44,18 @@ class Stream:
 def candidate(
     name: str, factory: str, task: str, settings: Settings, scaler: Any = None, **arguments: Any
 ) -> Candidate:
-    """Build a learner for a task.
+    """Make a learner for a task, as :func:`jaxmkl.evaluate.candidate`.
 
-    Args:
-        name: its name in tables.
-        factory: the name of the library's factory.
-        task: ``"regression"`` or ``"classification"``.
-        settings: values given with ``--set``; they come before ``arguments``.
-        scaler: an online scaler of the features to stand before it, or None.
-        **arguments: the factory's arguments.
-
-    Raises:
-        UsageError: the factory refuses a value, or makes a learner for another task.
+    ``scaler`` is an online scaler of the features to stand before it, or None.
     """
-    known = parameters_of(factory)
-    arguments = arguments_for(jaxmkl.LEARNERS[factory], task) | arguments
-    arguments |= {k: v for k, v in settings.items() if k in known}
-    try:
-        learner = jaxmkl.LEARNERS[factory](**arguments)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{name}: {error}") from error
-    if learner.task != task:
-        raise UsageError(f"{name}: with these settings it does {learner.task}, not {task}")
-    parameters = known | arguments
-    if scaler is not None:
-        learner = jaxmkl.scaled(learner, scaler)
-        parameters["scaler"] = scaler
-    return Candidate(name, learner, parameters)
+    made = evaluation.candidate(name, factory, task, settings, **arguments)
+    if scaler is None:
+        return made
+    learner, parameters = (
+        jaxmkl.scaled(made.learner, scaler),
+        {**made.parameters, "scaler": scaler},
+    )
+    return made._replace(learner=learner, parameters=parameters)
 
 
 def stacked(learners: Sequence[Any]) -> Any:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from jaxmkl.evaluate import LOW_IS_BETTER, Row, UsageError, figure, markup, settings
+from jaxmkl.evaluate import LOW_IS_BETTER, Row, UsageError, figure, lines, markup, settings
+from jaxmkl.evaluate.drawings import as_svg, dots
 from jaxmkl.evaluate.markup import element
 
 from .options import Options, refused
@@ -51,52 +52,46 @@ def _number(value: Any) -> float:
 
 
 def page_of(command: str, rows: Sequence[Row]) -> str:
-    """Return the page: for each data set a table, ours beside the printed figures."""
-    names = list(dict.fromkeys((row.paper, row.dataset) for row in rows))
+    """Return the page: a drawing and a table for each data set, ours beside the printed."""
     title = ", ".join(dict.fromkeys(row.paper for row in rows)) or "no figures"
     head = element("header", element("h1", title), element("pre", command))
     text = "Dots: measured, with a standard deviation over the seeds to either side. "
     text += "Diamonds: printed in a paper." if any(row.printed for row in rows) else ""
     head.append(element("p", text, class_="faint"))
-    parts = [_dataset([row for row in rows if (row.paper, row.dataset) == name]) for name in names]
-    return markup.document(title, head, *parts)
+    by_name: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_name.setdefault((row.paper, row.dataset), []).append(row)
+    return markup.document(title, head, *map(_dataset, by_name.values()))
 
 
 def _dataset(rows: Sequence[Row]) -> Element:
+    of_dataset = {algorithm: line for (_, algorithm), line in lines(rows).items()}
     metrics = list(dict.fromkeys(row.metric for row in rows))
-    drawn = next((name for name in metrics if name not in NOT_DRAWN), metrics[0])
     printed = {row.metric for row in rows if row.printed is not None}
-    lines: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        lines.setdefault(row.algorithm, {})[row.metric] = row
-    end = _end([row for row in rows if row.metric == drawn])
-    head: list[Element | str] = ["", f"{_spaced(drawn)}, 0 to {figure(end)}"]
+    best = {name: _best([row for row in rows if row.metric == name]) for name in metrics}
+    head, body = [""], []
     for name in metrics:
         head += [_spaced(name), *(["printed"] if name in printed else [])]
-    seeds = sorted({row.seeds for row in rows})
-    best = {name: _best([row for row in rows if row.metric == name]) for name in metrics}
-    body = []
-    for algorithm, line in lines.items():
-        cells = [
-            element("th", algorithm, scope="row", title=algorithm),
-            _drawing(line.get(drawn), end),
-        ]
+    for algorithm, line in of_dataset.items():
+        cells = [element("th", algorithm, scope="row", title=algorithm)]
         for name in metrics:
-            one = line.get(name)
-            value = None if one is None else (one.mean, one.std)
-            cells.append(markup.cell(value, "best" if value and value[0] == best[name] else ""))
+            row = line.get(name)
+            cells.append(markup.cell(row, "best" if row and row.mean == best[name] else ""))
             if name in printed:
-                cells.append(_printed(one))
+                cells.append(_printed(row))
         cells.append(element("td", figure(next(iter(line.values())).seconds_per_run)))
         body.append(element("tr", *cells))
-    arguments = [
-        (name, settings(next(iter(line.values())).parameters)) for name, line in lines.items()
-    ]
+    parameters = {algorithm: next(iter(line.values())).parameters
+                  for algorithm, line in of_dataset.items()}  # fmt: skip
+    arguments = [(algorithm, settings(of)) for algorithm, of in parameters.items()]
+    seeds = ", ".join(map(str, sorted({row.seeds for row in rows})))
+    drawn = next((name for name in metrics if name not in NOT_DRAWN), metrics[0])
     return markup.section(
         rows[0].dataset,
-        element("p", f"Seeds: {', '.join(map(str, seeds))}.", class_="faint"),
+        element("p", f"Seeds: {seeds}.", class_="faint"),
+        element("figure", _drawing([row for row in rows if row.metric == drawn])),
         markup.table([*head, "seconds\na run"], body),
-        element("div", markup.folded("Arguments", markup.pairs(arguments)), class_="long"),
+        markup.folded("Arguments", markup.pairs(arguments)),
     )
 
 
@@ -115,28 +110,8 @@ def _printed(row: Row | None) -> Element:
     return element("td", figure(row.printed), title=repr(row.printed), class_="faint")
 
 
-def _end(rows: Sequence[Row]) -> float:
-    """Return what a drawing's axis, from 0 on, has to reach."""
-    ends = [row.mean + (row.std if math.isfinite(row.std) else 0) for row in rows]
-    ends += [row.printed for row in rows if row.printed is not None]
-    return max((end for end in ends if math.isfinite(end)), default=1.0) or 1.0
-
-
-def _drawing(row: Row | None, end: float) -> Element:
-    """Return a dot for what was measured and a diamond for what is printed, on a line from 0."""
-    made = element("svg", class_="bar", aria_hidden="true")
-    made.append(element("line", x1=0, x2="100%", y1="50%", y2="50%", class_="track"))
-    if row is not None and math.isfinite(row.mean):
-        spread = row.std if math.isfinite(row.std) else 0.0
-        ends = {"x1": _place(row.mean - spread, end), "x2": _place(row.mean + spread, end)}
-        made.append(element("line", y1="50%", y2="50%", class_="whisker", **ends))
-        made.append(element("circle", cx=_place(row.mean, end), cy="50%", r=4, class_="ours"))
-    if row is not None and row.printed is not None:
-        diamond = element("path", d="M0 -5L5 0 0 5-5 0Z", class_="printed")
-        place = {"x": _place(row.printed, end), "y": "50%"}
-        made.append(element("svg", diamond, overflow="visible", **place))
-    return element("td", made, class_="drawn")
-
-
-def _place(value: float, end: float) -> str:
-    return f"{100 * min(max(value / end, 0), 1):.2f}%"
+def _drawing(rows: Sequence[Row]) -> Element:
+    measured = {row.algorithm: (row.mean, row.std) for row in rows}
+    printed = {row.algorithm: row.printed for row in rows if row.printed is not None}
+    drawn = dots(_spaced(rows[0].metric), measured, printed)
+    return as_svg(drawn, " ".join(rows[0].name[i] for i in (0, 1, 3)))

@@ -1,6 +1,5 @@
 """The report of an experiment: progress, tables beside the printed figures, JSON and plots."""
 
-import dataclasses
 import json
 import math
 import time
@@ -9,111 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from jaxmkl.evaluate import Row, decimals, figure, plain
+from jaxmkl.evaluate import Row, decimals, figure, lines, plain
+from jaxmkl.evaluate.drawings import Panel, drawing
 
-PLOT_POINTS = 400
-PLANES = 3  # panels of points in a line
 NARROWEST = 160  # columns of a table that no terminal shows
-
-
-def thin(length: int, points: int = PLOT_POINTS, log: bool = False) -> np.ndarray:
-    """Return at most ``points`` indices of a curve of the given length, its end among them.
-
-    >>> thin(1000, 4), thin(1000, 4, log=True)
-    (array([  0, 333, 666, 999]), array([  0,   9,  99, 999]))
-    """
-    points = min(points, length)
-    if log:
-        return np.unique(np.geomspace(1, length, points).round().astype(int)) - 1
-    return np.unique(np.linspace(0, length - 1, points).round().astype(int))
-
-
-@dataclasses.dataclass(frozen=True)
-class Panel:
-    """One panel of a drawing: lines by label, or the weights of kernels over time.
-
-    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, with
-    ``median`` the median and the middle half of the seeds, with ``errors`` the mean and bars of a
-    standard error to either side. Points in a plane, the first ones in grey, stand for themselves.
-    """
-
-    title: str
-    x: str
-    y: str
-    lines: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
-    weights: np.ndarray | None = None  # (T, P)
-    log_x: bool = False
-    log_y: bool = False
-    marks: bool = False
-    median: bool = False
-    errors: bool = False
-    points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
-
-
-def spread(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the middle of lines (S, N), and the ends of what is shaded around it, each (N,).
-
-    >>> [part.tolist() for part in spread(np.array([[1.0], [2.0], [9.0]]), False)]
-    [[4.0], [1.0], [9.0]]
-    >>> [part.tolist() for part in spread(np.array([[1.0], [2.0], [9.0]]), True)]
-    [[2.0], [1.5], [5.5]]
-    """
-    if median:
-        middle, low, high = np.quantile(lines, [0.5, 0.25, 0.75], axis=0)
-        return middle, low, high
-    return lines.mean(0), lines.min(0), lines.max(0)
-
-
-def drawing(panels: Sequence[Panel]) -> Figure:
-    """Draw panels side by side, planes in lines of at most three."""
-    columns = min(len(panels), PLANES) if panels[0].points else len(panels)
-    lines = -(-len(panels) // columns)
-    result = Figure(figsize=(5.2 * columns, 3.8 * lines), layout="constrained")
-    places = np.atleast_1d(result.subplots(lines, columns)).ravel()
-    for axes in places[len(panels) :]:
-        axes.set_axis_off()
-    for axes, panel in zip(places, panels, strict=False):
-        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-        if panel.points:
-            for i, (label, points) in enumerate(panel.points.items()):
-                looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}
-                axes.scatter(*points.T, label=label, **looks)
-            axes.set_aspect("equal")
-        elif panel.weights is not None:
-            times = thin(len(panel.weights))
-            kernels = np.arange(1, panel.weights.shape[1] + 1)
-            image = axes.pcolormesh(times + 1, kernels, panel.weights[times].T, vmin=0)
-            result.colorbar(image, ax=axes)
-        else:
-            draw_lines(axes, panel)
-    return result
-
-
-def draw_lines(axes: Any, panel: Panel) -> None:
-    """Draw a panel's lines."""
-    for label, (x, y) in panel.lines.items():
-        y = np.atleast_2d(y)
-        points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
-        x, y = np.asarray(x)[points], y[:, points]
-        if panel.errors and len(y) > 1:
-            means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
-            axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
-            continue
-        middle, low, high = spread(y, panel.median)
-        marker = "o" if panel.marks else None
-        (line,) = axes.plot(x, middle, label=label, marker=marker, markersize=3)
-        if len(y) > 1:
-            axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
-    axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
 
 
 class Report:
@@ -213,11 +116,8 @@ class Report:
             table.add_column(column, justify="right", style="dim")
         for column in ("seeds", *(["seconds a run"] if timed else [])):
             table.add_column(column, justify="right")
-        lines: dict[tuple[str, str], dict[str, Row]] = {}
-        for row in rows:
-            lines.setdefault((row.dataset, row.algorithm), {})[row.metric] = row
         before = None
-        for (dataset, algorithm), line in lines.items():
+        for (dataset, algorithm), line in lines(rows).items():
             cells = [dataset if dataset != before else "", algorithm]
             for metric in metrics:
                 cell, unit_size = line.get(metric), units.get(metric, (1.0, ""))[0]

@@ -160,29 +160,33 @@ def packed(learner: Learner, state: PyTree, extra: Any = None) -> dict[str, np.n
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
 
-def pack(tree: Any) -> dict[str, np.ndarray]:
-    """Arrays by their names, for :func:`numpy.savez`, of a tree of numbers and NumPy's arrays.
+def arrays_of(tree: Any) -> dict[str, np.ndarray]:
+    """The numbers and NumPy arrays of a tree by their names, for :func:`numpy.savez`.
 
-    >>> pack({"rows": 3, "mean": 0.5})
+    >>> arrays_of({"rows": 3, "mean": 0.5})
     {"['mean']": array(0.5), "['rows']": array(3)}
     """
     return {name: np.asarray(leaf) for name, leaf in leaves_by_name(tree, "").items()}
 
 
-def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
-    """The tree that :func:`pack` took apart; ``like`` is one of the same structure and shapes.
+def tree_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
+    """The tree that :func:`arrays_of` was given.
+
+    Args:
+      arrays: what that function returned.
+      like: a tree of the same structure and shapes.
 
     Raises:
-      ValueError: it was another one.
+      ValueError: the tree was another one.
 
-    >>> unpack(pack({"rows": 3, "mean": 0.5}), like={"rows": 0, "mean": 0.0})
+    >>> tree_of(arrays_of({"rows": 3, "mean": 0.5}), like={"rows": 0, "mean": 0.0})
     {'mean': 0.5, 'rows': 3}
     """
-    wanted = pack(like)
+    wanted = arrays_of(like)
     kinds, given = ({k: f"{v.dtype} {v.shape}" for k, v in of.items()} for of in (wanted, arrays))
     for name in sorted(kinds.keys() | given.keys()):
         known, found = kinds.get(name, "absent"), given.get(name, "absent")
-        refuse_unless(found == known, f"unpack: {name} must be {known}; got {found}")
+        refuse_unless(found == known, f"{name} must be {known}; got {found}")
     leaves, structure = jax.tree.flatten(like)
     taken = [arrays[name] if isinstance(leaf, np.ndarray) else arrays[name].item()
              for name, leaf in zip(wanted, leaves, strict=True)]  # fmt: skip

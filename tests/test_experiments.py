@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from experiment_rows import SMALL, pictures, rows_of, value
 
-from experiments import generate, report, tour
+from experiments import generate, tour
 from experiments.__main__ import main
 from experiments.papers import PAPERS
 from experiments.papers.printed import printed
@@ -76,7 +76,10 @@ def test_everything_the_main_job_offers_is_there():
         (["--set", "num_features"], "NAME=VALUE is wanted; got 'num_features'"),
         (["--set", "colour=1"], "--set colour: no parameter of raker, "),
         (["--set", "num_features=-3"], "raker: FourierFeatures: num_features must be an integer"),
-        (["--algorithms", "raker", "--set", "loss='logistic'"], "it does classification, not"),
+        (
+            ["--algorithms", "raker", "--set", "loss='logistic'"],
+            "raker: does classification, and the target wants regression; take other settings",
+        ),
         (["--unheard-of"], "unrecognized arguments: --unheard-of"),
         (["amkl"], "name their folder with --data DIR or in JAXMKL_DATA"),
         (["amkl", "--data", "/no/such/folder"], "there is no folder /no/such/folder"),
@@ -148,12 +151,6 @@ def test_only_two_inputs_of_ten_matter():
     assert np.abs(generate.two_that_matter(4, 0, 5000)[0] - X).max() > 1
 
 
-def test_lines_are_drawn_as_they_are_summed_up():
-    lines = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
-    assert [float(part[0]) for part in report.spread(lines, True)] == [2.0, 1.0, 3.0]
-    assert [float(part[0]) for part in report.spread(lines, False)] == [21.2, 0.0, 100.0]
-
-
 def test_figures_printed_in_the_paper():
     assert printed("amkl", "twitter", "amkl_aks", "mse") == 0.00285
     assert printed("amkl", "naval", "omkl_b", "mse") == 0.81874
@@ -173,7 +170,7 @@ def test_figures_printed_in_the_paper():
 @pytest.mark.slow
 def test_examples_in_docstrings():
     papers = [f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_runs", "printed")]
-    for name in ("evaluate", "inside", "report", "generate", "bench.timing", *papers):
+    for name in ("evaluate", "inside", "generate", "bench.timing", *papers):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import warnings
-from xml.etree.ElementTree import tostring
 
 import numpy as np
 import pytest
@@ -22,9 +21,10 @@ from matplotlib import image
 
 from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
-from jaxmkl.cli.report import page, plot
-from jaxmkl.cli.report.windows import merged
-from jaxmkl.cli.results import Curves, Line, Results
+from jaxmkl.cli.report import axis_of, merged, page
+from jaxmkl.cli.results import Curves, Learned, Results
+from jaxmkl.evaluate import Row
+from jaxmkl.evaluate.drawings import Panel, as_svg, drawing
 
 SMALL_PROGRAMS = True
 HOSTILE = "<script>alert('&amp;')</script>\" onload=x ]]>"
@@ -67,31 +67,35 @@ class Parsed(html.parser.HTMLParser):
 
 
 def closed(text):
-    """Parse a page, which must load nothing and run nothing but the script it vouches for."""
+    """Parse a page, which must load nothing and run nothing."""
     found = Parsed(text)
-    names = {name for _, of, _ in found.elements for name in of}
-    assert not names & REFERENCES
-    assert not any(name.startswith("on") or name == "style" for name in names)
+    for _, of, _ in found.elements:
+        assert of.pop("href", "#").startswith("#")  # of a drawing, within it
+        assert not of.keys() & REFERENCES
+        assert not any(name.startswith("on") or name == "style" for name in of)
     policy = next(of["content"] for of, _ in found.all("meta") if "http-equiv" in of)
-    for tag in ("script", "style"):
-        ((_, content),) = found.all(tag)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert f"{tag}-src 'sha256-{digest}'" in policy
-        assert not re.search(r"url\(|@import|//[a-z]|fetch|</", content)
-    assert "default-src 'none'" in policy
+    ((_, content),) = found.all("style")
+    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+    assert not re.search(r"url\(|@import|//[a-z]|</", content)
+    assert not found.all("script")
     return found
+
+
+def rows(name, metrics, **others):
+    return [
+        Row("own", "t.csv", name, metric, *value, **({"seeds": 3} | others))
+        for metric, value in metrics.items()
+    ]
 
 
 def results(**others):
     """Those of a small run, some of them changed."""
     kernels = {"Gaussian(bandwidth=0.1)": 0.25, "Gaussian(bandwidth=10)": 0.75}
     labels, all_labels = {"label_rate": (0.5, 0.1)}, {"label_rate": (1.0, 0.0)}
-    table = (
-        Line("raker", False, METRICS | labels, {"step_size": 0.5}, 3, 12.5, 4000, kernels),
-        Line("spa", False, {k: (4 * m, s) for k, (m, s) in METRICS.items()} | all_labels),
-        Line("mean so far", True, BASE),
-        Line("last label", True, BASE),
-    )
+    worse = {metric: (4 * mean, std) for metric, (mean, std) in METRICS.items()}
+    of_raker = rows("raker", METRICS | labels, parameters={"step_size": 0.5})
+    of_baselines = [*rows("mean so far", BASE), *rows("last label", BASE)]
     error = {
         "raker": (100.0, 25.0, math.nan, 16.0),
         "spa": (math.inf, 36.0, math.nan, 49.0),
@@ -101,6 +105,7 @@ def results(**others):
     asked = {"raker": (1.0, 0.5, 0.25, 0.0), "spa": (1.0, 1.0, 1.0, 1.0)}
     made = Results(
         command="jaxmkl run t.csv",
+        rows=(*of_raker, *rows("spa", worse | all_labels), *of_baselines),
         source="some/t.csv",
         target="flow",
         task="regression",
@@ -109,7 +114,7 @@ def results(**others):
         num_unlabelled=64,
         judged_from=22,
         num_inputs=7,
-        table=table,
+        learners={"raker": Learned(12.5, 4000, kernels), "spa": Learned()},
         curves=Curves(64, (64, 128, 192, 230), error, asked),
         columns=("column 'a': numbers",),
         notes=("a note",),
@@ -120,25 +125,24 @@ def results(**others):
     return dataclasses.replace(made, **others)
 
 
+def cells(found, first):
+    """The texts of the cells in each line of a table that begins with a heading of this text."""
+    texts = [(path[-1], text) for path, _, text in found.elements if path[-1] in ("th", "td")]
+    starts = [i for i, one in enumerate(texts) if one == ("th", first)]
+    return [[text for tag, text in texts[i + 1 : i + 10] if tag == "td"] for i in starts]
+
+
 def test_the_figures_are_those_of_the_results():
     of = results()
     found = closed(page(of))
     shown = [attributes["title"] for attributes, _ in found.all("td") if "title" in attributes]
-    for row in of.table:
-        for mean, std in row.metrics.values():
-            assert (f"{mean!r} ± {std!r}" if std > 0 else repr(mean)) in shown
+    for row in of.rows:
+        assert (f"{row.mean!r} ± {row.std!r}" if row.std > 0 else repr(row.mean)) in shown
     assert [text for attributes, text in found.all("td", "best")][:2] == ["12.500 ± 0.2", "2.000"]
-    windows = [text for _, text in found.all("title") if text.startswith("rows")]
-    assert (
-        windows[0] == "rows 1 to 64: raker 10.000 · spa inf · mean so far 8.000 · last label 8.000"
-    )
-    assert windows[3].startswith("rows 193 to 230: raker 4.000 · spa 7.000")
-    assert windows[4:] == [  # labels, of the learner that left some
-        f"rows {rows}: raker {rate}%"
-        for rows, rate in (
-            ("1 to 64", 100.0), ("65 to 128", 50.0), ("129 to 192", 25.0), ("193 to 230", 0.0),
-        )
-    ]  # fmt: skip
+    errors, labels = cells(found, "1 to 64")  # labels are of the learner that left some
+    assert (errors[:4], labels[:1]) == (["10.000", "inf", "8.000", "8.000"], ["100.0%"])
+    errors, labels = cells(found, "193 to 230")
+    assert (errors[:2], labels[:1]) == (["4.000", "7.000"], ["0.0%"])
     text = " ".join(text for _, _, text in found.elements)
     for said in (
         "raker errs least: a mean squared error of 12.500, 75 % less than 'mean so far'",
@@ -155,94 +159,109 @@ def test_the_figures_are_those_of_the_results():
     ):
         assert said in text
     assert "Interrupted" not in text
+    # the drawings name all that is drawn
+    drawn = [text for path, _, text in found.elements if path[-1] == "text"]
+    assert {"raker", "spa", "mean so far", "last label", "rows", "0.1: 0.250"} <= set(drawn)
+    assert page(of) == page(of)
 
 
 def test_kernels_are_named_by_their_bandwidths():
-    found = closed(page(results()))
-    headings = [text for _, text in found.all("th")]
-    assert "Gaussian, bandwidth" in headings
-    assert {"0.1", "10"} < set(headings)
-    bars = [of["width"] for of, _ in found.all("rect") if of.get("class") is None]
-    assert bars == ["33.33%", "100.00%"]
-    row = results().table[0]._replace(kernel_weights={"Linear()": -0.5, "A(b=1)": 0.25})
-    mixed = closed(page(results(table=(row, *results().table[1:]))))
-    assert {"Linear()", "A(b=1)"} < {text for _, text in mixed.all("th")}
-    assert [of["width"] for of, _ in mixed.all("rect", "below")] == ["100.00%"]
-    lost = row._replace(kernel_weights={"A(b=1)": math.nan, "A(b=2)": 0.5})
-    bars = closed(page(results(table=(lost, *results().table[1:])))).all("rect")
-    assert [of["width"] for of, _ in bars if "class" not in of] == ["0.00%", "100.00%"]
-    bare = row._replace(kernel_weights={})
-    assert ">Kernels<" not in page(results(table=(bare, *results().table[1:])))
-
-
-def test_curves_lie_where_their_values_are():
-    axis = plot.axis_of([1.0, 2.0, 4.0])
-    line = plot.Line("a", [1.0, math.nan, 2.0, 4.0], plot.look(0))
-    found = Parsed(str_of(plot.curves("t", [10, 20, 30, 40], [line], axis)))
-    ((path, _),) = found.all("path")
-    points = re.findall(r"([ML])([\d.]+) ([\d.]+)", path["d"])
-    assert [(pen, float(x)) for pen, x, _ in points] == [
-        ("M", 0),
-        ("L", 250),
-        ("M", 625),
-        ("L", 875),
-    ]
-    heights = [1 - float(y) / plot.SIZE for _, _, y in points]
-    top = axis.high
-    assert heights == pytest.approx([1 / top, 1 / top, 2 / top, 4 / top], abs=1e-3)
-    marks = {text: float(of["y"].rstrip("%")) for of, text in found.all("text") if "dy" in of}
-    assert marks["2"] == pytest.approx(100 * (1 - 2 / top), abs=1e-2)
-
-
-def str_of(element):
-    return tostring(element, "unicode", method="html")
+    assert "Gaussian, bandwidth: weight" in page(results())
+    mixed = {"Linear()": -0.5, "A(b=1)": 0.25, "A(b=2)": math.nan}
+    found = closed(
+        page(results(learners={"raker": Learned(kernel_weights=mixed), "spa": Learned()}))
+    )
+    drawn = {text for path, _, text in found.elements if path[-1] == "text"}
+    assert {"kernel: weight", "Linear(): -0.500", "A(b=1): 0.250", "A(b=2): nan"} <= drawn
+    assert cells(found, "Linear()")[0][0] == "-0.5"
+    assert ">Kernels<" not in page(results(learners={"raker": Learned(), "spa": Learned()}))
 
 
 def test_what_a_file_names_stays_text():
     own = results()
-    table = tuple(
-        row._replace(name=f"{HOSTILE}{row.name}", kernel_weights={HOSTILE: 1.0})
-        for row in own.table
-    )
-    named = (
-        {f"{HOSTILE}{k}": v for k, v in of.items()} for of in (own.curves.error, own.curves.labels)
-    )
+    named = [{f"{HOSTILE}{name}": values for name, values in of.items()}
+             for of in (own.curves.error, own.curves.labels)]  # fmt: skip
+    of_rows = [row._replace(algorithm=f"{HOSTILE}{row.algorithm}", metric=metric, mean=0.5)
+               for row in own.rows for metric in ("mistake_rate", "label_rate")]  # fmt: skip
+    learner = Learned(kernel_weights={HOSTILE: 1.0})
     found = closed(page(results(
         command=HOSTILE, source=HOSTILE, target=HOSTILE, classes=(HOSTILE, "\ud800\x00b"),
-        table=tuple(row._replace(metrics={"mistake_rate": (0.5, 0.0)} | {
-            "label_rate": (0.5, 0.0)}) for row in table),
+        rows=tuple(of_rows), learners=dict.fromkeys(named[1], learner),
         curves=Curves(64, own.curves.rows, *named), columns=(HOSTILE,), notes=(HOSTILE,),
         settings={HOSTILE: HOSTILE}, versions={HOSTILE: HOSTILE},
     )))  # fmt: skip
-    for tag in ("b", "li", "pre", "dd", "dt", "th", "title"):
+    for tag in ("b", "li", "pre", "dd", "dt", "th", "title", "text"):
         assert any(HOSTILE in text for _, text in found.all(tag)), tag
 
 
 def test_what_is_to_be_said_of_a_run_that_did_not_go_well():
-    table = results().table
     poor = METRICS | {"mse": (60.0, 0.0), "label_rate": (1.0, 0.0)}
-    learners = (row._replace(metrics=poor) for row in table[:2])
-    text = page(results(table=(*learners, *table[2:]), is_interrupted=True))
+    baselines = results().rows[-8:]
+    text = page(results(rows=(*rows("raker", poor), *rows("spa", poor), *baselines),
+                        is_interrupted=True))  # fmt: skip
     assert "No learner errs less than the baseline 'mean so far'" in text
     assert "Interrupted: what follows is of the first 230 rows." in text
-    nothing = dict.fromkeys(METRICS, (math.nan, 0.0))
-    blank = [row._replace(metrics=nothing | {"label_rate": (0.0, 0.0)}) for row in table]
-    assert "No row with a target was judged." in page(results(table=tuple(blank)))
+    blank = tuple(row._replace(mean=math.nan, std=0.0) for row in results().rows)
+    assert "No row with a target was judged." in page(results(rows=blank))
 
 
-values = st.floats(0) | st.sampled_from([math.nan, math.inf, 5e-324, 1.7e308])
+# --- drawings ------------------------------------------------------------------------------------
+
+LABELS = "_$a$", "b\x00\ud800<b>", *(f"line {i}" for i in range(22))
+
+
+def test_lines_differ_without_colour_and_names_are_as_they_are():
+    panel = Panel("", "x", "y", {name: (np.arange(3), np.ones(3)) for name in LABELS},
+                  grey=LABELS[-1:])  # fmt: skip
+    figure = drawing([panel])
+    (axes,) = figure.axes
+    drawn = [line for line in axes.lines if len(line.get_xdata()) == 3]
+    dashes = [str(line._dash_pattern) for line in drawn]
+    assert len(set(dashes[:7])) == 7
+    assert len({(one, line.get_color()) for one, line in zip(dashes, drawn, strict=True)}) == 24
+    assert drawn[-1].get_color() == "#808080"
+    svg = as_svg(figure, "what it shows")
+    assert svg.get("aria-label") == "what it shows"
+    texts = [part.text for part in svg.iter("text")]
+    assert {" _$a$", "b\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}<b>"} < set(texts)
+    assert not [part for part in svg.iter() if part.get("style") or part.tag == "style"]
+    colours = {part.get(name) for part in svg.iter() for name in ("fill", "stroke")}
+    assert "currentColor" in colours
+    assert not colours & {"#000000", "#ffffff", "black", "white"}
+
+
+values = st.floats(0, 1e154) | st.sampled_from([math.nan, math.inf, 5e-324])
 
 
 @given(st.lists(values, min_size=1, max_size=6), st.booleans())
-def test_any_curve_is_drawn_within_reach(errors, is_classes):
-    axis = plot.axis_of(errors, 100.0 if is_classes else math.inf)
-    assert 0 <= axis.low < axis.high < math.inf
-    assert 1 <= len(axis.ticks) <= 10 or axis.is_log
-    assert all(-1e-9 <= axis.share(tick) <= 1 + 1e-9 for tick in axis.ticks)
-    rows = range(5, 5 * len(errors) + 1, 5)
-    drawn = plot.curves("t", rows, [plot.Line("a", errors, plot.look(7))], axis)
-    numbers = re.findall(r"[-\d.]+|nan|inf", Parsed(str_of(drawn)).all("path")[0][0]["d"])
-    assert all(-2001 < float(number) < 2001 for number in numbers)
+def test_any_curve_has_an_axis(errors, is_classes):
+    known = np.array([error for error in errors if math.isfinite(error)])
+    is_log, high = axis_of(np.array(errors), 100.0 if is_classes else math.inf)
+    assert 0 < high < math.inf
+    if is_classes:
+        assert not is_log
+        assert high <= 100
+    if is_log:
+        assert known.max() > 8 * known[known > 0].min()
+    elif (known > 0).any() and not is_classes:
+        assert (known <= high).all()  # so few that none is left above
+
+
+def test_axes_follow_the_spread():
+    assert axis_of(np.geomspace(1, 100, 50), math.inf)[0]
+    assert not axis_of(np.geomspace(1, 100, 50), 100)[0]
+    steady = np.append(np.ones(99), 1000.0)  # one value above is no reason
+    assert axis_of(steady, math.inf) == (False, 1.08)
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [(math.nan,) * 3, (0.0,) * 3, (math.inf, 1.0, math.nan), (5e-324, 1e308, 1.0), (1e-200, 1, 0)],
+)
+def test_extreme_curves_are_drawn(errors):
+    curves = Curves(5, (5, 10, 12), {"raker": errors, "spa": errors}, {"raker": (1.0, 0.5, 0.0)})
+    found = closed(page(results(curves=curves, learners={"raker": Learned(), "spa": Learned()})))
+    assert len(found.all("svg")) == 2
 
 
 def test_many_windows_become_fewer():
@@ -262,11 +281,6 @@ def test_many_windows_become_fewer():
     np.testing.assert_allclose(made.error["a"], means)
     np.testing.assert_allclose(made.labels["b"], means)
     np.testing.assert_equal(merged(made), made)
-
-
-def test_looks_differ():
-    looks = [tuple(plot.look(i).values()) for i in range(24)]
-    assert len(set(looks)) == 24
 
 
 @pytest.fixture(scope="module")
@@ -293,12 +307,9 @@ def test_a_run_writes_its_page(iris):
         assert repr(row["mean"]) in shown
     for row in content["table"]:
         for name, weight in row["kernel_weights"].items():
-            assert repr(weight) in shown
-            assert name in [attributes.get("title") for attributes, _ in found.all("th")]
-    windows = [text for _, text in found.all("title") if text.startswith("rows")]
-    of = content["curves"]["error"]
-    for i, said in enumerate(windows[: len(content["curves"]["rows"])]):
-        assert said.endswith(" · ".join(f"{k} {100 * of[k][i]:.1f}%" for k in of))
+            assert [repr(weight)] == cells(found, name)[0][:1]
+    of, first = content["curves"]["error"], cells(found, "1 to 64")[0]
+    assert first[: len(of)] == [f"{100 * values[0]:.1f}%" for values in of.values()]
     assert "numbers as they stand: 'a', 'b', '<b>c</b>', 'd'" in html.unescape(text)
 
 
@@ -319,7 +330,9 @@ def test_a_page_of_a_papers_figures(tmp_path, capsys):
     assert f"report: {tmp_path / 'f.html'}" in capsys.readouterr().out
     found = closed((tmp_path / "f.html").read_text("utf-8"))
     assert [text for _, text in found.all("h2")] == ["tom", HOSTILE]
-    assert [of["cx"] for of, _ in found.all("circle")] == ["25.00%", "50.00%", "83.33%"]
+    drawn = {text for path, _, text in found.elements if path[-1] == "text"}
+    assert {HOSTILE, "b", "mse", "label rate"} <= drawn
+    assert len(found.all("svg")) == 2
     assert [text for _, text in found.all("td", "best")] == ["0.5000 ± 0.1"]
     titles = [of["title"] for of, _ in found.all("td") if "title" in of]
     assert titles == ["0.5 ± 0.1", "2.0", "1.0", "nan ± 0.1", "0.5 ± 0.1"]
@@ -354,14 +367,13 @@ WATCH = """<!DOCTYPE html><meta name="color-scheme" content="light dark">
 <iframe width="1400" height="900" srcdoc="{page}"></iframe>
 <script>onload = () => {{
   const told = [...document.querySelectorAll("iframe")].map((frame) => {{
-    const inside = frame.contentDocument, strip = inside.querySelector(".hit");
-    strip.dispatchEvent(new PointerEvent("pointerover", {{bubbles: true}}));
+    const inside = frame.contentDocument, drawing = inside.querySelector(".drawing");
     return {{
       width: inside.documentElement.scrollWidth,
       seen: inside.documentElement.clientWidth,
       paper: getComputedStyle(inside.body).backgroundColor,
-      told: inside.querySelector("output").textContent,
-      area: inside.querySelector(".area").getBoundingClientRect().width,
+      letters: getComputedStyle(drawing.querySelector("text")).fill,
+      drawn: drawing.getBoundingClientRect().width,
     }};
   }});
   document.title = JSON.stringify(told);
@@ -398,8 +410,8 @@ if BROWSER is not None:
         title = html.unescape(re.search("<title>(.*?)</title>", shown).group(1))
         for width, told in zip((400, 1400), json.loads(title), strict=True):
             assert told["width"] <= told["seen"] <= width
-            assert told["area"] > 0.6 * min(width, 1000)
-            assert told["told"].startswith("rows 1 to 64: amkl ")
+            assert told["drawn"] > 0.8 * min(width, 800)
+            assert told["letters"] == ("rgb(155, 165, 174)" if dark else "rgb(93, 102, 111)")
             assert told["paper"] == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
         picture = tmp_path / "seen.png"
         browse(path, dark, tmp_path / "user", f"--screenshot={picture}", "--window-size=400,900")

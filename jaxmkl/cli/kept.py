@@ -11,7 +11,7 @@ import numpy as np
 from jaxmkl._archive import Archive
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
-from jaxmkl.checkpoint import pack, packed, unpack, unpacked
+from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
 from jaxmkl.cli import options
 from jaxmkl.cli.play import Play, Player
 from jaxmkl.cli.predictions import Predictions
@@ -85,7 +85,7 @@ class Kept:
             text = f"{len(states)} learners and seeds, where the run has {len(players)}"
             raise ValueError(f"--checkpoint: {self.path} is of {text}")
         try:
-            play.now, achieved = unpack(tree, _tree(play))
+            play.now, achieved = tree_of(tree, _tree(play))
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
         for player, state, now in zip(players, states, achieved, strict=True):
@@ -133,7 +133,7 @@ def _tree(play: Play) -> tuple:
 def _write(path: str, header: dict[str, Any], play: Play) -> None:
     """A zip archive: the header as JSON, how far the run is, and a checkpoint of each player."""
     players = _players(play)
-    members: dict[str, Any] = {"play.npz": pack(_tree(play))}
+    members: dict[str, Any] = {"play.npz": arrays_of(_tree(play))}
     members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(players)}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))

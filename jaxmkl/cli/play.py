@@ -3,8 +3,8 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -13,15 +13,6 @@ from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, firs
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Model, Seen
 from jaxmkl.wrappers import delayed
-
-
-class Outputs(NamedTuple):
-    """The outcome of a chunk for one learner: its state afterwards, predictions and queries."""
-
-    state: Any
-    prediction: np.ndarray
-    queried: np.ndarray
-    seconds: float
 
 
 class Achieved(NamedTuple):
@@ -36,7 +27,7 @@ class Achieved(NamedTuple):
 
 
 class Player:
-    """One learner with one seed.
+    """One learner with one seed, and how far it is.
 
     Of players of one learner the first ``compiles`` what all of them call.
     """
@@ -49,49 +40,29 @@ class Player:
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
-    def play(self, X: np.ndarray, y: np.ndarray) -> Outputs:
-        """Play a chunk, which :meth:`take` takes over; until then nothing has changed."""
+    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray]:
+        """Play a chunk: how far the player is then, its scores apart, and what it predicts."""
+        now = self.now
         if self._compiles:  # before the time counts
-            self._stream.push(self.now.state, X, y)
+            self._stream.push(now.state, X, y)
             self._compiles = False
         began = time.perf_counter()
-        state, outputs = self._stream.push(self.now.state, X, y)
+        state, outputs = self._stream.push(now.state, X, y)
         prediction, queried = np.asarray(outputs.prediction), np.asarray(outputs.queried)
-        return Outputs(state, prediction, queried, time.perf_counter() - began)
-
-    def take(self, outputs: Outputs, y: np.ndarray, baselines: Baselines, rows: int) -> np.ndarray:
-        """Take a chunk over; what was said of its rows, as classes from 0 on or numbers.
-
-        Numbers begin where the baselines' do, or are 0 while no label is known; there were
-        ``rows`` before.
-        """
-        now, asked = self.now, outputs.queried & ~np.isnan(y)
-        self.now = now._replace(
-            state=outputs.state,
+        seconds, asked = time.perf_counter() - began, queried & ~np.isnan(y)
+        then = now._replace(
+            state=state,
             labels=now.labels.after(asked.astype(float)),
-            known_from=min(now.known_from, first_of(asked, rows) + self._delay + 1),
+            known_from=min(now.known_from, first_of(asked, now.labels.rows) + self._delay + 1),
             num_labels=now.num_labels + int(asked.sum()),
-            seconds=now.seconds + outputs.seconds,
+            seconds=now.seconds + seconds,
         )
-        said = classes_of(outputs.prediction, baselines.num_classes)
-        if baselines.num_classes:
-            return said
-        known = rows + np.arange(len(y)) >= self.now.known_from
-        return np.where(known, baselines.start + said, 0.0)
+        return then, prediction
 
     def settled(self) -> tuple[Any, Any]:
         """The learner and its state, once the labels that are due have come."""
         learner, state = self.learner, self.now.state
         return (learner.learner, learner.flushed(state).inner) if self._delay else (learner, state)
-
-
-class Played(NamedTuple):
-    """The outcome of a chunk: targets, fills, cells lost, and the outputs of each player."""
-
-    y: np.ndarray
-    fills: Fills
-    unseen: np.ndarray
-    outputs: dict[str, list[Outputs]]
 
 
 class Progress(NamedTuple):
@@ -104,6 +75,16 @@ class Progress(NamedTuple):
     num_rows: int = 0
     num_unlabelled: int = 0
     seconds: float = 0.0  #: of all parts, if it was stopped and went on; the run counts them
+
+
+class Played(NamedTuple):
+    """A chunk's outcome. Predictions and labels are places of classes, from 0 on, or in the
+    target's units, and NaN where there is none."""
+
+    now: Progress
+    achieved: dict[str, list[Achieved]]
+    said: dict[str, np.ndarray]  #: by each learner's first seed
+    labels: np.ndarray
 
 
 class Play:
@@ -152,61 +133,78 @@ class Play:
         Raises:
           ValueError: for a cell that is not what its column held.
         """
-        X, fills = self.columns.inputs(chunk, self.now.fills)
+        now, target = self.now, cast(Any, self.columns.target)
+        X, fills = self.columns.inputs(chunk, now.fills)
         y = self.columns.labels(chunk)
-        given = (y - self.now.baselines.starting(y)).astype(np.float32)
-        outputs = {name: [self._played(name, p, X, given) for p in each]
-                   for name, each in self.players.items()}  # fmt: skip
-        return Played(y, fills, self.columns.unseen(chunk, X), outputs)
-
-    def take(self, played: Played) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Take a chunk over: what each learner's first seed says of the rows, and their labels.
-
-        Both as places of classes, from 0 on, or in the target's units; NaN where there is none.
-        It takes next to no time: hold interrupts back, and all stand at the end of one chunk.
-        """
-        target: Any = self.columns.target
-        labels, now = target.places(played.y), self.now
-        baselines, by_baselines = now.baselines.after(labels)
-        said = {
-            name: [player.take(outputs, labels, baselines, now.num_rows)
-                   for player, outputs in zip(each, played.outputs[name], strict=True)]
-            for name, each in self.players.items()
-        }  # fmt: skip
-        self.now = now._replace(baselines=baselines)  # which knows more, and so do the players
+        given = (y - now.baselines.starting(y)).astype(np.float32)
+        played = {name: [self._played(name, player, X, given) for player in each]
+                  for name, each in self.players.items()}  # fmt: skip
+        labels = target.places(y)
         rows = now.num_rows + np.arange(len(labels))
-        judged = np.where(rows >= self.judged_from, labels, np.nan)
-        for name, each in self.players.items():
-            for player, values in zip(each, said[name], strict=True):
-                player.now = player.now._replace(score=player.now.score.after(values, judged))
+        baselines, by_baselines = now.baselines.after(labels)
+        everyone = (one for each in played.values() for one, _ in each)
+        judged = np.where(rows >= judged_from(baselines, everyone), labels, np.nan)
+        achieved, said = dict[str, list[Achieved]](), dict[str, np.ndarray]()
+        for name, each in played.items():
+            values = [_in_units(prediction, rows, one, baselines) for one, prediction in each]
+            achieved[name] = [one._replace(score=one.score.after(of_one, judged))
+                              for (one, _), of_one in zip(each, values, strict=True)]  # fmt: skip
+            said[name] = values[0]
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
-        self.now = Progress(
-            played.fills,
-            now.unseen + played.unseen,
+        then = Progress(
+            fills,
+            now.unseen + self.columns.unseen(chunk, X),
             baselines,
             (first, last),
             now.num_rows + len(labels),
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
         )
-        return {name: values[0] for name, values in said.items()}, labels
+        return Played(then, achieved, said, labels)
+
+    def take(self, played: Played) -> None:
+        """Take a chunk over. Hold interrupts back, and all stand at the end of one chunk."""
+        self.now = played.now
+        for name, each in self.players.items():
+            for player, achieved in zip(each, played.achieved[name], strict=True):
+                player.now = achieved
 
     @property
     def judged_from(self) -> float:
-        """Rows before the first one that learners and baselines all predict knowing a label.
+        """Rows before the first one that counts: see :func:`judged_from`."""
+        players = (player.now for each in self.players.values() for player in each)
+        return judged_from(self.now.baselines, players)
 
-        Those are not judged: nobody knows where the target lies. Infinity until there is such one.
-        """
-        players = [player.now.known_from for each in self.players.values() for player in each]
-        return max(self.now.baselines.known_from, *players)
-
-    def _played(self, name: str, player: Player, X: np.ndarray, y: np.ndarray) -> Outputs:
+    def _played(
+        self, name: str, player: Player, X: np.ndarray, y: np.ndarray
+    ) -> tuple[Achieved, np.ndarray]:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", RuntimeWarning)
             result = player.play(X, y)
         self.warned |= dict.fromkeys(f"{name}: {warning.message}" for warning in found)
         return result
+
+
+def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
+    """Rows before the first one that learners and baselines all predict knowing a label.
+
+    Those are not judged: nobody knows where the target lies. Infinity until there is such one.
+    """
+    return max(baselines.known_from, *(player.known_from for player in players))
+
+
+def _in_units(
+    prediction: np.ndarray, rows: np.ndarray, achieved: Achieved, baselines: Baselines
+) -> np.ndarray:
+    """Predictions of rows (n,) as classes from 0 on, or as numbers.
+
+    Numbers begin where the baselines' do, or are 0 while no label is known.
+    """
+    said = classes_of(prediction, baselines.num_classes)
+    if baselines.num_classes:
+        return said
+    return np.where(rows >= achieved.known_from, baselines.start + said, 0.0)
 
 
 def chunks_of(

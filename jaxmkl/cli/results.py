@@ -6,27 +6,17 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxmkl._version import __version__
-from jaxmkl.evaluate import Row, plain
+from jaxmkl.evaluate import Row, lines, plain
 
 
-class Line(NamedTuple):
-    """A line of the table: one learner or baseline, with all its figures and what it took."""
+class Learned(NamedTuple):
+    """What a learner took, and what it came to."""
 
-    name: str  #: as on the command line, or that of the baseline
-    is_baseline: bool
-    #: mean and standard deviation over the seeds, by metric. Of classes ``mistake_rate``,
-    #: ``kappa``, ``kappa_last`` (against the last label); of numbers ``mse``, ``mae``, ``skill``
-    #: (1 - mse / that of the mean so far), ``skill_last``; of learners ``label_rate``, the share
-    #: of rows whose label was asked for and was there
-    metrics: Mapping[str, tuple[float, float]]
-    parameters: Mapping[str, Any] = {}  #: of the recipe
-    seeds: int = 1  #: runs that the metrics are means of
-    microseconds: float = math.nan  #: for one row, compilation apart; NaN of a baseline
-    state_bytes: int = 0  #: of the learner's state at the end
+    microseconds: float = math.nan  #: for one row, compilation apart
+    state_bytes: int = 0  #: of its state at the end
     #: of the kernels at the end, by their names, of the first seed; empty without any
     kernel_weights: Mapping[str, float] = {}
 
@@ -47,6 +37,11 @@ class Results:
     """A run: all that a table, a JSON file or a page shows of it."""
 
     command: str  #: as it was given
+    #: a row for each figure, of learners in the order asked for, then of baselines. Of classes
+    #: ``mistake_rate``, ``kappa``, ``kappa_last`` (against the last label); of numbers ``mse``,
+    #: ``mae``, ``skill`` (1 - mse / that of the mean so far), ``skill_last``; of learners
+    #: ``label_rate``, the share of rows whose label was asked for and was there
+    rows: tuple[Row, ...]
     source: str  #: name of the table
     target: str
     task: str  #: "regression" or "classification"
@@ -57,7 +52,7 @@ class Results:
     #: and errors are of the rows from there on; None if there was none
     judged_from: int | None
     num_inputs: int  #: features that learners saw
-    table: tuple[Line, ...]  #: learners in the order asked for, then baselines
+    learners: Mapping[str, Learned]  #: by name; all others are baselines
     curves: Curves
     columns: tuple[str, ...]  #: what each column became, a sentence each
     notes: tuple[str, ...]  #: what else is to be said, a sentence each
@@ -67,24 +62,41 @@ class Results:
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
-    def rows(self) -> list[Row]:
-        """A row for each figure of the table, as experiments have theirs."""
-        dataset = Path(self.source).name
-        return [
-            Row(
-                *("own", dataset, line.name, metric, mean, std, line.seeds),
-                parameters=line.parameters,
-                seconds_per_run=line.microseconds * 1e-6 * self.num_rows,
-            )
-            for line in self.table
-            for metric, (mean, std) in line.metrics.items()
-        ]
+    @property
+    def lines(self) -> dict[str, dict[str, Row]]:
+        """The rows of each learner and baseline, by metric."""
+        return {name: line for (_, name), line in lines(self.rows).items()}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all metrics, in the order of the table."""
+        return tuple(dict.fromkeys(row.metric for row in self.rows))
+
+    @property
+    def error(self) -> str:
+        """The name of the metric by which learners are compared."""
+        return "mistake_rate" if self.classes else "mse"
+
+    @property
+    def seeds(self) -> int:
+        """Runs of each learner."""
+        return max(row.seeds for row in self.rows)
 
     def to_json(self) -> str:
-        """Strict JSON: ``rows`` as experiments write them, and all fields by their names."""
-        rows, table = ([part._asdict() for part in of] for of in (self.rows(), self.table))
-        content = {"command": self.command, "rows": rows, **vars(self)}
-        content |= {"table": table, "curves": self.curves._asdict()}
+        """Strict JSON: ``rows`` as experiments write them, and all fields by their names.
+
+        ``table`` has all figures of a learner or baseline beside what it took.
+        """
+        table = []
+        for name, line in self.lines.items():
+            some = next(iter(line.values()))
+            of_line = {"name": name, "is_baseline": name not in self.learners}
+            of_line["metrics"] = {metric: (row.mean, row.std) for metric, row in line.items()}
+            of_line |= {"parameters": some.parameters, "seeds": some.seeds}
+            table.append(of_line | self.learners.get(name, Learned())._asdict())
+        content = {**vars(self), "table": table, "curves": self.curves._asdict()}
+        content["rows"] = [row._asdict() for row in self.rows]
+        del content["learners"]
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
 

@@ -15,18 +15,18 @@ from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.outputs import Outputs, reserved
-from jaxmkl.cli.play import Play, Played, chunks_of
+from jaxmkl.cli.play import Play, Played, Player, Progress, chunks_of
 from jaxmkl.cli.predictions import Predictions
-from jaxmkl.cli.report import page
-from jaxmkl.cli.results import Curves, Line, Results
+from jaxmkl.cli.results import Curves, Learned, Results
 from jaxmkl.command_line import setting
 from jaxmkl.evaluate import (
     Candidate,
+    Row,
     UsageError,
     candidates,
     held_bytes,
     kernel_weights,
-    spread,
+    rows,
     state_bytes,
 )
 from jaxmkl.tables import Chunk, Model, save_model
@@ -66,7 +66,7 @@ def add_to(commands: Any) -> None:
 
 def command(given: Any) -> int:
     """Run it: 0, 1 if a file could not be written; an interruption ends with the table so far."""
-    show.needs_rich()
+    show.needs_rich(*["matplotlib"] * (given.report is not None))
     with (
         Interrupts() as interrupts,
         reserved(given) as outputs,
@@ -163,11 +163,11 @@ class Run:
     def _take(self, chunk: Chunk, played: Played) -> None:
         """Take a chunk over and write what is due, which an interrupt does not part."""
         with self.interrupts.held:
-            said = self._play.take(played)
+            self._play.take(played)
             self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
             if self._written is not None and self._goes_well:
                 with self.outputs.writing("predictions"):
-                    self._written.write(chunk, *said)
+                    self._written.write(chunk, played.said, played.labels)
             if self._kept is not None and self._goes_well:
                 with self.outputs.writing("checkpoint"):
                     self._kept.offer(self._play, self._written)
@@ -193,7 +193,7 @@ class Run:
         makes: dict[str, Callable[[], str]] = {
             "save": lambda: _saved(given, results, play),
             "json": lambda: _text(given.json, results.to_json(), "figures and curves"),
-            "report": lambda: _text(given.report, page(results), "report"),
+            "report": lambda: _text(given.report, _page(results), "report"),
         }
         said = list[str]()
         for option, make in makes.items():
@@ -205,6 +205,12 @@ class Run:
             print(sentence)
         if interrupted:
             print(_goes_on(given, play, outputs), file=sys.stderr)
+
+
+def _page(results: Results) -> str:
+    from jaxmkl.cli.report import page  # which takes matplotlib
+
+    return page(results)
 
 
 def _text(path: Path, text: str, what: str) -> str:
@@ -251,27 +257,35 @@ def _candidates(
 
 
 def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: bool) -> Results:
-    columns, now = play.columns, play.now
-    table = [_line(one, play) for one in made]
-    scored = dict(zip(now.baselines.names, now.scores, strict=True))
-    for name, score in scored.items():
-        metrics = {k: (v, 0.0) for k, v in score.metrics(*now.scores).items()}
-        table.append(Line(name, True, metrics))
+    columns, now, learners = play.columns, play.now, dict[str, Learned]()
+    dataset, found = Path(given.file).name, list[Row]()
+    for one in made:
+        players = play.players[one.name]
+        first, seconds = players[0].now, sum(player.now.seconds for player in players)
+        per_run = seconds / len(players)
+        of_one = {"parameters": one.parameters, "seconds_per_run": per_run}
+        found += rows(("own", dataset, one.name), _metrics(players, now), **of_one)
+        weights = kernel_weights(players[0].learner, first.state)
+        cost = 1e6 * per_run / now.num_rows
+        learners[one.name] = Learned(cost, state_bytes(first.state), weights)
+    baselines = dict(zip(now.baselines.names, now.scores, strict=True))
+    for name, score in baselines.items():
+        measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
+        found += rows(("own", dataset, name), measured)
     firsts = {name: each[0].now for name, each in play.players.items()}
-    scored = {name: one.score for name, one in firsts.items()} | scored
-    errors = {name: score.curve.means for name, score in scored.items()}
-    labels = {name: one.labels.means for name, one in firsts.items()}
-    first, last = now.scores
-    curve = first.curve
-    if columns.classes and last.kappa > SORTED:
+    scores = {name: one.score for name, one in firsts.items()} | baselines
+    curve = now.scores[0].curve
+    ends = [min((i + 1) * curve.size, now.num_rows) for i in range(len(curve.means))]
+    errors = {name: tuple(score.curve.means.tolist()) for name, score in scores.items()}
+    labels = {name: tuple(one.labels.means.tolist()) for name, one in firsts.items()}
+    if columns.classes and now.scores[1].kappa > SORTED:
         notes = [*notes, "the label before is nearly always right: the table looks sorted, and "
                  "a learner that follows it looks better than it is"]  # fmt: skip
-    ends = [min((i + 1) * curve.size, now.num_rows) for i in range(len(curve.means))]
-    per_name = [{name: tuple(v.tolist()) for name, v in of.items()} for of in (errors, labels)]
     target: Any = columns.target
     return Results(
         command=given.line,
-        source=str(given.file),
+        rows=tuple(found),
+        source=given.file,
         target=target.name,
         task=columns.task,
         classes=columns.classes,
@@ -279,8 +293,8 @@ def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: b
         num_unlabelled=now.num_unlabelled,
         judged_from=None if play.judged_from == np.inf else 1 + int(play.judged_from),
         num_inputs=len(columns.features),
-        table=tuple(table),
-        curves=Curves(curve.size, tuple(ends), *per_name),
+        learners=learners,
+        curves=Curves(curve.size, tuple(ends), errors, labels),
         columns=columns.notes,
         notes=(*notes, *columns.losses(now.unseen), *play.warned),
         settings=options.plain(given, options.OF_THE_LINE),
@@ -290,39 +304,24 @@ def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: b
     )
 
 
-def _line(one: Candidate, play: Play) -> Line:
-    players, now = play.players[one.name], play.now
-    achieved = [player.now for player in players]
-    each = [of.score.metrics(*now.scores) for of in achieved]
-    metrics = {name: spread([of[name] for of in each]) for name in each[0]}
+def _metrics(players: list[Player], now: Progress) -> dict[str, list[float]]:
+    """The metrics of a learner over the seeds, by name."""
     labelled = max(1, now.num_rows - now.num_unlabelled)
-    metrics["label_rate"] = spread([of.num_labels / labelled for of in achieved])
-    state = achieved[0].state
-    return Line(
-        one.name,
-        False,
-        metrics,
-        one.parameters,
-        len(players),
-        1e6 * sum(of.seconds for of in achieved) / (len(players) * now.num_rows),
-        state_bytes(state),
-        kernel_weights(players[0].learner, state),
-    )
+    each = [player.now.score.metrics(*now.scores)
+            | {"label_rate": player.now.num_labels / labelled} for player in players]  # fmt: skip
+    return {name: [of[name] for of in each] for name in each[0]}
 
 
 def _saved(given: Any, results: Results, play: Play) -> str:
     """Save the learner that erred least, and say so."""
-    metric = "mistake_rate" if results.classes else "mse"
-    rows = [row for row in results.table if not row.is_baseline]
-    best = min(rows, key=lambda row: np.nan_to_num(row.metrics[metric][0], nan=np.inf))
-    learner, state = play.players[best.name][0].settled()
+    errors = {name: results.lines[name][results.error].mean for name in results.learners}
+    best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    learner, state = play.players[best][0].settled()
     rows_so_far = play.rows_before + play.now.num_rows
     made = play.columns, play.now.fills, rows_so_far, results.source
     save_model(given.save, Model(learner, state, *made, seen=play.now.baselines.seen))
-    why = ", which erred least" if len(rows) > 1 else ""
-    return (
-        f"model: {given.save} ({best.name}{why}); predict with: jaxmkl predict {given.save} FILE"
-    )
+    why = ", which erred least" if len(errors) > 1 else ""
+    return f"model: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
 
 
 def _goes_on(given: Any, play: Play, outputs: Outputs) -> str:

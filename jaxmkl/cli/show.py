@@ -1,13 +1,14 @@
 """The screen: progress on standard error, tables on standard output."""
 
 import contextlib
+import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxmkl.cli.results import Line, Results
-from jaxmkl.evaluate import figure, size
+from jaxmkl.cli.results import Results
+from jaxmkl.evaluate import figure, mean_and_std, size
 
 PATIENCE = 2.0  # seconds before progress is shown
 WIDTH = 120  # columns where no terminal says
@@ -21,6 +22,7 @@ TITLES = {
     "skill_last": "skill\nto last",
     "label_rate": "labels",
 }
+COSTS = "µs\na row", "memory"
 
 Report = Callable[[int, float | None], None]
 
@@ -76,15 +78,14 @@ def table(results: Results) -> None:
     wide = console.width if console.is_terminal else WIDTH
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
-    metrics = list(dict.fromkeys(name for row in results.table for name in row.metrics))
-    for name in metrics:
+    for name in results.metrics:
         shown.add_column(TITLES.get(name, name), justify="right", no_wrap=True)
-    for title in ("µs\na row", "memory"):
+    for title in COSTS:
         shown.add_column(title, justify="right", no_wrap=True)
-    for row in results.table:
-        cells = [_spread(row.metrics.get(name)) for name in metrics]
-        style = "dim" if row.is_baseline else None
-        shown.add_row(row.name, *cells, *_costs(row), style=style)
+    for name, line in results.lines.items():
+        cells = [mean_and_std(line.get(metric)) for metric in results.metrics]
+        is_baseline = name not in results.learners
+        shown.add_row(name, *cells, *costs(results, name), style="dim" if is_baseline else None)
     needed = Console(width=1000).measure(shown).maximum
     console = Console(highlight=False, width=max(wide, needed))  # figures are never cut
     rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
@@ -109,24 +110,21 @@ def unjudged(results: Results) -> str:
     return f"judged from row {results.judged_from:,} on, the first predicted with a label known"
 
 
-def _costs(row: Line) -> tuple[str, str]:
-    if row.is_baseline:
+def costs(results: Results, name: str) -> tuple[str, str]:
+    """The cells below ``COSTS``, empty for a baseline."""
+    if name not in results.learners:
         return "", ""
-    return figure(row.microseconds), size(row.state_bytes)
+    took = results.learners[name]
+    return figure(took.microseconds), size(took.state_bytes)
 
 
-def _spread(value: tuple[float, float] | None) -> str:
-    if value is None:
-        return ""
-    mean, std = value
-    return figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
-
-
-def needs_rich() -> None:
-    """Raise an ``ImportError`` that says what to install, where rich or polars are missing."""
+def needs_rich(*also: str) -> None:
+    """Raise an ``ImportError`` that says what to install, where polars, rich or ``also`` miss."""
     from jaxmkl.tables import open_table  # noqa: F401 (which says so of polars)
 
-    try:
-        import rich  # noqa: F401
-    except ModuleNotFoundError:
-        raise ImportError('the command wants rich: pip install "jaxmkl[cli]"') from None
+    for name in ("rich", *also):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
+            text = f'the command wants {name}: pip install "jaxmkl[cli]"'
+            raise ImportError(text) from None

@@ -3,7 +3,8 @@
 - Candidates: learners by their names, with their arguments, or rivals that are no learners.
 - Scores, curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
   methods return the next one, so that a checkpoint keeps them as it keeps any pytree.
-- Rows of results, as ``--json`` writes them, and their figures as text and on a page.
+- Rows of results, as ``--json`` writes them, and their figures as text, on a page
+  (:mod:`jaxmkl.evaluate.markup`) and drawn (:mod:`jaxmkl.evaluate.drawings`, by matplotlib).
 - The memory that a process and a learner's state take.
 
 Nothing here reads a table or a command line.
@@ -21,6 +22,7 @@ from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
 from jaxmkl.evaluate.candidates import (
     PAUSES,
     Candidate,
+    candidate,
     candidates,
     kernel_names,
     kernel_weights,
@@ -32,6 +34,8 @@ from jaxmkl.evaluate.rows import (
     Row,
     decimals,
     figure,
+    lines,
+    mean_and_std,
     plain,
     row,
     rows,
@@ -52,6 +56,7 @@ __all__ = [
     "Seen",
     "UsageError",
     "arguments_for",
+    "candidate",
     "candidates",
     "check_settings",
     "classes_of",
@@ -61,7 +66,9 @@ __all__ = [
     "held_bytes",
     "kernel_names",
     "kernel_weights",
+    "lines",
     "markup",
+    "mean_and_std",
     "names_of",
     "parameters_of",
     "pausing",

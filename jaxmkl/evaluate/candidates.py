@@ -12,8 +12,14 @@ from jaxmkl.kernels import Kernel, KernelDictionary, OnColumns, Product, Sum
 from jaxmkl.mkl import MKL
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
-from jaxmkl.wrappers import RunningMoments, layers, one_vs_rest, probabilities, scaled
-from jaxmkl.wrappers import scaled_targets as with_scaled_targets
+from jaxmkl.wrappers import (
+    RunningMoments,
+    layers,
+    one_vs_rest,
+    probabilities,
+    scaled,
+    scaled_targets,
+)
 
 DEFAULT = ("raker", "amkl_aks", "expert_mkl")
 #: How often learners that may skip labels do so, at targets of variance 1.
@@ -65,7 +71,7 @@ def candidates(
             others = ", ".join(other for other in LEARNERS if other != "multitask")
             raise UsageError(f"unknown learner {name!r}; there are: {others}")
     notes = check_settings(settings, {name: parameters_of(name) for name in chosen})
-    made = [_candidate(name, task, num_classes, settings, rate) for name in chosen]
+    made = [_scaled(name, task, num_classes, settings, rate) for name in chosen]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
     if len(own) == len(made) and rate is not None:
         raise UsageError(f"--labels: {', '.join(own)} asks in its own way; take another learner")
@@ -85,28 +91,58 @@ def pausing(factory: str) -> dict[str, Any]:
     return {name: value for name, value in PAUSES.items() if name in parameters_of(factory)}
 
 
-def _candidate(
-    name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
+def candidate(
+    name: str,
+    factory: str,
+    task: str,
+    settings: Mapping[str, Any],
+    num_classes: int | None = None,
+    **arguments: Any,
 ) -> Candidate:
-    known, several = parameters_of(name), task == "classification" and num_classes > 2
-    arguments = pausing(name)
-    arguments |= arguments_for(LEARNERS[name], task, num_classes if several else None)
-    if rate is not None and "query" in known:
-        arguments["query"] = Rate(rate)
-    arguments |= {k: v for k, v in settings.items() if k in known}
+    """Make a learner for a task.
+
+    Args:
+      name: its name in tables.
+      factory: one of :data:`jaxmkl.recipes.LEARNERS`.
+      task: "regression" or "classification".
+      settings: values given with ``--set``, of which the factory's own count before all others.
+      num_classes: K, for a factory with this argument; None for two classes.
+      **arguments: the factory's arguments.
+
+    Raises:
+      UsageError: the factory refuses a value, or makes a learner for another task.
+
+    >>> candidate("few", "raker", "regression", {"num_features": 9}).parameters["num_features"]
+    9
+    """
+    known = parameters_of(factory)
+    arguments = arguments_for(LEARNERS[factory], task, num_classes) | arguments
+    arguments |= {key: value for key, value in settings.items() if key in known}
     try:
-        learner: Any = LEARNERS[name](**arguments)
-        if learner.task != task:
-            can = [n for n in DEFAULT if n != name]
-            text = f"{name}: does {learner.task}, and the target wants {task}"
-            raise UsageError(f"{text}; take another, as {' or '.join(can)}")
-        if several and learner.num_outputs is None:
-            learner = one_vs_rest(learner, num_classes)
+        learner: Any = LEARNERS[factory](**arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name}: {error}") from error
-    learner = scaled(learner, RunningMoments())
-    wrapped = probabilities if task == "classification" else with_scaled_targets
-    return Candidate(name, wrapped(learner), known | arguments)
+    if learner.task != task:
+        others = " or ".join(other for other in DEFAULT if other != factory)
+        text = f"{name}: does {learner.task}, and the target wants {task}"
+        raise UsageError(f"{text}; take other settings, or another learner, as {others}")
+    return Candidate(name, learner, known | arguments)
+
+
+def _scaled(
+    name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
+) -> Candidate:
+    """A candidate whose inputs are scaled online, and its targets too if they are numbers."""
+    several = num_classes if task == "classification" and num_classes > 2 else None
+    arguments = pausing(name)
+    if rate is not None and "query" in parameters_of(name):
+        arguments["query"] = Rate(rate)
+    made = candidate(name, name, task, settings, several, **arguments)
+    learner = made.learner
+    if several is not None and learner.num_outputs is None:
+        learner = one_vs_rest(learner, several)
+    wrapped = probabilities if task == "classification" else scaled_targets
+    return made._replace(learner=wrapped(scaled(learner, RunningMoments())))
 
 
 def kernel_names(kernels: Kernel) -> list[str]:

@@ -6,7 +6,7 @@ import importlib.resources
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, tostring
 
-from jaxmkl.evaluate.rows import figure
+from jaxmkl.evaluate.rows import Row, mean_and_std
 
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
@@ -47,9 +47,9 @@ def pairs(of: Iterable[tuple[str, str]]) -> Element:
     return made
 
 
-def folded(title: str, *inside: Element | str) -> Element:
+def folded(title: str, inside: Element) -> Element:
     """Content that opens when its title is clicked."""
-    return element("details", element("summary", title), *inside)
+    return element("details", element("summary", title), inside)
 
 
 def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
@@ -60,21 +60,19 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
     return element("div", element("table", top, body), class_="wide", tabindex=0)
 
 
-def cell(value: tuple[float, float] | None, class_: str = "") -> Element:
+def cell(row: Row | None, class_: str = "") -> Element:
     """A figure of a table, with all its digits as its title: mean and standard deviation."""
-    if value is None:
+    if row is None:
         return element("td")
-    mean, std = value
-    text = figure(mean) + (f" ± {std:.1g}" if std > 0 else "")
-    exact = f"{mean!r} ± {std!r}" if std > 0 else repr(mean)
-    return element("td", text, title=exact, class_=class_)
+    exact = f"{row.mean!r} ± {row.std!r}" if row.std > 0 else repr(row.mean)
+    return element("td", mean_and_std(row), title=exact, class_=class_)
 
 
 def document(title: str, *inside: Element) -> str:
-    """A whole page. It loads nothing, and runs no script but its own."""
-    folder = importlib.resources.files(__package__)
-    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
+    """A whole page. It loads nothing, and runs no script."""
+    style = (importlib.resources.files(__package__) / "page.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -84,11 +82,5 @@ def document(title: str, *inside: Element) -> str:
         element("title", title),
         element("style", style),
     )
-    body = element("body", element("main", *inside), element("script", script))
-    page = element("html", head, body, lang="en")
+    page = element("html", head, element("body", element("main", *inside)), lang="en")
     return "<!DOCTYPE html>\n" + tostring(page, "unicode", method="html") + "\n"
-
-
-def _digest(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"

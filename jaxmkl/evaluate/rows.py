@@ -1,7 +1,7 @@
 """Rows of results: the mean and deviation of a metric over seeds, in JSON and as text."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ def row(
     1.4142135623730951
     """
     mean, std = spread(values)
-    std = std if np.ptp(values) > 0 else 0.0
     return Row(*name, mean=mean, std=std, seeds=seeds or len(values), **others)
 
 
@@ -69,13 +68,33 @@ def rows(
 
 
 def spread(values: Any) -> tuple[float, float]:
-    """The mean and the sample's standard deviation over the seeds.
+    """The mean and the sample's standard deviation over the seeds, 0 where all are the same.
 
-    >>> spread([1.0, 3.0]), spread([2.0])
-    ((2.0, 1.4142135623730951), (2.0, 0.0))
+    >>> spread([1.0, 3.0]), spread([0.5, 0.5, 0.5])
+    ((2.0, 1.4142135623730951), (0.5, 0.0))
     """
     values = np.asarray(values, np.float64)
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    differ = values.min() < values.max()
+    return float(values.mean()), float(values.std(ddof=1)) if differ else 0.0
+
+
+def lines(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """The lines of a table: rows by data set and algorithm, and then by metric."""
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for one in rows:
+        found.setdefault((one.dataset, one.algorithm), {})[one.metric] = one
+    return found
+
+
+def mean_and_std(one: Row | None) -> str:
+    """A row's mean and, where there is one, its standard deviation; nothing for no row.
+
+    >>> mean_and_std(row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]))
+    '2.000 ± 1'
+    """
+    if one is None:
+        return ""
+    return figure(one.mean) + (f" ± {one.std:.1g}" if one.std > 0 else "")
 
 
 def figure(value: float | None, unit: float = 1.0) -> str:

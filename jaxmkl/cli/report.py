@@ -1,0 +1,279 @@
+"""The page that ``--report`` writes: a run in one file, which needs no network."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from jaxmkl.cli.results import Curves, Results
+from jaxmkl.cli.show import COSTS, TITLES, costs, unjudged
+from jaxmkl.evaluate import LOW_IS_BETTER, figure, markup, plain, settings, size
+from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
+from jaxmkl.evaluate.markup import element
+
+MEANINGS = {
+    "mistake_rate": "share of rows that were given another class",
+    "kappa": "agreement with the labels beyond that by chance: 1 is perfect, 0 is chance",
+    "kappa_last": "share of the last label's mistakes that were not made",
+    "mse": "mean squared error, in the target's units squared",
+    "mae": "mean absolute error, in the target's units",
+    "skill": "share of the squared error of the mean so far (of all labels) that was not made",
+    "skill_last": "share of the squared error of the last label that was not made",
+    "label_rate": "share of the labels that were asked for",
+}
+CLASSES = 12  # that are named, at most
+WINDOWS = 80  # that are told apart in a drawing
+WIDTH = 8.0  # inches of a drawing
+LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
+CLIP_FROM = 2.5  # the largest value to 98 % of them, from which on the axis ends below it
+ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
+
+
+def page(results: Results) -> str:
+    """A run as one page of HTML.
+
+    Every row was predicted before its label was seen, so the page's errors are of new rows.
+    """
+    name = "standard input" if results.source == "-" else Path(results.source).name
+    parts = [
+        _head(results, name),
+        _table(results),
+        _errors(results),
+        _labels(results),
+        *_kernels(results),
+        markup.section("What each column became", markup.items(results.columns)),
+        _settings(results),
+    ]
+    return markup.document(f"{name}: {results.target}", *parts)
+
+
+def _head(results: Results, name: str) -> Element:
+    made = element("header", element("h1", name))
+    made.append(element("p", element("span", "predicting "), element("b", results.target)))
+    if results.is_interrupted:
+        text = f"Interrupted: what follows is of the first {results.num_rows:,} rows."
+        made.append(element("p", text, class_="warning"))
+    made.append(element("p", _verdict(results), class_="lead"))
+    facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]
+    if results.num_unlabelled:
+        facts.append(("without a target", f"{results.num_unlabelled:,}, not learned"))
+    if results.judged_from != 1:
+        facts.append(("errors", unjudged(results)))
+    facts += [
+        ("inputs", f"{results.num_inputs:,}"),
+        ("time with compilation", f"{results.seconds:.1f} s"),
+        ("memory at most", size(results.peak_bytes)),
+    ]
+    if results.classes:
+        named, count = ", ".join(results.classes[:CLASSES]), len(results.classes)
+        more = f", and {count - CLASSES} more" if count > CLASSES else ""
+        facts.insert(1, (f"{count} classes", named + more))
+    made.append(markup.pairs(facts))
+    return made
+
+
+def _verdict(results: Results) -> str:
+    """A sentence on the learner that erred least, and whether the baselines erred more."""
+    errors = {name: line[results.error].mean for name, line in results.lines.items()}
+    judged = [name for name, error in errors.items() if not math.isnan(error)]
+    learners = [name for name in judged if name in results.learners]
+    baselines = [name for name in judged if name not in results.learners]
+    if not learners or not baselines:
+        return "No row with a target was judged."
+    best, other = min(learners, key=errors.__getitem__), min(baselines, key=errors.__getitem__)
+    error, other_error = (_quantity(errors[name], results.error) for name in (best, other))
+    if errors[best] >= errors[other]:
+        text = f"No learner errs less than the baseline {other!r} ({other_error})"
+        return f"{text}; of the learners {best} errs least: {error}."
+    share = f"{100 * (1 - errors[best] / errors[other]):.0f} % less than {other!r}"
+    return f"{best} errs least: {error}, {share}, the better baseline."
+
+
+def _quantity(error: float, metric: str) -> str:
+    if metric == "mse":
+        return f"a mean squared error of {figure(error)}"
+    return f"{100 * error:.1f} % mistakes"
+
+
+def _table(results: Results) -> Element:
+    metrics, body = results.metrics, []
+    best = {metric: _best(results, metric) for metric in metrics if metric != "label_rate"}
+    for name, line in results.lines.items():
+        is_learner = name in results.learners
+        cells = [element("th", name, scope="row", title=name)]
+        for metric in metrics:
+            row = line.get(metric)
+            is_best = is_learner and row is not None and row.mean == best.get(metric)
+            cells.append(markup.cell(row, "best" if is_best else ""))
+        cells += [element("td", text) for text in costs(results, name)]
+        body.append(element("tr", *cells, class_="learner" if is_learner else "baseline"))
+    also = f" Means and standard deviations over {results.seeds} seeds."
+    say = "Every row was predicted before its label was seen. The last two lines are baselines."
+    meanings = [(TITLES[name].replace("\n", " "), MEANINGS[name]) for name in metrics]
+    meanings.append(("µs a row", "microseconds of one run for a row, compilation apart"))
+    meanings.append(("memory", "of the learner's state at the end"))
+    notes = [element("h3", "To be noted"), markup.items(results.notes)] if results.notes else []
+    return markup.section(
+        "Results",
+        element("p", say + (also if results.seeds > 1 else ""), class_="faint"),
+        markup.table(["", *(TITLES[name] for name in metrics), *COSTS], body),
+        markup.folded("What the columns mean", markup.pairs(meanings)),
+        *notes,
+    )
+
+
+def _best(results: Results, metric: str) -> float:
+    """The best mean of the learners, if there are several."""
+    values = [results.lines[name][metric].mean for name in results.learners]
+    known = [value for value in values if not math.isnan(value) and len(values) > 1]
+    return (min if metric in LOW_IS_BETTER else max)(known, default=math.nan)
+
+
+def _errors(results: Results) -> Element:
+    of = merged(results.curves)
+    if results.classes:
+        what, unit = "mistakes in %", "%"
+        lines = {name: 100 * np.array(values) for name, values in of.error.items()}
+    else:
+        what, unit = "root of the mean squared error, in units of the target", ""
+        lines = {name: np.sqrt(values) for name, values in of.error.items()}
+    is_log, high = axis_of(np.concatenate([*lines.values()]), 100 if unit else math.inf)
+    last = of.rows[-1] - (0, *of.rows)[len(of.rows) - 1]
+    shorter = f", the last of {last:,}" if last < of.window else ""
+    windows = f"each window of {of.window:,} rows{shorter}" if len(of.rows) > 1 else "all rows"
+    text = f"Errors of {windows}{_first_seed(results)}."
+    above = sum(int((values > high).sum()) for values in lines.values())
+    if above and not is_log:
+        count = sum(map(len, lines.values()))
+        text += f" Of {count:,} values {above} lie above the drawing."
+    title, said = "Errors over the rows", element("p", text, class_="faint")
+    baselines = lines.keys() - results.learners.keys()
+    panel = Panel("", "rows", what, _steps(of.rows, lines), log_y=is_log, grey=baselines,
+                  high=None if is_log else high)  # fmt: skip
+    return markup.section(title, said, *_drawn(panel, of.rows, lines, unit))
+
+
+def _labels(results: Results) -> Element:
+    of, title = merged(results.curves), "Labels asked for"
+    rates = {name: results.lines[name]["label_rate"].mean for name in results.learners}
+    text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates.items())
+    said = element("p", f"Of all labels that were there: {text}.")
+    lines = {name: 100 * np.array(of.labels[name]) for name, rate in rates.items() if rate < 1}
+    if not lines:
+        return markup.section(title, said)
+    what = f"labels asked for in %, of all rows of a window{_first_seed(results)}"
+    panel = Panel("", "rows", what, _steps(of.rows, lines), high=100)
+    return markup.section(title, said, *_drawn(panel, of.rows, lines, "%"))
+
+
+def _first_seed(results: Results) -> str:
+    return ", of the first seed" if results.seeds > 1 else ""
+
+
+def merged(curves: Curves) -> Curves:
+    """Curves of at most ``WINDOWS`` windows, each of several of the given ones.
+
+    A value is the mean of the given ones that are there, each as often as its window has rows.
+    """
+    size, counts = -(-len(curves.rows) // WINDOWS), np.diff(curves.rows, prepend=0)
+    starts = np.arange(0, len(counts), size)
+    ends = np.minimum(starts + size, len(counts)) - 1
+
+    def means(values: tuple[float, ...]) -> tuple[float, ...]:
+        rows = np.where(np.isnan(values), 0, counts)
+        all_rows = np.add.reduceat(rows, starts)
+        shares = rows / np.repeat(np.maximum(all_rows, 1), size)[: len(rows)]
+        found = np.add.reduceat(np.where(rows > 0, values, 0.0) * shares, starts)
+        return tuple(np.where(all_rows > 0, found, np.nan).tolist())
+
+    lines = ({name: means(values) for name, values in of.items()}
+             for of in (curves.error, curves.labels))  # fmt: skip
+    return Curves(curves.window * size, tuple(np.array(curves.rows)[ends].tolist()), *lines)
+
+
+def axis_of(values: np.ndarray, most: float) -> tuple[bool, float]:
+    """Whether the axis of values is logarithmic; where it ends, which a few may lie above.
+
+    Args:
+      values: all of them (N,).
+      most: what no value is above; below infinity the axis is never logarithmic.
+
+    >>> axis_of(np.array([1.0, 2.0, np.nan, 4.0]), np.inf)
+    (False, 4.32)
+    """
+    known = values[np.isfinite(values)]
+    above = known[known > 0]
+    if not len(above):
+        return False, min(most, 1.0)
+    low, high = np.quantile(above, [0.05, 0.95], method="inverted_cdf")
+    usual = np.quantile(known, 0.98, method="inverted_cdf")
+    end = usual if 0 < CLIP_FROM * usual < known.max() else known.max()
+    return bool(most == math.inf and high > LOG_FROM * low), float(min(most, 1.08 * end))
+
+
+def _steps(
+    rows: Sequence[int], lines: Mapping[str, np.ndarray]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Lines that are level from the first row of a window to its last."""
+    ends = np.repeat((0, *rows), 2)[1:-1]
+    return {name: (ends, np.repeat(values, 2)) for name, values in lines.items()}
+
+
+def _drawn(
+    panel: Panel, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
+) -> tuple[Element, Element]:
+    """A drawing, and the values of its windows (W,) as a table."""
+    body = []
+    for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
+        texts = (f"{values[i]:.1f}{unit}" if unit and np.isfinite(values[i]) else figure(values[i])
+                 for values in lines.values())  # fmt: skip
+        head = element("th", f"{begin + 1:,} to {end:,}", scope="row")
+        body.append(element("tr", head, *(element("td", text) for text in texts)))
+    logarithmic = ", logarithmic" if panel.log_y else ""
+    drawn = element("figure", element("figcaption", panel.y + logarithmic))
+    drawn.append(as_svg(drawing([panel], WIDTH), panel.y))
+    return drawn, markup.folded("The values", markup.table(["rows", *lines], body))
+
+
+def _kernels(results: Results) -> list[Element]:
+    """The weights of each learner's kernels at the end, of those that have any."""
+    drawn = [_weights(name, dict(of.kernel_weights)) for name, of in results.learners.items()
+             if of.kernel_weights]  # fmt: skip
+    if not drawn:
+        return []
+    text = "Weights at the end: the larger, the more a kernel's predictions count."
+    return [markup.section("Kernels", element("p", text, class_="faint"), *drawn)]
+
+
+def _weights(name: str, weights: dict[str, float]) -> Element:
+    """The weights of a learner's kernels, by their one parameter if that is all that differs."""
+    matches = [ONE_PARAMETER.fullmatch(kernel) for kernel in weights]
+    families = {match.group(1, 2) if match else ("weight",) for match in matches}
+    title, labels = "kernel", list(weights)
+    if len(families) == 1 and all(matches):
+        title, labels = ", ".join(families.pop()), [match.group(3) for match in matches if match]
+    shown = zip(labels, weights.values(), strict=True)
+    measured = {f"{label}: {weight:.3f}": (weight, 0.0) for label, weight in shown}
+    drawn = as_svg(dots(f"{title}: weight", measured), f"weights of {name}")
+    body = [element("tr", element("th", kernel, scope="row"), element("td", repr(weight)))
+            for kernel, weight in weights.items()]  # fmt: skip
+    table = markup.folded("The values", markup.table(["kernel", "weight"], body))
+    return element("figure", element("h3", name), drawn, table)
+
+
+def _settings(results: Results) -> Element:
+    said = {k.strip("_"): v for k, v in results.settings.items() if v not in (None, (), [], {})}
+    given = [(name, str(plain(value))) for name, value in said.items()]
+    parameters = {row.algorithm: row.parameters for row in results.rows if row.parameters}
+    learners = [(name, settings(arguments)) for name, arguments in parameters.items()]
+    made = " · ".join(f"{name} {version}" for name, version in results.versions.items())
+    return markup.section(
+        "How it was made",
+        element("pre", results.command),
+        markup.folded("Options", markup.pairs(given)),
+        markup.folded("Learners' arguments", markup.pairs(learners)),
+        element("p", made, class_="faint"),
+    )

@@ -1,0 +1,186 @@
+"""Drawings of results by matplotlib: panels of lines, weights or points, and dots on an axis.
+
+:func:`drawing` and :func:`dots` return figures to be saved in any format; :func:`as_svg` makes one
+an element of a page.
+"""
+
+import dataclasses
+import io
+import math
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element, fromstring
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+LINE_POINTS = 400
+PLANES = 3  # panels of points in a line
+# seen on white and on black; of another number than the dashes, so that few lines look alike
+COLOURS = "#0067a5", "#cf5500", "#008764", "#b4508a", "#b17900", "#2f93cf"
+DASHES = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)), (0, (10, 3)),
+          (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (1, 4)))  # fmt: skip
+GREY = "#808080"
+PAGE_COLOURS = {"#000000": "currentColor", "#ffffff": "var(--paper)"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One panel of a drawing: lines by label, or the weights of kernels over time.
+
+    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, with
+    ``median`` the median and the middle half of the seeds, with ``errors`` the mean and bars of a
+    standard error to either side. Points in a plane, the first ones in grey, stand for themselves.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
+    weights: np.ndarray | None = None  # (T, P)
+    log_x: bool = False
+    log_y: bool = False
+    marks: bool = False
+    median: bool = False
+    errors: bool = False
+    points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
+    grey: Collection[str] = ()  # labels of the lines that are compared with
+    high: float | None = None  # where a vertical axis from 0 on ends
+
+
+def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarray:
+    """Return at most ``points`` indices of a curve of the given length, its end among them.
+
+    >>> thin(1000, 4), thin(1000, 4, log=True)
+    (array([  0, 333, 666, 999]), array([  0,   9,  99, 999]))
+    """
+    points = min(points, length)
+    if log:
+        return np.unique(np.geomspace(1, length, points).round().astype(int)) - 1
+    return np.unique(np.linspace(0, length - 1, points).round().astype(int))
+
+
+def middle_and_range(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the middle of lines (S, N), and the ends of what is shaded around it, each (N,).
+
+    >>> [part.tolist() for part in middle_and_range(np.array([[1.0], [2.0], [9.0]]), False)]
+    [[4.0], [1.0], [9.0]]
+    >>> [part.tolist() for part in middle_and_range(np.array([[1.0], [2.0], [9.0]]), True)]
+    [[2.0], [1.5], [5.5]]
+    """
+    if median:
+        middle, low, high = np.quantile(lines, [0.5, 0.25, 0.75], axis=0)
+        return middle, low, high
+    return lines.mean(0), lines.min(0), lines.max(0)
+
+
+def drawing(panels: Sequence[Panel], width: float = 5.2) -> Figure:
+    """Draw panels side by side, planes in lines of at most three, each ``width`` inches wide."""
+    columns = min(len(panels), PLANES) if panels[0].points else len(panels)
+    lines = -(-len(panels) // columns)
+    result = Figure(figsize=(width * columns, 3.8 * lines), layout="constrained")
+    places = np.atleast_1d(result.subplots(lines, columns)).ravel()
+    for axes in places[len(panels) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(places, panels, strict=False):
+        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        if panel.points:
+            for i, (label, points) in enumerate(panel.points.items()):
+                looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}
+                axes.scatter(*points.T, label=label, **looks)
+            axes.set_aspect("equal")
+        elif panel.weights is not None:
+            times = thin(len(panel.weights))
+            kernels = np.arange(1, panel.weights.shape[1] + 1)
+            image = axes.pcolormesh(times + 1, kernels, panel.weights[times].T, vmin=0)
+            result.colorbar(image, ax=axes)
+        else:
+            _draw_lines(axes, panel)
+    return result
+
+
+def _draw_lines(axes: Any, panel: Panel) -> None:
+    axes.set_prop_cycle(color=COLOURS * len(DASHES), linestyle=DASHES * len(COLOURS))
+    for label, (x, y) in panel.lines.items():
+        y = np.atleast_2d(y)
+        points = np.arange(len(x)) if panel.marks else thin(len(x), log=panel.log_x)
+        x, y = np.asarray(x)[points], y[:, points]
+        if panel.errors and len(y) > 1:
+            means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
+            axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
+            continue
+        middle, low, high = middle_and_range(y, panel.median)
+        looks = {"color": GREY, "zorder": 1.9} if label in panel.grey else {}
+        marker = "o" if panel.marks else None
+        (line,) = axes.plot(x, middle, label=_word(label), marker=marker, markersize=3, **looks)
+        if len(y) > 1:
+            axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
+    if panel.high is not None:
+        axes.set_ylim(0, panel.high)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, handlelength=3.5)
+
+
+def dots(
+    x: str, measured: Mapping[str, tuple[float, float]], printed: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw a dot for each mean, one below the other, on an axis with 0.
+
+    Args:
+      x: what the axis is.
+      measured: means and standard deviations by name, which are lines to either side.
+      printed: figures to compare with, by name: diamonds.
+    """
+    result = Figure(figsize=(7, 0.8 + 0.22 * len(measured)), layout="constrained")
+    axes, (means, stds) = result.subplots(), np.array([*measured.values()]).T
+    places = {name: i for i, name in enumerate(measured)}
+    axes.axvline(0, color=GREY, lw=0.8)
+    looks: dict[str, Any] = {"fmt": "o", "color": COLOURS[0]}
+    axes.errorbar(means, [*places.values()], xerr=np.nan_to_num(stds), **looks)
+    beside = {places[name]: value for name, value in (printed or {}).items()}
+    looks = {"marker": "D", "fc": "none", "ec": COLOURS[1], "zorder": 3}
+    axes.scatter([*beside.values()], [*beside], **looks)
+    axes.set_yticks([*places.values()], map(_word, places))
+    axes.set(xlabel=x, ylim=(len(places) - 0.5, -0.5))
+    axes.grid(axis="x", alpha=0.3)
+    return result
+
+
+def _word(label: str) -> str:
+    """A label that matplotlib takes neither for a formula nor for a hidden one, and can write."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label)
+    return text.replace("$", r"\$").replace("_", " _", 1 if text.startswith("_") else 0)
+
+
+def as_svg(figure: Figure, label: str) -> Element:
+    """A figure as an element of a page, the same in every byte each time.
+
+    Black and white become the colours of the page's text and paper, and styles become attributes,
+    as a page allows no styles but its own.
+
+    Args:
+      figure: the figure.
+      label: what it shows, for those who do not see it; another one for each figure of a page.
+    """
+    file, about = io.BytesIO(), ("Creator", "Date", "Format", "Type")
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": label}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # letters that matplotlib's own font lacks
+        figure.savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(about))
+    svg = fromstring(file.getvalue())
+    for defs in svg.findall("{*}defs"):
+        for style in defs.findall("{*}style"):
+            defs.remove(style)
+    for part in svg.iter():
+        part.tag = part.tag.rpartition("}")[2]
+        given = {name.rpartition("}")[2]: value for name, value in part.attrib.items()}
+        styles = (one.partition(": ") for one in given.pop("style", "").split("; ") if one)
+        given |= {name: value for name, _, value in styles if name != "font-family"}
+        if part.tag == "g":  # whose names are the same in every figure
+            given.pop("id", None)
+        part.attrib = {name: PAGE_COLOURS.get(value, value) for name, value in given.items()}
+    looks = {"fill": "currentColor", "stroke-linejoin": "round", "class": "drawing"}
+    svg.attrib = {"viewBox": svg.attrib["viewBox"], "role": "img", "aria-label": label} | looks
+    return svg
