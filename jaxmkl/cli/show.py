@@ -97,8 +97,8 @@ def table(results: Results) -> None:
     cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
     cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
     head = f"{results.source}: {results.target!r}, {results.task}"
-    for line in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
-        console.print(line, markup=False, soft_wrap=True)
+    for said in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
+        console.print(said, markup=False, soft_wrap=True)
     console.print(shown)
     console.print(f"{rows}; {cost}", markup=False, soft_wrap=True)
 
