@@ -264,6 +264,20 @@ def test_extreme_curves_are_drawn(errors):
     assert len(found.all("svg")) == 2
 
 
+def test_curves_lie_where_their_values_are():
+    """Each is level over the rows of a window, at the root of its squared error."""
+    curves = Curves(5, (5, 10, 12), {"raker": (4.0, 1.0, 0.25)}, {"raker": (1.0,) * 3})
+    text = page(results(curves=curves, learners={"raker": Learned()}))
+    paths = [tag for tag in re.findall("<path[^>]*>", text) if "#0067a5" in tag]
+    drawn = [re.findall(r"[ML] ([-.\d]+) ([-.\d]+)", tag) for tag in paths]
+    x, y = np.array(max(drawn, key=len), float).T
+    for places, wanted in ((x, [0, 5, 5, 10, 10, 12]), (-y, [2, 2, 1, 1, 0.5, 0.5])):
+        unit = np.ptp(places) / np.ptp(wanted)
+        assert unit > 0
+        ahead = np.subtract(wanted, wanted[0])
+        np.testing.assert_allclose((places - places[0]) / unit, ahead, atol=1e-3)
+
+
 def test_many_windows_become_fewer():
     draws = np.random.default_rng(0)
     values = draws.exponential(size=190)

@@ -151,9 +151,9 @@ def _errors(results: Results) -> Element:
         text += f" Of {count:,} values {above} lie above the drawing."
     title, said = "Errors over the rows", element("p", text, class_="faint")
     baselines = lines.keys() - results.learners.keys()
-    panel = Panel("", "rows", what, _steps(of.rows, lines), log_y=is_log, grey=baselines,
+    panel = Panel("", "rows", "", _steps(of.rows, lines), log_y=is_log, grey=baselines,
                   high=None if is_log else high)  # fmt: skip
-    return markup.section(title, said, *_drawn(panel, of.rows, lines, unit))
+    return markup.section(title, said, *_drawn(panel, what, of.rows, lines, unit))
 
 
 def _labels(results: Results) -> Element:
@@ -165,8 +165,8 @@ def _labels(results: Results) -> Element:
     if not lines:
         return markup.section(title, said)
     what = f"labels asked for in %, of all rows of a window{_first_seed(results)}"
-    panel = Panel("", "rows", what, _steps(of.rows, lines), high=100)
-    return markup.section(title, said, *_drawn(panel, of.rows, lines, "%"))
+    panel = Panel("", "rows", "", _steps(of.rows, lines), high=100)
+    return markup.section(title, said, *_drawn(panel, what, of.rows, lines, "%"))
 
 
 def _first_seed(results: Results) -> str:
@@ -223,9 +223,9 @@ def _steps(
 
 
 def _drawn(
-    panel: Panel, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
+    panel: Panel, what: str, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
 ) -> tuple[Element, Element]:
-    """A drawing, and the values of its windows (W,) as a table."""
+    """A drawing of what its caption names, and the values of its windows (W,) as a table."""
     body = []
     for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
         texts = (f"{values[i]:.1f}{unit}" if unit and np.isfinite(values[i]) else figure(values[i])
@@ -233,8 +233,8 @@ def _drawn(
         head = element("th", f"{begin + 1:,} to {end:,}", scope="row")
         body.append(element("tr", head, *(element("td", text) for text in texts)))
     logarithmic = ", logarithmic" if panel.log_y else ""
-    drawn = element("figure", element("figcaption", panel.y + logarithmic))
-    drawn.append(as_svg(drawing([panel], WIDTH), panel.y))
+    drawn = element("figure", element("figcaption", what + logarithmic))
+    drawn.append(as_svg(drawing([panel], WIDTH), what))
     return drawn, markup.folded("The values", markup.table(["rows", *lines], body))
 
 
