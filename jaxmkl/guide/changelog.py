@@ -69,9 +69,9 @@
   and ``close``. Models ``speaking`` are ``active``, ``info.num_speaking`` is ``num_active``, and
   ``wrappers.Scaled`` is ``wrappers.ScaledInputs``.
 - ``jaxmkl.data``, another name of :mod:`jaxmkl.tables`, is gone.
-- ``--report`` draws by matplotlib, which belongs to the extra ``cli``; its page runs no script, and
-  the values of a curve are in a table below it. A learner of the wrong task is refused with the
-  same sentence in the command and in ``experiments``.
+- ``--report`` draws by matplotlib, which belongs to the extra ``cli``; its page runs no script,
+  and the values of a curve are in a table below it. A learner of the wrong task is refused with
+  the same sentence in the command and in ``experiments``.
 - ``metrics.hindsight_losses`` is gone from the library; the experiment on regret has it.
 - ``PoolSelector`` and ``jaxmkl select`` choose greedily (TED), with one Gaussian as wide as the
   median distance of standardised columns and a ridge of a tenth of its mean diagonal; the papers'
