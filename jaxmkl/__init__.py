@@ -7,6 +7,7 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
   parts of a composed learner (:mod:`jaxmkl.mkl`);
 - :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`, :mod:`jaxmkl.losses`,
   :mod:`jaxmkl.optimizers`: what its models are made of;
+- :mod:`jaxmkl.learners`: learners of their own kind;
 - :mod:`jaxmkl.recipes`: the published algorithms, with their formulas;
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
 - :mod:`jaxmkl.streaming`: drivers, sparse inputs; :mod:`jaxmkl.merging`: shards of a stream;
@@ -28,6 +29,7 @@ from jaxmkl import (
     guide,
     kernels,
     labels,
+    learners,
     losses,
     merging,
     metrics,
@@ -112,6 +114,7 @@ __all__ = [
     "kernels",
     "label_budget",
     "labels",
+    "learners",
     "load",
     "load_model",
     "losses",

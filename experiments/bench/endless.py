@@ -68,7 +68,7 @@ def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarra
         return generate.examples(0, start, stop, drift=False)
     X, y = generate.two_that_matter(0, start, stop)
     X = X[:, :INPUTS]
-    if isinstance(learner, jaxmkl.models.MultiTask):
+    if isinstance(learner, jaxmkl.learners.MultiTask):
         X = jaxmkl.tables.with_tasks(np.arange(start, stop) % TASKS, X)
     return X, y
 

@@ -15,7 +15,8 @@ Imports point down this list; a private module is imported by its own package al
     ├── streaming/      run, run_many, stream, run_fleet; the engine that scans blocks; sparse rows
     ├── checkpoint.py   learners and states in files
     ├── wrappers/       learners around a learner: scaling, budgets, late labels, intervals
-    ├── models/         banks: on features, on supports (a folder of stores); moving kernels, tasks
+    ├── learners/       learners that are not composed: moving kernels, sketches, many tasks
+    ├── models/         banks: on features, on supports (a folder of stores)
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax

@@ -68,6 +68,8 @@
   ``learn`` are ``predict`` and ``update``; of evictions: ``choose`` and ``settle`` are ``step``
   and ``close``. Models ``speaking`` are ``active``, ``info.num_speaking`` is ``num_active``, and
   ``wrappers.Scaled`` is ``wrappers.ScaledInputs``.
+- ``MultiTask``, ``Aligned``, ``HypothesisSketch`` and ``OwnKernels`` are in
+  :mod:`jaxmkl.learners`, as they are no banks; ``jaxmkl.models`` holds these.
 - ``jaxmkl.data``, another name of :mod:`jaxmkl.tables`, is gone.
 - ``--report`` draws by matplotlib, which belongs to the extra ``cli``; its page runs no script,
   and the values of a curve are in a table below it. A learner of the wrong task is refused with
@@ -166,7 +168,7 @@
 | `jaxmkl.DenseSupport`, `SparseSupport`, `BudgetSupport` | `jaxmkl.models.DenseSupport`, ... |
 | `jaxmkl.RemoveOldest`, `Project`, ... | `jaxmkl.models.supports.RemoveOldest`, ... |
 | `jaxmkl.FourierFeatures`, `SampledDictionary` | `jaxmkl.features.FourierFeatures`, ... |
-| `jaxmkl.MultiTask`, `HypothesisSketch`, `OwnKernels`, ... | `jaxmkl.models.MultiTask`, ... |
+| `jaxmkl.MultiTask`, `HypothesisSketch`, `OwnKernels`, ... | `jaxmkl.learners.MultiTask`, ... |
 | `jaxmkl.RunningMoments`, `RunningRanks`, `Scaled` | `jaxmkl.wrappers.RunningMoments`, ... |
 | `jaxmkl.GaussianWidths`, `Optax`, `WeightedSum`, ... | `jaxmkl.kernels.GaussianWidths`, ... |
 | `jaxmkl.SparseRows`, `without_info` | `jaxmkl.streaming.SparseRows`, ... |

@@ -14,9 +14,10 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number
 from jaxmkl.aggregate import DrawOne
 from jaxmkl.kernels import GaussianWidths, Kernel, KernelSpace, zhang_liao
+from jaxmkl.learners import Aligned, HypothesisSketch, OwnKernels
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
-from jaxmkl.models import Aligned, BudgetSupport, DenseSupport, HypothesisSketch, OwnKernels
+from jaxmkl.models import BudgetSupport, DenseSupport
 from jaxmkl.models.supports import Project
 from jaxmkl.optimizers import Optimizer, as_optimizer
 from jaxmkl.query import Query
@@ -56,7 +57,7 @@ def oks_sil(
         is replaced.
 
     References:
-      Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.models.sketch`.
+      Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.learners.sketch`.
 
     >>> oks_sil(GaussianWidths(start=1.0), step_size=1.0, budget=100).optimizer
     InverseTime(rate=1.0)
@@ -85,7 +86,7 @@ def okl_gd(
 
     References:
       Chen, Liang, Zheng and Príncipe (2016); Zhang and Liao (2020), Table 2. The formulas:
-      :mod:`jaxmkl.models.own_kernels`.
+      :mod:`jaxmkl.learners.own_kernels`.
 
     >>> okl_gd(budget=500, step_size=0.2).optimizer
     InverseTime(rate=1.0)
@@ -151,7 +152,7 @@ def proj_ka(
 
     References:
       Zhang and Liao (2020), section 6; Orabona, Keshet and Caputo (2008). The formulas:
-      :mod:`jaxmkl.models.aligned`.
+      :mod:`jaxmkl.learners.aligned`.
 
     >>> proj_ka(budget=50).models.store
     BudgetSupport(budget=50, eviction=Project(threshold=0.0), period=32)

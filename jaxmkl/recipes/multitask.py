@@ -4,7 +4,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number
 from jaxmkl.features import SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models import MultiTask
+from jaxmkl.learners import MultiTask
 from jaxmkl.query import All, Query, Uncertainty
 from jaxmkl.recipes._parts import recipe
 
@@ -55,7 +55,7 @@ def multitask(
     References:
       Kernel sampling for online multi-task classification (supplement), equations (2) to (5) and
       Theorem 2; Calandriello, Lazaric and Valko (2017), Algorithm 2. The formulas:
-      :mod:`jaxmkl.models.multitask`.
+      :mod:`jaxmkl.learners.multitask`.
 
     >>> import jax, jaxmkl
     >>> X, learner = jax.random.normal(jax.random.key(0), (300, 2)), multitask(num_tasks=3, h=0.1)

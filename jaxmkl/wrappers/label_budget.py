@@ -92,7 +92,7 @@ class LabelBudget(Wrapper):
         examples: tuple[Array, Array],
         most: Array | int | None = None,
     ) -> tuple[LabelBudgetState, Output]:
-        """Do as :meth:`jaxmkl.models.MultiTask.round`, with at most as many labels as are left.
+        """Do as :meth:`jaxmkl.learners.MultiTask.round`, with at most as many labels as are left.
 
         Args:
           state, examples: as for that method.

@@ -20,7 +20,8 @@ from trees import everything, scan
 
 import jaxmkl
 from jaxmkl import proj_ka
-from jaxmkl.models import Aligned, SupportModels
+from jaxmkl.learners import Aligned
+from jaxmkl.models import SupportModels
 from jaxmkl.updates import OGD
 
 SMALL_PROGRAMS = True

@@ -32,7 +32,7 @@ from jaxmkl._blocks import take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Scaled
-from jaxmkl.models.moving import MovingKernel, MovingState
+from jaxmkl.learners.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
 # Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
@@ -55,7 +55,7 @@ class HypothesisSketch(MovingKernel):
 
     Args:
       space, budget, step_size, optimizer, loss, query: as of
-        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.learners.moving.MovingKernel`, and so are the errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).

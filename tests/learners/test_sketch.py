@@ -39,7 +39,7 @@ from selection_streams import (
 import jaxmkl
 from jaxmkl import oks_sil
 from jaxmkl.kernels.scaled import of_codes
-from jaxmkl.models.sketch import draw_places
+from jaxmkl.learners.sketch import draw_places
 
 SMALL_PROGRAMS = True
 

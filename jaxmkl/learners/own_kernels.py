@@ -22,7 +22,7 @@ from jaxmkl._blocks import count_on, take
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.kernels import Scaled
-from jaxmkl.models.moving import MovingKernel, MovingState
+from jaxmkl.learners.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
 
@@ -47,7 +47,7 @@ class OwnKernels(MovingKernel):
 
     Args:
       space, step_size, optimizer, loss, query: as of
-        :class:`jaxmkl.models.moving.MovingKernel`, and so are the errors.
+        :class:`jaxmkl.learners.moving.MovingKernel`, and so are the errors.
       budget: M (static).
     """
 

@@ -28,7 +28,7 @@ the dictionary, all predictions come first, Σ⁰ takes all updated tasks in, an
 
 The step on μ⁰ with the hinge is as published, and is not clipped: ε must not be small. That of the
 squared hinge is ours (the paper has none): the minimizer of |μ - μ⁰|² by the new Σ⁰ and 1/ε of the
-squared hinges. Covariances are kept by their factors: see :mod:`jaxmkl.models.gaussians`.
+squared hinges. Covariances are kept by their factors: see :mod:`jaxmkl.learners.gaussians`.
 
 References:
   Kernel sampling for online multi-task classification (supplement), equations (2) to (5), Theorem
@@ -53,7 +53,13 @@ from jaxmkl._ranges import reported
 from jaxmkl._types import Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
-from jaxmkl.models.gaussians import MARGIN_LOSSES, narrowed, narrowed_and_moved, step_of_one, times
+from jaxmkl.learners.gaussians import (
+    MARGIN_LOSSES,
+    narrowed,
+    narrowed_and_moved,
+    step_of_one,
+    times,
+)
 from jaxmkl.query import All, Forecast, Query
 
 HIGHEST = jax.lax.Precision.HIGHEST
