@@ -146,7 +146,8 @@ def run(
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
         return run_rows(learner, state, Rows(X, y), plan)
-    return run_padded("run", learner, state, X, y, room_for(X), plan)
+    # of the caller, beyond the check of what is missing
+    return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
 
 def run_many(
