@@ -1,0 +1,125 @@
+"""A reservoir: a sample of bounded size of the labelled examples of a stream.
+
+Banks that learn their kernels from the stream look back at a reservoir when they renew them.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import count_on
+
+
+class ReservoirState(NamedTuple):
+    """State of a :class:`Reservoir`."""
+
+    key: jax.Array
+    """A typed key; it never changes."""
+    X: jax.Array
+    """Inputs (N, D); zeros where no example lies."""
+    y: jax.Array
+    """Labels (N,) or, of K outputs, (N, K)."""
+    num_examples: jax.Array
+    """Examples so far, int32."""
+
+
+@pytree.dataclass
+class Reservoir:
+    """N labelled examples: a uniform sample of the stream, and on request the latest ones.
+
+    Of the N places, ``latest`` hold the latest examples, in turn. An example that leaves them, the
+    n-th to do so, is offered to the other U = N - latest places: it takes place n if n < U, else
+    with probability U / (n + 1) a place at random. So these hold a uniform sample without
+    replacement of all examples that are not among the latest, and no example lies in two places.
+
+    Which examples stay depends on the key of the state and on the rounds alone.
+
+    Args:
+      size: N.
+      latest: places for the latest examples, at most N.
+
+    Raises:
+      ValueError: if ``latest`` is above ``size``.
+
+    References:
+      Vitter (1985), Random sampling with a reservoir, algorithm R,
+      https://doi.org/10.1145/3147.3165.
+
+    >>> import jax
+    >>> reservoir = Reservoir(4, latest=1)
+    >>> state = reservoir.init(jax.random.key(0), 1, "float32")
+    >>> for t in range(9):
+    ...     state = reservoir.update(state, jax.numpy.ones(1), float(t), t, True)
+    >>> int(state.num_examples), float(state.y[0]), bool(reservoir.filled(state).all())
+    (9, 8.0, True)
+    """
+
+    size: int = pytree.count(default=2000)
+    latest: int = pytree.count(default=0, minimum=0)
+
+    def __post_init__(self) -> None:
+        good = self.latest <= self.size
+        pytree.require(good, self, "latest", self.latest, f"at most size = {self.size}")
+
+    def init(
+        self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
+    ) -> ReservoirState:
+        """The empty reservoir for D inputs and, unless it is None, K outputs."""
+        outputs = () if num_outputs is None else (num_outputs,)
+        X = jnp.zeros((self.size, num_inputs), dtype)
+        y = jnp.zeros((self.size, *outputs), dtype)
+        return ReservoirState(key, X, y, jnp.zeros((), jnp.int32))
+
+    def filled(self, state: ReservoirState) -> jax.Array:
+        """Which places (N,) hold an example."""
+        return jnp.arange(self.size) < state.num_examples  # the places of the latest come first
+
+    def update(
+        self,
+        state: ReservoirState,
+        x: jax.Array,
+        y: jax.typing.ArrayLike,
+        round: jax.typing.ArrayLike,
+        learns: jax.typing.ArrayLike,
+    ) -> ReservoirState:
+        """The state after the example x (D,) of a round with label y, a number or (K,).
+
+        Where ``learns`` is false, no bit changes.
+        """
+        learns = jnp.asarray(learns)
+        X, Y = state.X, state.y
+        offered, n = (x.astype(X.dtype), jnp.asarray(y, Y.dtype)), state.num_examples
+        taken = learns
+        if self.latest:
+            turn = n % self.latest
+            oldest = X[turn], Y[turn]
+            X, Y = _written(X, Y, jnp.where(learns, turn, self.size), offered)
+            offered, n = oldest, n - self.latest
+            taken = learns & (n >= 0)
+        if uniform := self.size - self.latest:
+            draws = jax.random.uniform(jax.random.fold_in(state.key, round), (2,))
+            drawn = jnp.minimum((draws[1] * uniform).astype(jnp.int32), uniform - 1)
+            taken &= (n < uniform) | (draws[0] * (n + 1) < uniform)
+            place = self.latest + jnp.where(n < uniform, n, drawn)
+            X, Y = _written(X, Y, jnp.where(taken, place, self.size), offered)
+        return state._replace(X=X, y=Y, num_examples=count_on(state.num_examples, learns))
+
+
+def _written(
+    X: jax.Array, y: jax.Array, place: jax.Array, example: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """X and y with an example at a place, or as they were if the place is behind their end."""
+    return X.at[place].set(example[0], mode="drop"), y.at[place].set(example[1], mode="drop")
+
+
+def is_doubling(round: jax.Array, first: int) -> jax.Array:
+    """Whether a round is ``first`` times a power of two: 1, 2, 4, ... times ``first``.
+
+    >>> [t for t in range(50) if is_doubling(jnp.asarray(t), 6)]
+    [6, 12, 24, 48]
+    """
+    times, rest = jnp.divmod(round, first)
+    return (rest == 0) & (jax.lax.population_count(times) == 1)

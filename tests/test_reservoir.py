@@ -1,0 +1,111 @@
+"""The reservoir against a plain loop, and the law of what stays."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxmkl.reservoir import Reservoir, is_doubling
+
+SMALL_PROGRAMS = True
+
+
+def filled_by(reservoir, key, y, learns=None, dtype="float32"):
+    """The states after a stream whose inputs are its labels, and after each round."""
+    learns = np.ones(len(y), bool) if learns is None else learns
+    state = reservoir.init(key, 2, dtype)
+
+    def step(state, example):
+        t, label, learned = example
+        x = jnp.stack([label, -label])
+        state = reservoir.update(state, x, label, t, learned)
+        return state, state
+
+    return jax.lax.scan(step, state, (jnp.arange(len(y)), jnp.asarray(y, dtype), learns))
+
+
+@given(
+    size=st.integers(1, 5),
+    latest=st.integers(0, 5),
+    seed=st.integers(0, 99),
+    labelled=st.lists(st.booleans(), min_size=14, max_size=14),
+)
+def test_holds_what_a_plain_loop_holds(size, latest, seed, labelled):
+    latest = min(size, latest)
+    key = jax.random.key(seed)
+    y = np.arange(1.0, 15.0, dtype=np.float32)
+    reservoir = Reservoir(size, latest)
+    state, _ = filled_by(reservoir, key, y, np.array(labelled))
+
+    uniform, ring, sample, left = size - latest, [], [], 0
+    for t, (label, learned) in enumerate(zip(y, labelled, strict=True)):
+        if not learned:
+            continue
+        ring.append(label)
+        if len(ring) <= latest:
+            continue
+        offered, n = ring.pop(0), left
+        left += 1
+        chance, which = np.asarray(jax.random.uniform(jax.random.fold_in(key, t), (2,)))
+        if len(sample) < uniform:
+            sample.append(offered)
+        elif uniform and chance * np.float32(n + 1) < uniform:
+            sample[int(which * np.float32(uniform))] = offered
+
+    np.testing.assert_array_equal(state.y[latest : latest + len(sample)], sample)
+    assert set(np.asarray(state.y[: len(ring)]) if latest else ring) == set(ring)
+    filled = np.asarray(reservoir.filled(state))
+    assert filled.sum() == len(ring) + len(sample) == min(size, sum(labelled))
+    np.testing.assert_array_equal(np.asarray(state.y) != 0, filled)
+    np.testing.assert_array_equal(state.X, np.stack([state.y, -state.y], axis=1))
+    assert state.num_examples == sum(labelled)
+
+
+@pytest.mark.parametrize("latest", [0, 4])
+def test_each_example_stays_with_the_same_probability(latest):
+    """Of T = 40 examples N = 10 stay; the latest always, the others U / (T - latest) each."""
+    reservoir, T, S = Reservoir(10, latest), 40, 4000
+    y = np.arange(1.0, T + 1)
+    keys = jax.random.split(jax.random.key(1), S)
+    states, _ = jax.jit(jax.vmap(lambda key: filled_by(reservoir, key, y)))(keys)
+    counts = np.bincount(np.asarray(states.y).astype(int).ravel(), minlength=T + 1)[1:]
+    old = T - latest
+    p = (10 - latest) / old
+    error = np.sqrt(S * p * (1 - p))
+    assert np.abs(counts[:old] - S * p).max() < 4 * error
+    np.testing.assert_array_equal(counts[old:], S)
+
+
+def test_a_round_without_a_label_changes_no_bit():
+    reservoir = Reservoir(3, latest=1)
+    state, states = filled_by(
+        reservoir, jax.random.key(0), np.arange(1.0, 9.0), np.arange(8) % 2 == 0
+    )
+    for t in (1, 3, 5, 7):
+        before, after = (jax.tree.map(lambda leaf, t=t: leaf[t], states) for t in (t - 1, t))
+        for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+            assert jnp.array_equal(a, b)
+    assert state.num_examples == 4
+
+
+def test_several_outputs_in_double_precision(x64):
+    reservoir = Reservoir(4)
+    state = reservoir.init(jax.random.key(0), 3, jnp.float64, num_outputs=2)
+    x, y = jnp.arange(3.0), jnp.array([0.1, 0.2])
+    state = reservoir.update(state, x, y, 0, True)
+    assert state.X.dtype == state.y.dtype == jnp.float64
+    np.testing.assert_array_equal(state.y[0], y)
+    assert state.y.shape == (4, 2)
+
+
+def test_the_latest_fit():
+    with pytest.raises(ValueError, match="Reservoir: latest must be at most size = 3; got 4"):
+        Reservoir(3, latest=4)
+
+
+def test_doublings():
+    rounds = jnp.arange(2000)
+    chosen = np.flatnonzero(np.asarray(is_doubling(rounds, 250)))
+    np.testing.assert_array_equal(chosen, [250, 500, 1000])
