@@ -17,6 +17,12 @@ rough one) and 4 (the smooth one):
 Another stream has two classes and ten inputs, uniform on [-1, 1], of which the first two matter:
 
     y_t = sign(sin(4 x_t1) x_t2)
+
+Two more have 32 standard normal inputs, of which few matter: four of them, or two directions u, v
+at right angles to each other that are drawn once:
+
+    y_t = sin(2 x_t1) + x_t2 x_t3 + x_t4 / 2 + noise
+    y_t = sin(2 u'x_t) + ((v'x_t)^2 - 1) / 2 + noise
 """
 
 import math
@@ -36,6 +42,7 @@ TURN = 20_000
 BANDWIDTHS = (1.0, 4.0)  # of the functions that change places
 ABRUPT_DIMENSIONS = 5
 ABRUPT_WAVES = 100
+MANY = 32  # inputs of which few matter
 PADDING = 4096  # numbers of examples are made up to a multiple, so that few are compiled for
 
 
@@ -156,3 +163,29 @@ def abrupt(
     """
     X, y = _abrupt(*_key_and_indices(key, start, stop), np.int32(period))
     return np.asarray(X)[: stop - start], np.asarray(y)[: stop - start]
+
+
+def few_of_many(seed: int, total: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first ``total`` examples with 32 inputs, of which the first four matter.
+
+    >>> X, y = few_of_many(0, 100)
+    >>> X.shape, y.shape
+    ((100, 32), (100,))
+    """
+    draws = np.random.default_rng(seed).normal(size=(total, MANY + 1))
+    a, b, c, d = draws[:, :4].T
+    return draws[:, :MANY], np.sin(2 * a) + b * c + d / 2 + NOISE * draws[:, MANY]
+
+
+def ridges(seed: int, total: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first ``total`` examples with 32 inputs, of which two directions matter.
+
+    >>> X, y = ridges(0, 100)
+    >>> X.shape, y.shape
+    ((100, 32), (100,))
+    """
+    draws = np.random.default_rng(seed)
+    directions, _ = np.linalg.qr(draws.normal(size=(MANY, 2)))
+    X, noise = draws.normal(size=(total, MANY)), draws.normal(size=total)
+    u, v = (X @ directions).T
+    return X, np.sin(2 * u) + (v**2 - 1) / 2 + NOISE * noise

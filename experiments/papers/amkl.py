@@ -8,6 +8,7 @@ The parts:
     mixture          expert_mkl on Hedge, on mixtures, on the stack; batch models beside it
     labels           expert_mkl with 2 to 50 % of the labels, and scikit-activeml's strategies
     drift            the same as mixture where two functions change places abruptly
+    learned          expert_mkl with kernels that are learned, on tables it was not made on
     river            expert_mkl on the data sets that come with river
     tradeoff         Figure 2: tolerance and longest pause against error and labels
     curves           Figure 3: the error over time
@@ -45,6 +46,9 @@ from ..hindsight import hindsight_losses
 from ..inside import kernels_of, with_step_size
 from ..report import Panel
 from .amkl_labels import labels
+from .amkl_learned import GENERATED as LEARNED_GENERATED
+from .amkl_learned import TABLES as LEARNED_TABLES
+from .amkl_learned import learned
 from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_river import DATASETS as RIVER
 from .amkl_river import river
@@ -324,7 +328,15 @@ def exponent(lengths: np.ndarray, regrets: np.ndarray) -> np.ndarray:
 PAPER = Paper(
     name="amkl",
     title="Active learning with multiple kernels (Hong and Chae)",
-    datasets=(*REGRESSION, *CLASSIFICATION, STATIONARY, ABRUPT, *RIVER),
+    datasets=(
+        *REGRESSION,
+        *CLASSIFICATION,
+        *LEARNED_TABLES,
+        STATIONARY,
+        ABRUPT,
+        *LEARNED_GENERATED,
+        *RIVER,
+    ),
     algorithms=ALGORITHMS,
     parts=(
         tables,
@@ -333,6 +345,7 @@ PAPER = Paper(
         mixture,
         labels,
         drift,
+        learned,
         river,
         tradeoff,
         curves,
@@ -340,6 +353,6 @@ PAPER = Paper(
     ),
     default_parts=("tables", "classification"),
     task="regression",
-    generated=(STATIONARY, ABRUPT, *RIVER),
+    generated=(STATIONARY, ABRUPT, *LEARNED_GENERATED, *RIVER),
     parts_without_files=("drift", "river", "regret"),
 )

@@ -1,0 +1,116 @@
+"""expert_mkl by its banks of models: kernels that are fixed, and kernels that it learns.
+
+Inputs and target are standardised by the first 1,000 rows; of a stream 12,000 rows are played, in
+file order. The figure is the mean squared error after the first 1,000 rows as a share of the
+variance of the target there ("nmse"), and that of the second half of all rows.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_friedman1, make_friedman2
+
+from jaxmkl.evaluate import Candidate, Row
+
+from .. import generate
+from ..evaluate import Played, Runs, Stream, candidate
+from ..refitted import EVERY, MODELS, refitted
+from .amkl_runs import REGRESSION
+from .paper import Job
+
+FIRST = 1_000
+ROWS = 12_000
+SEEDS = 3
+
+TABLES = ("kin40k", "elevators", "pol", "sml")
+GENERATED: Mapping[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    "friedman1": lambda: make_friedman1(ROWS, 10, noise=0.1, random_state=0),
+    "friedman2": lambda: make_friedman2(ROWS, noise=0.1, random_state=0),
+    "few_of_32": lambda: generate.few_of_many(0, 8_000),
+    "ridges_of_32": lambda: generate.ridges(0, 8_000),
+}
+DATASETS = (*GENERATED, *TABLES, *(name for name in REGRESSION if name != "naval"))
+
+BANKS: Mapping[str, tuple[str, ...]] = {
+    "expert_mkl (fixed)": ("fixed",),
+    "expert_mkl (diagonal)": ("diagonal",),
+    "expert_mkl (full)": ("full",),
+    "expert_mkl (trees)": ("trees",),
+    "expert_mkl (all banks)": ("fixed", "diagonal", "full", "trees"),
+}
+BATCH = tuple(name for name in MODELS if not name.startswith("gradient"))
+
+
+def standardised(stream: Stream) -> Stream:
+    """Return the first rows of a stream, scaled by the moments of the first thousand.
+
+    >>> draws = np.random.default_rng(0).normal(3.0, 2.0, (2000, 2))
+    >>> scaled = standardised(Stream("a", draws, draws[:, 0], "regression"))
+    >>> bool(abs(scaled.X[:1000].mean(axis=0)).max() < 1e-6)
+    True
+    """
+
+    def scaled(values: np.ndarray) -> np.ndarray:
+        values = np.asarray(values[:ROWS], np.float64)
+        deviation = values[:FIRST].std(axis=0)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        return ((values - values[:FIRST].mean(axis=0)) / deviation).astype(np.float32)
+
+    return Stream(stream.name, scaled(stream.X), scaled(stream.y), stream.task)
+
+
+def stream_of(job: Job, dataset: str) -> Stream:
+    """Read or generate a stream, standardised."""
+    if dataset in GENERATED:
+        X, y = GENERATED[dataset]()
+    else:
+        data = job.read(dataset)
+        X, y = data.X, data.y
+    return standardised(Stream(dataset, X, y, "regression"))
+
+
+def measured(runs: Runs) -> dict[str, np.ndarray]:
+    """Return the errors (S,) as shares of the variance: after the first rows, and of one half."""
+    y = np.asarray(runs.stream.y, np.float64)
+    square = np.square(runs.prediction - y[runs.order])
+    half = len(y) // 2
+    return {
+        "nmse": square[:, FIRST:].mean(axis=1) / y[FIRST:].var(),
+        "nmse_second_half": square[:, half:].mean(axis=1) / y[half:].var(),
+    }
+
+
+def learned(job: Job) -> None:
+    """expert_mkl with banks whose kernels are learned, and batch models refitted beside it."""
+    datasets, names = job.among("learned", DATASETS, ("expert_mkl",))
+    if not names:
+        return
+    streams = {dataset: stream_of(job, dataset) for dataset in datasets}
+    seeds, job.seeds = job.seeds, job.seeds if job.options.seeds else SEEDS
+
+    def built(stream: Stream, name: str) -> Candidate:
+        arguments: dict[str, Any] = {"banks": BANKS[name]}
+        return candidate(name, "expert_mkl", stream.task, job.options.settings, **arguments)
+
+    pairs = [(dataset, name) for dataset in datasets for name in BANKS]
+    found = job.runs("learned", pairs, lambda d, _: streams[d], built, permute=False)
+    job.seeds = seeds
+    with job.report.progress("refitted", len(datasets) * len(BATCH)) as step:
+        for dataset in datasets:
+            order = np.arange(len(streams[dataset].y))[None]
+            for name in BATCH:
+                step(f"{dataset} {name}")
+                found.append((dataset, *refitted(name, streams[dataset], order)))
+    rows: list[Row] = []
+    for dataset in datasets:
+        for name, made, runs in found:
+            if name == dataset:
+                played = Played(measured(runs), runs.seconds_per_run)
+                rows += played.rows("amkl", dataset, made)
+    notes = [
+        f"standardised by the first {FIRST} rows, at most {ROWS} rows in file order",
+        f"nmse: the error after the first {FIRST} rows as a share of the variance there",
+        f"refitted: scikit-learn's defaults, fitted every {EVERY} rounds on all examples so far",
+    ]
+    job.report.table("Kernels that are learned", rows, notes=notes)
