@@ -47,9 +47,9 @@ class State:
     nonfinite: Array
     """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
     a learner that has a number out of its declared range, as an optimiser may make one."""
-    magnitudes: Any
+    magnitudes: PyTree
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
-    query: Any
+    query: PyTree
     """State of the query."""
     num_inputs: int = pytree.static()
     """D."""
@@ -165,13 +165,13 @@ class Algorithm(HasLoss, Learner):
         keys = fold_in(state.key, rounds_of(state.round, len(X)))
         return Code(self.encode_own(state, X, keys), self._noise(given, keys), usable)
 
-    def _noise(self, X: Array, keys: Array) -> Any:
+    def _noise(self, X: Array, keys: Array) -> PyTree:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
     def _queried(
-        self, query: Any, forecast: Forecast, learns: Array, counted: Array, y: Array
-    ) -> Any:
+        self, query: PyTree, forecast: Forecast, learns: Array, counted: Array, y: Array
+    ) -> PyTree:
         """The query's state after an example; ``y`` is 0 where it is not learned."""
         return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
 

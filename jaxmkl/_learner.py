@@ -71,13 +71,13 @@ class Learner(abc.ABC):
     :class:`jaxmkl.wrappers.Wrapper`.
     """
 
-    task: Any
+    task: str
     """"regression" or "classification"."""
-    num_outputs: Any = None
+    num_outputs: int | None = None
     """K, where a prediction has a number for each of K targets or classes; None for one number."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
-    leading_columns: Any = 0
+    leading_columns: int = 0
     """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
     @abc.abstractmethod
@@ -98,7 +98,7 @@ class Learner(abc.ABC):
         """Number of inputs D the state was made for."""
         return state.num_inputs
 
-    def dtype(self, state: PyTree) -> Any:
+    def dtype(self, state: PyTree) -> np.dtype:
         """Floating dtype of the state: that of predictions."""
         return jnp.dtype(state.dtype)
 
@@ -185,7 +185,7 @@ class Learner(abc.ABC):
 
     # The rest is final.
 
-    def _encoded(self, state: PyTree, x: Any) -> tuple[PyTree, PyTree]:
+    def _encoded(self, state: PyTree, x: ArrayLike) -> tuple[PyTree, PyTree]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)
         x, D = as_array("x", x), self.num_inputs(state)
@@ -194,7 +194,7 @@ class Learner(abc.ABC):
         codes = self.encode(state, x.astype(self.dtype(state))[None])
         return codes, take(codes, 0)
 
-    def _label(self, state: PyTree, y: Any) -> Array:
+    def _label(self, state: PyTree, y: ArrayLike) -> Array:
         """A label as the state's dtype has it; of classes -1 or +1, of K classes K of them."""
         y, shape = as_array("y", y), self._label_shape
         text = f"{shape[0]} numbers, the label of x" if shape else "one number, the label of x"
@@ -204,8 +204,8 @@ class Learner(abc.ABC):
     @property
     def _label_shape(self) -> tuple[int, ...]:
         """The shape of a label as it is given: (K,) for several targets."""
-        several = self.task == "regression" and self.num_outputs is not None
-        return (self.num_outputs,) if several else ()
+        K = self.num_outputs
+        return () if K is None or self.task == "classification" else (K,)
 
     def _read(self, y: Array) -> Array:
         """Labels of classes as -1 and +1, those above 0 being +1; numbers as they are."""
@@ -244,7 +244,13 @@ class Learner(abc.ABC):
         return prediction, self.await_label(state, prediction.query)
 
     def _updated(
-        self, state: PyTree, then: Any, x: Any, y: Array, asked: Any, present: ArrayLike = True
+        self,
+        state: PyTree,
+        then: PyTree,
+        x: ArrayLike,
+        y: Array,
+        asked: ArrayLike,
+        present: ArrayLike = True,
     ) -> PyTree:
         """The state after an example that is encoded and predicted as the state ``then`` has it.
 
@@ -261,7 +267,7 @@ class Learner(abc.ABC):
         y = self._label(state, y)
         return reported(self, state, self._updated(state, state, x, y, True))
 
-    def skip(self, state: PyTree, x: Array) -> Any:
+    def skip(self, state: PyTree, x: Array) -> PyTree:
         """The next state when the label of ``x`` was not asked for."""
         none = self._label(state, np.zeros(self._label_shape))
         return reported(self, state, self._updated(state, state, x, none, False))

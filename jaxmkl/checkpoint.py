@@ -83,7 +83,7 @@ def _on_device(name: str, array: np.ndarray) -> jax.Array:
 
 
 def save(
-    path: str | os.PathLike[str], learner: Learner, state: PyTree, *, extra: Any = None
+    path: str | os.PathLike[str], learner: Learner, state: PyTree, *, extra: PyTree = None
 ) -> None:
     """Write a learner and its state, after any number of rounds, to one file.
 
@@ -118,7 +118,11 @@ def save(
 
 
 def save_beside(
-    path: str | os.PathLike[str], learner: Learner, state: PyTree, extra: Any, keep: bool = False
+    path: str | os.PathLike[str],
+    learner: Learner,
+    state: PyTree,
+    extra: PyTree,
+    keep: bool = False,
 ) -> None:
     """Do as :func:`save`; with ``keep`` the old file is kept as ``path`` + ``.before``."""
     wanted = "a file's name: the order is save(path, learner, state)"
@@ -135,7 +139,7 @@ def save_beside(
         write()
 
 
-def packed(learner: Learner, state: PyTree, extra: Any = None) -> dict[str, np.ndarray]:
+def packed(learner: Learner, state: PyTree, extra: PyTree = None) -> dict[str, np.ndarray]:
     """The arrays of a checkpoint by their names, as :func:`save` writes them."""
     require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
@@ -160,7 +164,7 @@ def packed(learner: Learner, state: PyTree, extra: Any = None) -> dict[str, np.n
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
 
-def arrays_of(tree: Any) -> dict[str, np.ndarray]:
+def arrays_of(tree: PyTree) -> dict[str, np.ndarray]:
     """The numbers and NumPy arrays of a tree by their names, for :func:`numpy.savez`.
 
     >>> arrays_of({"rows": 3, "mean": 0.5})
@@ -169,7 +173,7 @@ def arrays_of(tree: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(leaf) for name, leaf in leaves_by_name(tree, "").items()}
 
 
-def tree_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
+def tree_of(arrays: Mapping[str, np.ndarray], like: PyTree) -> Any:
     """The tree that :func:`arrays_of` was given.
 
     Args:
@@ -193,7 +197,7 @@ def tree_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
     return jax.tree.unflatten(structure, taken)
 
 
-def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, Any]:
+def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[Learner, PyTree]:
     """Read a learner and its state from a file written by :func:`save`.
 
     Args:
@@ -214,7 +218,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 
 def load_extra(
     path: str | os.PathLike[str], *, like: Learner | None = None
-) -> tuple[Learner, Any, Any]:
+) -> tuple[Learner, PyTree, PyTree]:
     """Do as :func:`load`, and return also the ``extra`` that was saved, None if there was none.
 
     >>> import jaxmkl, tempfile
@@ -229,7 +233,9 @@ def load_extra(
         return unpacked(file, os.fspath(path), like)
 
 
-def unpacked(file: BinaryIO, name: str, like: Learner | None = None) -> tuple[Learner, Any, Any]:
+def unpacked(
+    file: BinaryIO, name: str, like: Learner | None = None
+) -> tuple[Learner, PyTree, PyTree]:
     """Do as :func:`load_extra` with an open, seekable file."""
     try:
         archive = Archive(file)

@@ -21,7 +21,7 @@ With K outputs, targets or classes, a model has K values, and the aggregate comb
 output apart: one against the rest, with shared features, covariances and selections.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -50,8 +50,8 @@ class MKLState(State):
 
     models: tuple
     """A state for each bank."""
-    aggregate: Any
-    select: Any
+    aggregate: PyTree
+    select: PyTree
 
 
 class MKLInfo(NamedTuple):
@@ -63,7 +63,7 @@ class MKLInfo(NamedTuple):
     """How many models are active, int32."""
     support: Any
     """Support vectors of each kernel of the banks that have any (P,), or None."""
-    overflow: Any
+    overflow: jax.Array | None
     """Examples so far that found no room and were not learned, int32, or None."""
 
 
@@ -72,11 +72,11 @@ class MKLCode(NamedTuple):
 
     models: tuple
     """Codes of the banks."""
-    chance: Any
+    chance: jax.Array | None
     """Uniform numbers (E,), or None."""
-    aggregate: Any
+    aggregate: PyTree
     """Noise of the aggregate."""
-    select: Any
+    select: PyTree
     """Noise of the selection."""
 
 
@@ -87,7 +87,7 @@ class MKLAux(NamedTuple):
     """The prediction, a number or (K,)."""
     weights: jax.Array
     """Weights of the models (E,)."""
-    drawn: Any
+    drawn: jax.Array | None
     """Which models alone take part in the round (E,) or (K, E); None for all."""
     models: tuple
     """The banks' results."""
@@ -205,7 +205,7 @@ class MKL(Algorithm):
         """Codes of all banks for a block ``X`` (B, D), and the random numbers of its rounds."""
         E = self.num_models
 
-        def drawn(which: int, draw: Any) -> Any:
+        def drawn(which: int, draw: Callable[[jax.Array], PyTree]) -> PyTree:
             """Random numbers of each round, by a subkey of its own for each purpose."""
             return jax.vmap(lambda key: draw(jax.random.fold_in(key, which)))(keys)
 
@@ -255,7 +255,7 @@ class MKL(Algorithm):
         )
         judged = feedback.taken() if self.select.judge_sampled else learns
 
-        def judge(own: PyTree, aux: PyTree, y: jax.Array) -> Any:
+        def judge(own: PyTree, aux: PyTree, y: jax.Array) -> PyTree:
             return self.aggregate.update(own, aux, y, self.loss, judged, state.round)
 
         aggregate = self._each(judge, state.aggregate, aux.aggregate, y)
@@ -272,7 +272,7 @@ class MKL(Algorithm):
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
 
-        def settle(own: PyTree) -> Any:
+        def settle(own: PyTree) -> PyTree:
             return self.aggregate.close(own, size, state.round)
 
         aggregate = self._each(settle, state.aggregate)

@@ -35,9 +35,9 @@ from jaxmkl.query import All, Forecast, Query
 class AlignedState(State):
     """State of :class:`Aligned`."""
 
-    models: Any
+    models: PyTree
     """The bank's."""
-    pairs: Any
+    pairs: PyTree
     """The first examples, with their labels and with ones as coefficients."""
     along: jax.Array
     """Σ_ij y_i y_j k_p(x_i, x_j) (P,)."""

@@ -15,12 +15,11 @@ the rounding; updates of Σ itself lose that in single precision. As Potter (196
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import Number, PyTree
 
 MARGIN_LOSSES = ("hinge", "squared_hinge")
 # The product of two matrices, or of a matrix and a vector.
@@ -28,7 +27,7 @@ times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 def narrowed(
-    root: jax.Array, along: jax.Array, noise: PyTree, when: Any
+    root: jax.Array, along: jax.Array, noise: PyTree, when: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """S (D, D) after an update along f = S'φ (D,); Σφ (D,) and φ'Σφ with the new Σ.
 
@@ -42,7 +41,7 @@ def narrowed(
     return after, left * towards, left * variance
 
 
-def step_of_one(loss: str, hinge: jax.Array, variance: jax.Array, inertia: Any) -> jax.Array:
+def step_of_one(loss: str, hinge: jax.Array, variance: jax.Array, inertia: Number) -> jax.Array:
     """g of an example with this loss before the update, and φ'Σφ after it."""
     if loss == "squared_hinge":
         return hinge / (inertia + variance)
@@ -58,7 +57,7 @@ def narrowed_and_moved(
     moved: jax.Array,
     loss: str,
     noise: PyTree,
-    inertia: Any,
+    inertia: Number,
 ) -> tuple[jax.Array, jax.Array]:
     """S (D, D) and the move of μ (D,) of a Gaussian that meets K examples φ (K, D) at once.
 

@@ -37,7 +37,7 @@ class MovingState(State):
 class MovingInfo(NamedTuple):
     """Diagnostics."""
 
-    parameters: Any
+    parameters: PyTree
     """Parameters of the kernel, or the newest: a width () or widths (D,), or a kernel."""
     support: jax.Array
     """Number of basis functions, int32."""

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
@@ -155,7 +155,7 @@ class MultiTask(Algorithm):
     _local = property(lambda self: self.components != "global")
     _overall = property(lambda self: self.components != "local")
 
-    def _known(self, task: Any) -> Any:
+    def _known(self, task: jax.Array) -> jax.Array:
         """Which numbers are a task's."""
         return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
@@ -193,7 +193,9 @@ class MultiTask(Algorithm):
             stale=jnp.zeros((G,), bool),
         )
 
-    def _gaussians(self, state: MultiTaskState, which: Any, restarted: Any = False) -> tuple:
+    def _gaussians(
+        self, state: MultiTaskState, which: jax.Array | slice, restarted: ArrayLike = False
+    ) -> tuple:
         """Means (E, D) and roots (E, D, D) of some Gaussians, as restarts leave them."""
         means, roots = state.means[which], state.roots[which]
         if self.growth == "restart":
@@ -230,7 +232,9 @@ class MultiTask(Algorithm):
         forecast = Forecast.of_one(value, variance=jnp.sum(along**2))
         return forecast, MultiTaskAux(forecast, offer, restarted, which, roots, along)
 
-    def _wanted(self, forecast: Forecast, y: Any, learns: jax.Array, seen: Any) -> tuple:
+    def _wanted(
+        self, forecast: Forecast, y: jax.Array, learns: jax.Array, seen: jax.Array
+    ) -> tuple:
         """The hinge before the update; whether the covariance shrinks; whether the mean moves."""
         value = forecast.value
         hinge, moved = jnp.maximum(1.0 - y * value, 0.0), y * value <= 0
