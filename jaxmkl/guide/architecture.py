@@ -14,7 +14,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── mkl.py          the composed learner;  merging.py  shards become one
     ├── streaming/      run, run_many, stream, run_fleet; the engine that scans blocks; sparse rows
     ├── checkpoint.py   learners and states in files
-    ├── wrappers/       learners around a learner: scaling, budgets, late labels, intervals
+    ├── wrappers/       learners around a learner: scaling, metrics, budgets, late labels
     ├── learners/       learners that are not composed: moving kernels, sketches, many tasks
     ├── models/         banks: on features, on supports (a folder of stores)
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol

@@ -1,4 +1,4 @@
-"""Learners around learners: scaling, label budgets, intervals, several classes, late labels.
+"""Learners around learners: scaling, metrics, label budgets, intervals, late labels.
 
 A wrapper is a learner like any other: it can be scanned, vmapped, differentiated, saved, and
 wrapped again.
@@ -8,6 +8,7 @@ from jaxmkl.wrappers.delayed import Delayed, delayed
 from jaxmkl.wrappers.intervals import Intervals, intervals
 from jaxmkl.wrappers.label_budget import LabelBudget, label_budget
 from jaxmkl.wrappers.lagged import Lagged, lagged
+from jaxmkl.wrappers.metric import LearnedMetric, learned_metric
 from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
 from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, ScaledInputs, Scaler, scaled
@@ -19,6 +20,7 @@ __all__ = [
     "Intervals",
     "LabelBudget",
     "Lagged",
+    "LearnedMetric",
     "OneByOne",
     "OneVsRest",
     "Probabilities",
@@ -34,6 +36,7 @@ __all__ = [
     "label_budget",
     "lagged",
     "layers",
+    "learned_metric",
     "one_vs_rest",
     "probabilities",
     "scaled",

@@ -1,0 +1,64 @@
+"""Metrics of the inputs: x -> L'x, from the average gradient outer product of a predictor.
+
+    M = Σ_i ∇f(x_i) ∇f(x_i)',     L L' ∝ M^power,  tr(L L') = D
+
+A diagonal metric keeps the diagonal of M, and is a vector.
+
+References:
+  Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
+  networks and backpropagation-free machine learning models, Science 383,
+  https://doi.org/10.1126/science.adi5639.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from jaxmkl._types import Number
+
+SHAPES = "diagonal", "full"
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+def identity(shape: str, num_inputs: int, dtype: DTypeLike) -> jax.Array:
+    """The metric that changes nothing: (D,) or (D, D)."""
+    ones = jnp.ones((num_inputs,), dtype)
+    return ones if shape == "diagonal" else jnp.diag(ones)
+
+
+def applied(metric: jax.Array, X: jax.Array) -> jax.Array:
+    """The inputs L'x of the rows of ``X`` (B, D)."""
+    return X * metric[None] if metric.ndim == 1 else jnp.dot(X, metric, precision=_HIGHEST)
+
+
+def outer_products(gradients: jax.Array, weights: jax.Array, diagonal: bool) -> jax.Array:
+    """Σ_i w_i g_i g_i' of gradients (n, D), or its diagonal (D,)."""
+    weighted = weights[:, None] * gradients
+    if diagonal:
+        return jnp.sum(weighted * gradients, axis=0)
+    return jnp.dot(weighted.T, gradients, precision=_HIGHEST)
+
+
+def metric_of(moments: jax.Array, power: Number, before: jax.Array) -> jax.Array:
+    """The metric L of M, (D,) or (D, D); the one before where M is 0 or not finite.
+
+    Of a full M = V diag(e) V' it is V diag(e)^(power/2).
+    """
+    power = jnp.asarray(power, moments.dtype)
+    largest = jnp.max(jnp.abs(moments))
+    good = jnp.isfinite(largest) & (largest > 0)
+    values = jnp.where(good, moments / jnp.where(good, largest, 1), 1)
+    vectors = None
+    if moments.ndim == 2:
+        values, vectors = jnp.linalg.eigh(values)
+    scales = jnp.maximum(values, 0) ** power
+    scales = jnp.sqrt(scales * (len(scales) / jnp.sum(scales)))
+    metric = scales if vectors is None else vectors * scales[None]
+    return jnp.where(good & jnp.all(jnp.isfinite(metric)), metric, before)
+
+
+def importances(metric: jax.Array) -> jax.Array:
+    """The diagonal of L L' over its sum (D,)."""
+    squares = metric**2 if metric.ndim == 1 else jnp.sum(metric**2, axis=1)
+    return squares / jnp.sum(squares)
