@@ -3,8 +3,10 @@
 import abc
 
 import jax
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from jaxmkl._blocks import take
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel
@@ -81,6 +83,29 @@ class FeatureMap(abc.ABC):
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
+
+    def gradients(
+        self, state: PyTree, kernels: Kernel, X: jax.Array, weights: jax.Array
+    ) -> jax.Array:
+        """Gradients (B, J, P, D) of θ·z_p(x) by x, for weights θ (J, P, M) and rows of ``X``.
+
+        By default JAX derives :meth:`encode` and :meth:`predict`.
+        """
+        J, P, _ = weights.shape
+        # of one kernel at a time: all but its own weights are 0
+        alone = weights[:, None] * jnp.eye(P, dtype=weights.dtype)[None, :, :, None]
+
+        def features(x: jax.Array) -> jax.Array:
+            keys = jax.random.split(jax.random.key(0), 1)
+            code = take(self.encode(state, kernels, x[None], jnp.zeros((), jnp.int32), keys), 0)
+            return self.predict(state, code)[0]
+
+        def of_one(x: jax.Array) -> jax.Array:
+            backward = jax.vjp(features, x)[1]
+            (gradients,) = jax.vmap(backward)(alone.reshape(J * P, *alone.shape[2:]))
+            return gradients.reshape(J, P, -1)
+
+        return jax.vmap(of_one)(X)
 
     def squared_norms(self, z: jax.Array) -> jax.Array:
         """|z_p|² (P,) of an example's features (P, M)."""

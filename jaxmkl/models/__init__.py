@@ -3,6 +3,7 @@
 from jaxmkl._feedback import Feedback
 from jaxmkl.models import supports
 from jaxmkl.models.bank import Bank
+from jaxmkl.models.metric import MetricModels
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, SparseSupport
@@ -13,6 +14,7 @@ __all__ = [
     "DenseSupport",
     "FeatureModels",
     "Feedback",
+    "MetricModels",
     "SparseSupport",
     "SupportModels",
     "supports",

@@ -14,9 +14,12 @@ import abc
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import take
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import HasLoss
@@ -78,6 +81,42 @@ class Rule(HasLoss, abc.ABC):
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
+
+    def fitted(
+        self, state: PyTree, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
+    ) -> PyTree:
+        """The state of models that begin anew and learn N examples before a round.
+
+        By default they are learned one after the other, each once. A rule that has a solution in
+        closed form lets each example count as often as it says.
+
+        Args:
+          state: of models in any state; their shapes and dtype are those wanted.
+          Z: features (N, P, M).
+          y: labels (N,), or of K outputs (N, K).
+          counts: how often each example counts (N,); those at 0 are ignored.
+          round: the round that comes next.
+        """
+        first = round - jnp.sum(counts > 0, dtype=jnp.int32)
+
+        def learned(example: tuple, own: PyTree) -> PyTree:
+            z, label, now = example
+            codes = self.encode(own, now, z[None])
+            code = take(codes, 0)
+            values, aux = self.predict(own, code, z)
+            yes, norm = jnp.ones((), bool), jnp.sum(z * z, axis=-1)[None]
+            shape = (1, *values.shape[1:])
+            feedback = Feedback(label, jnp.ones(shape, bool), yes, yes, norm=norm)
+            return self.close(self.update(own, code, aux, feedback), codes, now + 1)
+
+        def turn(own: PyTree, example: tuple) -> tuple[PyTree, None]:
+            z, label, count, before = example
+            after = learned((z, label, first + before), own)
+            return optax.tree.where(count > 0, after, own), None
+
+        before = jnp.cumsum(counts > 0, dtype=jnp.int32) - (counts > 0)
+        began = self.init(*Z.shape[1:], Z.dtype, 1 if y.ndim == 1 else y.shape[1])
+        return jax.lax.scan(turn, began, (Z, y, counts, before))[0]
 
     def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
         """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).

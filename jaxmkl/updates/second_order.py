@@ -276,6 +276,34 @@ class RLS(Rule):
             "discount": jnp.where(full, 1.0, state.discount),
         }
 
+    def fitted(
+        self, state: RLSState, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
+    ) -> RLSState:
+        """The least squares of all examples at once.
+
+            S = (I + c Σ_i n_i z_i z_i' / λ)⁻¹,   θ = S c Σ_i n_i z_i y_i
+
+        Where examples are forgotten their counts n_i add up to 1 / (1 - φ) at most, as in a
+        stream: c is 1, or what makes them so.
+        """
+        dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
+        rates = jnp.zeros((self.num_rates,), dtype)
+        regularization = rates + jnp.atleast_1d(jnp.asarray(self.regularization, dtype))
+        forgetting = rates + jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))
+        total = jnp.sum(counts)
+        share = 1.0 / jnp.maximum(1.0, total * (1.0 - forgetting)) / regularization  # (R,)
+        weighted = Z * counts[:, None, None]
+        information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
+        labels = y.reshape(len(y), -1)
+        towards = jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
+        eye = jnp.eye(Z.shape[-1], dtype=dtype)[None, None]
+        covariance = _inverse(eye + share[:, None, None, None] * information[None])
+        weights = jnp.einsum("rpml,kpl->krpm", covariance, towards, precision=_HIGHEST)
+        # of features z/sqrt(λ)
+        scale = (share * jnp.sqrt(regularization))[None, :, None, None]
+        discount = jnp.ones_like(state.discount)
+        return began._replace(weights=scale * weights, covariance=covariance, discount=discount)
+
     def merged(self, states: RLSState, start: PyTree | None) -> RLSState:
         """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
         good = bool(np.all(np.asarray(self.forgetting) == 1.0))
