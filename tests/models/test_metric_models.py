@@ -1,0 +1,173 @@
+"""Banks with a learned metric: an oracle over two renewals, their parts, and bad input."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_equal, scan
+
+import jaxmkl
+from jaxmkl.features import FeatureMap, FourierFeatures, SampledDictionary
+from jaxmkl.models import FeatureModels, MetricModels
+from jaxmkl.reservoir import Reservoir
+from jaxmkl.testing import check_learner
+from jaxmkl.updates import OGD, RLS
+from tests.oracles.metric import MetricBank
+
+SMALL_PROGRAMS = True
+
+WIDTHS, FEATURES = np.array([0.7, 2.0]), 5
+
+
+def learner_of(shape="diagonal", *, forgetting=1.0, outputs=None, size=100, **options):
+    rules = RLS(0.1, forgetting, max_growth=1e9, period=8), OGD(0.3)
+    inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
+    bank = MetricModels(inside, shape, Reservoir(size), **({"first": 16} | options))
+    return jaxmkl.MKL(bank, loss="squared", num_outputs=outputs)
+
+
+def stream(T, D=3, outputs=None, dtype=np.float64):
+    draws = np.random.default_rng(5)
+    X = draws.normal(size=(T, D))
+    y = np.sin(2 * X[:, 0]) + 0.1 * X[:, -1]
+    y = y if outputs is None else np.stack([y, X[:, 0] * X[:, -1]], axis=1)
+    return X.astype(dtype), y.astype(dtype)
+
+
+def values_of(bank, state, round, x):
+    codes = bank.encode(state, x[None], round, None)
+    return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "forgetting"),
+    [("diagonal", None, 1.0), ("full", None, 0.95), ("diagonal", 2, 0.95), ("full", 2, 1.0)],
+)
+def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
+    X, y = stream(40, outputs=outputs)
+    learner = learner_of(shape, forgetting=forgetting, outputs=outputs)
+    state = learner.init(jax.random.key(2), num_inputs=3)
+    frequencies = np.asarray(state.models[0].bank.frequencies) / WIDTHS[:, None, None]
+    loop = MetricBank(
+        frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, 1 if outputs is None else 2
+    )
+    predict = jax.jit(functools.partial(values_of, learner.models[0]))
+
+    def each(state, example):
+        state, _ = learner.step(state, example)
+        return state, state
+
+    _, states = jax.jit(lambda s: jax.lax.scan(each, s, (X, y)))(state)
+    for t in range(40):
+        loop.learn(X[t], np.atleast_1d(y[t]))
+        if t in (3, 15, 20, 31, 39):
+            own = jax.tree.map(lambda leaf, t=t: leaf[t], states.models[0])
+            values = np.asarray(predict(own, t + 1, X[-1])).reshape(loop.K, 2, -1)
+            wanted = np.moveaxis(loop.values(X[-1]), 0, 1)
+            # the jitter that keeps S definite is of the size of rounding
+            np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(own.losses, loop.losses, rtol=0, atol=1e-9)
+            metric = own.metric if shape == "full" else jnp.diag(own.metric)
+            np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
+
+
+def test_gradients_in_closed_form_are_those_of_any_map(x64):
+    features, kernels = FourierFeatures(4), jaxmkl.Gaussian([0.5, 1.0, 3.0])
+    state = features.init(jax.random.key(0), kernels, 2, jnp.float64)
+    X, _ = stream(6, 2)
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 8)))
+    closed = features.gradients(state, kernels, X, weights)
+    derived = FeatureMap.gradients(features, state, kernels, X, weights)
+    assert closed.shape == (6, 2, 3, 2)
+    np.testing.assert_allclose(closed, derived, atol=1e-12)
+
+
+def test_least_squares_at_once_are_those_of_a_stream(x64):
+    """With all counts 1 and nothing forgotten; then one goes on like the other."""
+    rule, draws = RLS([0.1, 2.0], period=8), np.random.default_rng(0)
+    Z, y = draws.normal(size=(16, 2, 3)), draws.normal(size=(16, 2))
+    state = rule.init(2, 3, jnp.float64, 2)
+    at_once = rule.fitted(state, Z, y, jnp.ones(16), jnp.asarray(16))
+    streamed = jaxmkl.updates.Rule.fitted(rule, state, Z, y, jnp.ones(16), jnp.asarray(16))
+    for name in "weights", "covariance":
+        ours, theirs = getattr(at_once, name), getattr(streamed, name)
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_examples_count_as_often_as_they_say(x64):
+    rule, draws = RLS(0.5), np.random.default_rng(0)
+    Z, y = draws.normal(size=(5, 1, 3)), draws.normal(size=5)
+    counts = np.array([2, 0, 1, 3, 1])
+    state, next_round = rule.init(1, 3, jnp.float64), jnp.asarray(7)
+    weighted = rule.fitted(state, Z, y, jnp.asarray(counts, float), next_round)
+    repeated = rule.fitted(
+        state, np.repeat(Z, counts, axis=0), np.repeat(y, counts), jnp.ones(7), next_round
+    )
+    np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-12)
+    np.testing.assert_allclose(weighted.covariance, repeated.covariance, atol=1e-12)
+
+
+def test_gradient_steps_leave_out_what_does_not_count():
+    rule, draws = OGD(0.3), np.random.default_rng(0)
+    Z, y = (draws.normal(size=s).astype(np.float32) for s in ((6, 1, 3), 6))
+    state, counts = rule.init(1, 3, jnp.float32), jnp.array([1.0, 0, 1, 1, 0, 0])
+    some = rule.fitted(state, Z, y, counts, jnp.asarray(9))
+    kept = np.flatnonzero(counts)
+    alone = rule.fitted(state, Z[kept], y[kept], jnp.ones(3), jnp.asarray(9))
+    assert_equal(some, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["numbers", "full, two targets", "three classes"])
+def test_keeps_the_contract(case):
+    options = {"first": 16, "size": 9}
+    if case == "numbers":
+        learner = learner_of(**options)
+    elif case == "full, two targets":
+        learner = learner_of("full", outputs=2, forgetting=0.9, **options)
+    else:
+        bank = learner_of(**options).models[0]
+        learner = jaxmkl.MKL(bank, loss="squared", task="classification", num_outputs=3)
+    check_learner(learner)
+
+
+def test_finds_the_input_that_matters():
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(600, 6)).astype(np.float32)
+    y = np.sin(2 * X[:, 4])
+    inside = FeatureModels(jaxmkl.Gaussian([1.0, 3.0]), RLS(), FourierFeatures(20))
+    errors = []
+    for bank in (inside, MetricModels(inside, reservoir=Reservoir(200))):
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 6), X, y)
+        errors.append(outputs.loss[300:].mean())
+    assert learner.models[0].importances(state.models[0]).argmax() == 4
+    assert errors[1] < errors[0] / 5
+
+
+@pytest.mark.parametrize("shape", ["diagonal", "full"])
+def test_bad_input_leaves_the_metric_finite(shape):
+    """Constant inputs or labels, one input, half of the labels missing, a single label."""
+    learner = learner_of(shape, size=7)
+    X, y = stream(40, dtype=np.float32)
+    half = np.where(np.arange(40) % 2 == 0, np.nan, y)
+    single = np.where(np.arange(40) == 3, y, np.nan)
+    cases = [(np.ones_like(X), y), (X, np.zeros(40)), (X, np.ones(40)), (X, half), (X, single)]
+    for inputs, labels in cases:
+        state = learner.init(jax.random.key(0), num_inputs=3)
+        state, outputs = scan(learner, state, inputs, labels.astype(np.float32))
+        own = state.models[0]
+        assert all(np.isfinite(leaf).all() for leaf in (own.metric, own.bank.rules[0].weights))
+        assert np.isfinite(outputs.prediction).all()
+        np.testing.assert_allclose(np.sum(own.metric**2), 3.0, rtol=1e-5)
+    state = learner.init(jax.random.key(0), num_inputs=1)
+    state, _ = scan(learner, state, X[:, :1], y)
+    np.testing.assert_allclose(np.abs(state.models[0].metric), 1.0, rtol=1e-6)
+
+
+def test_features_that_grow_are_refused():
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(), SampledDictionary(5))
+    with pytest.raises(ValueError, match="MetricModels: bank must be one whose features do not"):
+        MetricModels(inside)
