@@ -1,8 +1,8 @@
 """Metrics of the inputs: x -> L'x, from the average gradient outer product of a predictor.
 
-    M = Σ_i ∇f(x_i) ∇f(x_i)',     L L' ∝ M^power,  tr(L L') = D
+    M = Σ_i ∇f(x_i) ∇f(x_i)',     L L' ∝ M^power
 
-A diagonal metric keeps the diagonal of M, and is a vector.
+and the trace of L L' is given. A diagonal metric keeps the diagonal of M, and is a vector.
 
 References:
   Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
@@ -21,10 +21,10 @@ SHAPES = "diagonal", "full"
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
-def identity(shape: str, num_inputs: int, dtype: DTypeLike) -> jax.Array:
-    """The metric that changes nothing: (D,) or (D, D)."""
-    ones = jnp.ones((num_inputs,), dtype)
-    return ones if shape == "diagonal" else jnp.diag(ones)
+def isotropic(shape: str, num_inputs: int, trace: float, dtype: DTypeLike) -> jax.Array:
+    """The metric that treats all inputs alike: (D,) or (D, D)."""
+    scales = jnp.full((num_inputs,), (trace / num_inputs) ** 0.5, dtype)
+    return scales if shape == "diagonal" else jnp.diag(scales)
 
 
 def applied(metric: jax.Array, X: jax.Array) -> jax.Array:
@@ -41,7 +41,7 @@ def outer_products(gradients: jax.Array, weights: jax.Array, diagonal: bool) -> 
 
 
 def metric_of(moments: jax.Array, power: Number, before: jax.Array) -> jax.Array:
-    """The metric L of M, (D,) or (D, D); the one before where M is 0 or not finite.
+    """The metric L of M, of the trace of the one before; that one where M is 0 or not finite.
 
     Of a full M = V diag(e) V' it is V diag(e)^(power/2).
     """
@@ -53,7 +53,7 @@ def metric_of(moments: jax.Array, power: Number, before: jax.Array) -> jax.Array
     if moments.ndim == 2:
         values, vectors = jnp.linalg.eigh(values)
     scales = jnp.maximum(values, 0) ** power
-    scales = jnp.sqrt(scales * (len(scales) / jnp.sum(scales)))
+    scales = jnp.sqrt(scales * (jnp.sum(before**2) / jnp.sum(scales)))
     metric = scales if vectors is None else vectors * scales[None]
     return jnp.where(good & jnp.all(jnp.isfinite(metric)), metric, before)
 

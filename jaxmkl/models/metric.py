@@ -9,7 +9,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import common_period, rounds_of, take
 from jaxmkl._feedback import Feedback
-from jaxmkl._metric import SHAPES, applied, identity, importances, metric_of, outer_products
+from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
 from jaxmkl._types import Number, PyTree
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.on_features import FeatureCode, FeatureModels, FeatureModelsState
@@ -54,14 +54,15 @@ class MetricModels(Bank):
     In rounds ``first``, twice as many, four times as many and so on, over the examples x_i of a
     reservoir of all labelled ones so far:
 
-        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = D
+        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = 1
 
     with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, and of several outputs the
     sum over them. Then all models begin anew and learn the reservoir under the new metric: least
     squares in closed form, each example counting as often as it stands for, and rules of first
     order by one pass. All this is repeated ``repetitions`` times. Between such rounds the bank is
-    the one inside, and costs a product X L more. Where M is 0 or not finite the metric stays, the
-    identity at first.
+    the one inside, and costs a product X L more. Where M is 0 or not finite the metric stays. At
+    first it is I/sqrt(D): so widths of kernels are in units of sqrt(D), and 1 suits inputs of
+    variance 1, however many there are.
 
     No derivative goes through a renewal: those by widths and rates are those of the rounds since.
 
@@ -126,7 +127,7 @@ class MetricModels(Bank):
         key = jax.random.fold_in(key, 1)
         return MetricModelsState(
             bank=bank,
-            metric=identity(self.shape, num_inputs, dtype),
+            metric=isotropic(self.shape, num_inputs, 1.0, dtype),
             losses=jnp.zeros((self.num_models,), dtype),
             reservoir=self.reservoir.init(key, num_inputs, dtype, num_outputs),
         )

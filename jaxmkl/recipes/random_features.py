@@ -24,17 +24,23 @@ References:
   environments with unknown dynamics (Raker).
 """
 
+from collections.abc import Sequence
+
+from jaxmkl._pytree import require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
 from jaxmkl.features import FourierFeatures
-from jaxmkl.kernels import Kernel, hong_chae, two_decades
+from jaxmkl.kernels import Gaussian, Kernel, hong_chae, two_decades
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
-from jaxmkl.models import FeatureModels
+from jaxmkl.models import Bank, FeatureModels, MetricModels
 from jaxmkl.query import Disagreement, Query
 from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
+
+BANKS = "fixed", "diagonal", "full"
+RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
 
 
 def _raker(
@@ -246,6 +252,7 @@ def expert_mkl(
     orthogonal: bool = True,
     num_outputs: int | None = None,
     num_classes: int | None = None,
+    banks: str | Sequence[str] = "fixed",
 ) -> MKL:
     """Kernels times update rules under a stack: gradient steps track, least squares fit.
 
@@ -254,6 +261,11 @@ def expert_mkl(
     second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine them into one
     prediction. As a classifier it fits the labels ±1 by squared loss, and values are clipped to
     [-1, 1]. Several classes have one stack each, with λ = 10, as three cost more and err no less.
+
+    Kernels may also be learned. Of the ``banks`` "fixed" has the models above; "diagonal" and
+    "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to 4 in units of
+    sqrt(D), whose metric is learned (:class:`jaxmkl.models.MetricModels`). They are made for
+    inputs of variance near 1. The stack has the models of all banks.
 
     Args:
       task: "regression" or "classification".
@@ -266,9 +278,11 @@ def expert_mkl(
       kernels: shift-invariant; by default those of :func:`jaxmkl.kernels.two_decades`, which on
         the papers' streams err less than those of raker.
       num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
+      banks: the name of a bank, or several.
 
     Raises:
-      ValueError: if both ``hedge_rate`` and ``aggregate`` are given.
+      ValueError: if a bank has another name, or both ``hedge_rate`` and ``aggregate`` are
+        given.
 
     References:
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
@@ -284,10 +298,20 @@ def expert_mkl(
     elif aggregate is None:
         rule = Stack.rule if num_classes is None else RLS(10.0)
         aggregate = Stack(Mixture(bound=bound), rule, bound=bound)
-    bank = FeatureModels(
-        two_decades() if kernels is None else kernels,
-        rules=(OGD(step_sizes), RLS(regularization, forgetting)),
-        features=FourierFeatures(num_features, orthogonal, "mean"),
-    )
+    features = FourierFeatures(num_features, orthogonal, "mean")
+
+    def bank(name: str) -> Bank:
+        if name != "fixed":
+            inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
+            return MetricModels(inside, shape=name)
+        rules = OGD(step_sizes), RLS(regularization, forgetting)
+        return FeatureModels(two_decades() if kernels is None else kernels, rules, features)
+
+    names = (banks,) if isinstance(banks, str) else tuple(banks)
+    for name in names or (banks,):
+        wanted = "one or several of " + ", ".join(map(repr, BANKS))
+        require(name in BANKS, "expert_mkl", "banks", name, wanted)
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
-    return MKL(bank, aggregate, select, query, loss="squared", task=task, num_outputs=K)
+    return MKL(
+        tuple(map(bank, names)), aggregate, select, query, loss="squared", task=task, num_outputs=K
+    )

@@ -115,7 +115,8 @@ class Rule(HasLoss, abc.ABC):
             return optax.tree.where(count > 0, after, own), None
 
         before = jnp.cumsum(counts > 0, dtype=jnp.int32) - (counts > 0)
-        began = self.init(*Z.shape[1:], Z.dtype, 1 if y.ndim == 1 else y.shape[1])
+        (_, P, M), K = Z.shape, 1 if y.ndim == 1 else y.shape[1]
+        began = self.init(P, M, Z.dtype, K)
         return jax.lax.scan(turn, began, (Z, y, counts, before))[0]
 
     def merged(self, states: PyTree, start: PyTree | None) -> PyTree:

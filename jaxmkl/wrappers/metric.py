@@ -13,7 +13,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm
 from jaxmkl._blocks import rounds_of, take
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._metric import SHAPES, applied, identity, importances, metric_of, outer_products
+from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
 from jaxmkl._types import Number, PyTree
 from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
@@ -73,7 +73,8 @@ class LearnedMetric(Wrapper):
         inner = self.learner.init(key, num_inputs, dtype)
         dtype, key = self.learner.dtype(inner), jax.random.fold_in(key, 2)
         reservoir = self.reservoir.init(key, num_inputs, dtype, self.num_outputs)
-        return LearnedMetricState(inner, identity(self.shape, num_inputs, dtype), reservoir)
+        metric = isotropic(self.shape, num_inputs, num_inputs, dtype)
+        return LearnedMetricState(inner, metric, reservoir)
 
     def encode(
         self, state: LearnedMetricState, X: Array, given: Array | None = None

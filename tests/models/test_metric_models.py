@@ -161,7 +161,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
         own = state.models[0]
         assert all(np.isfinite(leaf).all() for leaf in (own.metric, own.bank.rules[0].weights))
         assert np.isfinite(outputs.prediction).all()
-        np.testing.assert_allclose(np.sum(own.metric**2), 3.0, rtol=1e-5)
+        np.testing.assert_allclose(np.sum(own.metric**2), 1.0, rtol=1e-5)
     state = learner.init(jax.random.key(0), num_inputs=1)
     state, _ = scan(learner, state, X[:, :1], y)
     np.testing.assert_allclose(np.abs(state.models[0].metric), 1.0, rtol=1e-6)

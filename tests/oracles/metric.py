@@ -21,7 +21,7 @@ class MetricBank:
         self.diagonal, self.first = diagonal, first
         self.P, self.F, self.D = frequencies.shape
         self.K = outputs
-        self.L = np.eye(self.D)
+        self.L = np.eye(self.D) / np.sqrt(self.D)
         self.losses = np.zeros(2 * self.P)
         self.X, self.Y = [], []
         self.begin()
@@ -85,9 +85,9 @@ class MetricBank:
         if self.diagonal:
             M = np.diag(np.diag(M))
         e, V = np.linalg.eigh(M)
-        self.L = V * np.sqrt(np.maximum(e, 0) * self.D / e.sum())
+        self.L = V * np.sqrt(np.maximum(e, 0) / e.sum())
         if self.diagonal:
-            self.L = np.diag(np.sqrt(np.diag(M) * self.D / np.trace(M)))
+            self.L = np.diag(np.sqrt(np.diag(M) / np.trace(M)))
         self.begin()
         Z, Y = np.array([self.z(x) for x in self.X]), np.array(self.Y)
         count = min(1.0, 1.0 / ((1.0 - self.forgetting) * len(Y))) if self.forgetting < 1 else 1.0

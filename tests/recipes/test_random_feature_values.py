@@ -272,3 +272,15 @@ def test_invalid_examples_leave_the_state_alone(where):
         counted = before.replace(round=before.round + 1, invalid=before.invalid + 1)
         assert_equal(state, counted)
     assert int(state.invalid) == refused > 0
+
+
+def test_banks_are_chosen_by_name():
+    whole = jaxmkl.expert_mkl(banks=("fixed", "diagonal", "full"), num_features=7)
+    assert [bank.num_models for bank in whole.models] == [48, 5, 5]
+    assert [bank.shape for bank in whole.models[1:]] == ["diagonal", "full"]
+    assert {bank.bank.features.num_features for bank in whole.models[1:]} == {7}
+    alone = jaxmkl.expert_mkl(banks="diagonal")
+    assert repr(alone.models) == repr(whole.models[1:2]).replace("=7", "=72")
+    for wrong in ("forest", ("fixed", "forest"), ()):
+        with pytest.raises(ValueError, match="expert_mkl: banks must be one or several of 'fix"):
+            jaxmkl.expert_mkl(banks=wrong)
