@@ -292,6 +292,24 @@ class MKL(Algorithm):
         enlarged = (bank.enlarged(own, capacity) for bank, own in self._banks(state))
         return state.replace(models=tuple(enlarged))
 
+    def importances(self, state: MKLState) -> jax.Array:
+        """How much each input matters (D,), of sum 1: the mean over the banks that learn it.
+
+        Raises:
+          ValueError: if there is no such bank, as :class:`jaxmkl.models.MetricModels`.
+
+        >>> import jax, jaxmkl
+        >>> bank = jaxmkl.models.MetricModels(jaxmkl.raker(num_features=5).models[0])
+        >>> learner = MKL(bank)
+        >>> learner.importances(learner.init(jax.random.key(0), num_inputs=4))
+        Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+        """
+        each = [bank.importances(own) for bank, own in self._banks(state)]
+        found = [shares for shares in each if shares is not None]
+        wanted = "at least one that learns a metric, as jaxmkl.models.MetricModels(bank)"
+        pytree.require(bool(found), self, "models", self.models, wanted)
+        return jnp.mean(jnp.stack(found), axis=0)
+
     def info(self, state: MKLState) -> MKLInfo:
         weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
         active = self.select.active(state.select)

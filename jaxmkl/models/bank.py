@@ -89,6 +89,10 @@ class Bank(abc.ABC):
         """The state with room for ``capacity`` support vectors, at least."""
         return state
 
+    def importances(self, state: PyTree) -> jax.Array | None:
+        """How much each input matters (D,), of sum 1; None for a bank that does not learn it."""
+        return None
+
     def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array] | None:
         """Support vectors of each kernel (P,) and examples that found no room; None without."""
         return None

@@ -156,6 +156,8 @@ class MetricModels(Bank):
         errors = jnp.square(values - feedback.y[..., None])
         errors = errors.reshape(-1, errors.shape[-1]).sum(axis=0)
         losses = state.losses + _RECENT * (errors - state.losses)
+        # a model that diverged has its chance once it began anew
+        losses = jnp.where(jnp.isfinite(state.losses), losses, errors)
         return MetricModelsState(
             bank=self.bank.update(state.bank, code.bank, inside, feedback),
             metric=state.metric,
@@ -169,7 +171,8 @@ class MetricModels(Bank):
         self, state: MetricModelsState, codes: MetricCode, round: jax.Array
     ) -> MetricModelsState:
         bank = self.bank.close(state.bank, codes.bank, round)
-        due = is_doubling(round, self.first)
+        # a block of padding alone ends in the round it begins with, and renews nothing again
+        due = is_doubling(round, self.first) & (codes.round[0] != round)
         examples = state.reservoir.X, state.reservoir.y, self.reservoir.filled(state.reservoir)
         number = state.reservoir.num_examples
         given = examples, number, state.losses, bank.features, round
@@ -222,7 +225,8 @@ class MetricModels(Bank):
         """M (D, D) or its diagonal (D,), of models of weights θ (K, R, P, M)."""
         (N, D), (K, R, P, _) = X.shape, weights.shape
         shares = jnp.tile(shares.reshape(1, 1, R, P), (1, K, 1, 1))
-        weights = weights.reshape(K * R, P, -1)
+        # squares of the weights of models that diverge may overflow
+        weights = jnp.where(shares[0, ..., None] > 0, weights, 0).reshape(K * R, P, -1)
         size = min(_PIECE, N)
         padding = -N % size
         X = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, size, D)
@@ -251,15 +255,21 @@ class _Period(NamedTuple):
 
 
 def _shares(losses: jax.Array) -> jax.Array:
-    """p_e ∝ 1 / l_e⁴ (E,)."""
-    smallest = jnp.min(losses)
+    """p_e ∝ 1 / l_e⁴ (E,); 0 where a loss is not finite."""
+    known = jnp.isfinite(losses)
+    smallest = jnp.min(losses, where=known, initial=jnp.inf)
     ratios = jnp.where(losses > smallest, smallest / jnp.where(losses > 0, losses, 1), 1.0)
-    shares = ratios**_STEEP
+    shares = jnp.where(known, ratios**_STEEP, 0.0)
     return shares / jnp.sum(shares)
 
 
 def _weights_of(rule: Rule, state: PyTree, round: jax.Array, empty: jax.Array) -> jax.Array:
     """The weights θ (K, R, P, M) of a rule's models, the derivatives of its values by z (P, M)."""
+
+    # a model that diverged would spoil the products for all
+    state = jax.tree.map(
+        lambda leaf: jnp.where(jnp.isfinite(leaf), leaf, jnp.zeros_like(leaf)), state
+    )
 
     def values(z: jax.Array) -> jax.Array:
         code = take(rule.encode(state, round, z[None]), 0)

@@ -19,7 +19,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take
+from jaxmkl._blocks import take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import HasLoss
@@ -88,7 +88,8 @@ class Rule(HasLoss, abc.ABC):
         """The state of models that begin anew and learn N examples before a round.
 
         By default they are learned one after the other, each once. A rule that has a solution in
-        closed form lets each example count as often as it says.
+        closed form lets each example count as often as it says. Steps that are taken by chance
+        depend on the round that an example is given.
 
         Args:
           state: of models in any state; their shapes and dtype are those wanted.
@@ -105,8 +106,11 @@ class Rule(HasLoss, abc.ABC):
             code = take(codes, 0)
             values, aux = self.predict(own, code, z)
             yes, norm = jnp.ones((), bool), jnp.sum(z * z, axis=-1)[None]
-            shape = (1, *values.shape[1:])
-            feedback = Feedback(label, jnp.ones(shape, bool), yes, yes, norm=norm)
+            shape, chance = (1, *values.shape[1:]), None
+            if self.random:
+                chance = uniform(jax.random.fold_in(jax.random.key(0), now), shape, z.dtype)
+            updates = jnp.ones(shape, bool)
+            feedback = Feedback(label, updates, yes, yes, chance=chance, norm=norm)
             return self.close(self.update(own, code, aux, feedback), codes, now + 1)
 
         def turn(own: PyTree, example: tuple) -> tuple[PyTree, None]:

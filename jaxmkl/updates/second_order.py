@@ -284,7 +284,8 @@ class RLS(Rule):
             S = (I + c Σ_i n_i z_i z_i' / λ)⁻¹,   θ = S c Σ_i n_i z_i y_i
 
         Where examples are forgotten their counts n_i add up to 1 / (1 - φ) at most, as in a
-        stream: c is 1, or what makes them so.
+        stream: c is 1, or what makes them so. In place of I stands (1 + 2 u trace A) I, with A the
+        sum and u the unit of rounding: else rounding alone might make S indefinite.
         """
         dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
         rates = jnp.zeros((self.num_rates,), dtype)
@@ -296,8 +297,10 @@ class RLS(Rule):
         information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
         labels = y.reshape(len(y), -1)
         towards = jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
-        eye = jnp.eye(Z.shape[-1], dtype=dtype)[None, None]
-        covariance = _inverse(eye + share[:, None, None, None] * information[None])
+        information = share[:, None, None, None] * information[None]
+        trace = jnp.trace(information, axis1=-2, axis2=-1)[..., None, None]
+        ridge = 1.0 + 2.0 * jnp.finfo(dtype).eps * trace
+        covariance = _inverse(ridge * jnp.eye(Z.shape[-1], dtype=dtype)[None, None] + information)
         weights = jnp.einsum("rpml,kpl->krpm", covariance, towards, precision=_HIGHEST)
         # of features z/sqrt(λ)
         scale = (share * jnp.sqrt(regularization))[None, :, None, None]

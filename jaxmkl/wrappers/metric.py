@@ -108,7 +108,8 @@ class LearnedMetric(Wrapper):
 
     def close(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
         state = state.replace(inner=self.learner.close(state.inner, codes.inner))
-        due = is_doubling(state.round, self.first)
+        # a block of padding alone ends in the round it begins with, and renews nothing again
+        due = is_doubling(state.round, self.first) & (codes.round[0] != state.round)
         # a statistic: no derivative goes through a renewal, and loops of dynamic length have none
         owner, fixed = jax.lax.stop_gradient((self, state))
         times = jnp.where(due, self.repetitions, 0)

@@ -1,0 +1,130 @@
+"""Banks with a learned metric: padding, long streams, models that diverge, and importances."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_equal, scan
+
+import jaxmkl
+from jaxmkl.features import FourierFeatures
+from jaxmkl.models import FeatureModels, MetricModels
+from jaxmkl.reservoir import Reservoir
+from jaxmkl.updates import OGD, RLS, SparsePassiveAggressive
+from jaxmkl.wrappers import delayed, learned_metric
+
+SMALL_PROGRAMS = True
+
+
+def bank_of(rules, shape="diagonal", size=8):
+    inside = FeatureModels(jaxmkl.Gaussian([0.7, 2.0]), rules, FourierFeatures(3))
+    return MetricModels(inside, shape, Reservoir(size), first=16)
+
+
+def stream(T):
+    X = np.random.default_rng(0).normal(size=(T, 2)).astype(np.float32)
+    return X, np.sin(2 * X[:, 0])
+
+
+@pytest.mark.parametrize("kind", ["bank", "wrapper"])
+def test_padding_behind_a_renewal_renews_nothing_again(kind):
+    """A block without examples closes in the round in which the last one was closed."""
+    learner, (X, y) = jaxmkl.MKL(bank_of(RLS(0.1))), stream(16)
+    if kind == "wrapper":
+        learner = learned_metric(
+            jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=3), reservoir=Reservoir(8), first=16
+        )
+    start = learner.init(jax.random.key(0), num_inputs=2)
+    state, _ = scan(learner, start, X, y)
+    metrics = [own.models[0].metric if kind == "bank" else own.metric for own in (start, state)]
+    assert not np.array_equal(*metrics)
+
+    @jax.jit
+    def padded(state):
+        return learner.close(state, learner.encode(state, X[:8]))
+
+    assert_equal(padded(state), state)
+
+
+@pytest.mark.slow
+def test_late_labels_renew_once():
+    """While labels are waited for the learner inside stays in the round of its renewal."""
+    X, y = stream(19)
+    learner = jaxmkl.MKL(bank_of(RLS(0.1)))
+    late = delayed(learner, 3)
+    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X[:16], y[:16])
+    after, _ = scan(late, late.init(jax.random.key(0), num_inputs=2), X, y)
+    assert after.inner.round == 16
+    np.testing.assert_allclose(after.inner.models[0].metric, state.models[0].metric, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_models_that_diverge_have_no_say():
+    """The metric is that of the models that learn."""
+    X, y = stream(200)
+    learner = jaxmkl.MKL(bank_of(OGD([0.1, 50.0])), loss="squared")
+    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X, y)
+    own = state.models[0]
+    assert not np.isfinite(own.losses[2:]).any()
+    assert np.isfinite(own.losses[:2]).all()
+    # as without the second rate
+    alone = jaxmkl.MKL(bank_of(OGD([0.1])), loss="squared")
+    apart, _ = scan(alone, alone.init(jax.random.key(0), num_inputs=2), X, y)
+    np.testing.assert_allclose(own.metric, apart.models[0].metric, rtol=1e-3)
+
+
+def test_least_squares_of_very_many_examples_stay_definite():
+    """In single precision, on features of which a few directions have nearly all."""
+    X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
+    features, kernels = FourierFeatures(20), jaxmkl.Gaussian([1.0, 30.0])
+    frequencies = features.init(jax.random.key(1), kernels, 4, jnp.float32)
+    rule, y = RLS(0.1), X[:, 0]
+    for number in 1e6, 1e9:
+        counts = jnp.full(500, number / 500, jnp.float32)
+        Z = features(kernels, frequencies, X)
+        state = rule.fitted(rule.init(2, 40, jnp.float32), Z, y, counts, jnp.asarray(512))
+        assert (np.linalg.eigvalsh(state.covariance) > 0).all()
+        # the prediction of features z/sqrt(λ)
+        values = np.einsum("npm,pm->np", Z / np.sqrt(0.1), state.weights[0, 0])
+        assert np.mean((values[:, 1] - y) ** 2) < 0.01
+
+
+def test_steps_by_chance_are_taken_in_a_renewal():
+    X, y = stream(40)
+    learner = jaxmkl.MKL(bank_of(SparsePassiveAggressive(0.5)))
+    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X, np.sign(y))
+    assert np.abs(state.models[0].bank.rules[0].weights).max() > 0
+    assert np.isfinite(state.models[0].metric).all()
+
+
+@pytest.mark.slow
+def test_derivatives_go_through_a_run():
+    """Before a renewal they are those of the bank inside; one behind leaves them finite."""
+    X, y = stream(40)
+
+    def total(width, learns, T):
+        rules = RLS(0.1, period=8), jaxmkl.updates.Optax(jaxmkl.optimizers.FromOptax("adam", 0.1))
+        bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))
+        bank = MetricModels(bank, first=16, reservoir=Reservoir(8)) if learns else bank
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state = learner.init(jax.random.key(0), num_inputs=2)
+        return scan(learner, state, X[:T], y[:T])[1].loss.sum()
+
+    slope = jax.jit(jax.grad(total), static_argnums=(1, 2))
+    width = jnp.array([0.7])
+    np.testing.assert_allclose(slope(width, True, 15), slope(width, False, 15), rtol=1e-4)
+    assert np.isfinite(slope(width, True, 40)).all()
+
+
+def test_importances_are_the_mean_over_banks_that_learn_them():
+    fixed, X = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1)), stream(16)[0]
+    learner = jaxmkl.MKL((bank_of(RLS(0.1)), fixed, bank_of(RLS(0.1), "full")))
+    state = learner.init(jax.random.key(0), num_inputs=2)
+    state, _ = scan(learner, state, X, np.sin(X[:, 0]))
+    one, other = state.models[0].metric, state.models[2].metric
+    full = np.diag(other @ other.T)
+    expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2
+    np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)
+    alone = jaxmkl.MKL(fixed)
+    with pytest.raises(ValueError, match="MKL: models must be at least one that learns a metric"):
+        alone.importances(alone.init(jax.random.key(0), num_inputs=2))
