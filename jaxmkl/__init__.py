@@ -80,7 +80,7 @@ from jaxmkl.recipes import (
     spa,
 )
 from jaxmkl.streaming import permutations, run, run_fleet, run_many, stream
-from jaxmkl.tables import Model, load_model, save_model
+from jaxmkl.tables import Pipeline, load_pipeline, save_pipeline
 from jaxmkl.wrappers import label_budget, scaled
 
 __all__ = [
@@ -93,8 +93,8 @@ __all__ = [
     "Laplacian",
     "Learner",
     "Linear",
-    "Model",
     "Output",
+    "Pipeline",
     "Polynomial",
     "Prediction",
     "State",
@@ -116,7 +116,7 @@ __all__ = [
     "labels",
     "learners",
     "load",
-    "load_model",
+    "load_pipeline",
     "losses",
     "merge",
     "merging",
@@ -147,7 +147,7 @@ __all__ = [
     "run_fleet",
     "run_many",
     "save",
-    "save_model",
+    "save_pipeline",
     "scaled",
     "select",
     "spa",

@@ -380,7 +380,7 @@ SMALL = ("--learner", "raker", "--set", "num_features=3", "--jsonl")
 @pytest.mark.slow
 def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     frame = plants(40, known=0).drop("kind")
-    pool, first, model, out = (
+    pool, first, pipeline, out = (
         str(tmp_path / name) for name in ("p.csv", "first.csv", "m", "o.csv")
     )
     frame.write_csv(pool)
@@ -391,7 +391,19 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     answers = [f'{{"item": {i}, "label": "{"tree" if i % 2 else "bush"}"}}\n' for i in ranked]
     typed(monkeypatch, "".join(answers))
     capsys.readouterr()
-    more = ["--pool", pool, *words, "--budget", "6", "--ahead", "1", "--save", model, "--out", out]
+    more = [
+        "--pool",
+        pool,
+        *words,
+        "--budget",
+        "6",
+        "--ahead",
+        "1",
+        "--save",
+        pipeline,
+        "--out",
+        out,
+    ]
     assert main(["ask", first, *more, *SMALL]) == 0
     said, error = capsys.readouterr()
     items = [json.loads(line)["item"] for line in said.splitlines() if '"row"' in line]
@@ -402,11 +414,11 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     assert labelled.columns == ["height", "colour", "kind"]
     assert labelled["height"].to_list() == [frame["height"][i - 2] for i in sorted(ranked)]
     assert labelled["kind"].to_list() == ["tree" if i % 2 else "bush" for i in sorted(ranked)]
-    assert jaxmkl.load_model(model).classes == ("tree", "bush")
+    assert jaxmkl.load_pipeline(pipeline).classes == ("tree", "bush")
 
-    # the model goes on with the pool; once more, from the journal; not from another model
+    # the pipeline goes on with the pool; again, from the journal; not from another pipeline
     other = str(tmp_path / "more.csv")
-    onward = ["ask", model, "--pool", pool, "--budget", "2", "--ahead", "1", "--jsonl"]
+    onward = ["ask", pipeline, "--pool", pool, "--budget", "2", "--ahead", "1", "--jsonl"]
     onward += ["--out", other]
     typed(monkeypatch, "")
     assert main(onward) == 0
@@ -418,13 +430,13 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     assert [line.get("item") for line in said[:2]] == items[:1] * 2
     assert said[-1]["labels"] == 1
     assert len(said[-1]["waiting"]) == 1
-    changed = jaxmkl.load_model(model)
-    jaxmkl.tables.save_model(f"{model}2", changed)
-    with open(f"{model}2", "ab") as file:
+    changed = jaxmkl.load_pipeline(pipeline)
+    jaxmkl.tables.save_pipeline(f"{pipeline}2", changed)
+    with open(f"{pipeline}2", "ab") as file:
         file.write(b" ")
-    onward[1] = f"{model}2"
+    onward[1] = f"{pipeline}2"
     assert main(onward) == 2
-    assert "belongs to another model" in capsys.readouterr().err
+    assert "belongs to another pipeline" in capsys.readouterr().err
 
 
 NEW = ("t.csv", "--jsonl", "--target", "z", "--classes")
@@ -434,7 +446,7 @@ BAD = [
     (["t.csv", "--jsonl", "--target", "a"], ": --classes A,B or --task regression tells"),
     (["t.csv", "--jsonl", "--classes", "u"], "--classes: two classes or more are wanted"),
     (["t.csv", "--jsonl", "--rate", ".1", "--budget", "3"], "not allowed with argument"),
-    (["t.csv", "--jsonl", "--pool", "t.csv"], "t.csv is neither a model nor what select wrote"),
+    (["t.csv", "--jsonl", "--pool", "t.csv"], "t.csv is neither a pipeline nor what select wrote"),
     (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is what the session begins with"),
     ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
     ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class by itself"),

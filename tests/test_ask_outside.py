@@ -79,10 +79,10 @@ def events_of(path):
 
 
 def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
-    path, model = tmp_path / "plants.csv", tmp_path / "m"
+    path, pipeline = tmp_path / "plants.csv", tmp_path / "m"
     frame = plants(12)
     frame.write_csv(path)
-    arguments = [str(path), "--target", "kind", "--budget", "6", *SMALL, "--save", str(model)]
+    arguments = [str(path), "--target", "kind", "--budget", "6", *SMALL, "--save", str(pipeline)]
 
     one = Terminal(arguments, environment)
     shown = one.waits_for("u undo, q quit] ")
@@ -127,7 +127,7 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     answers = ["bush", "bush", "tree", "tree", "bush", "tree"]
     assert [row["kind"] for row in labelled] == [*frame["kind"][:6], *answers]
     assert [float(row["height"]) for row in labelled] == frame["height"].to_list()
-    assert jaxmkl.load_model(model).rows == 12
+    assert jaxmkl.load_pipeline(pipeline).rows == 12
 
 
 def test_a_person_types_numbers(tmp_path, environment):

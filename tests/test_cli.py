@@ -64,8 +64,8 @@ def run(*arguments):
 
 
 def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkeypatch, capsys):
-    model, out, said = (tmp_path / name for name in ("model", "run.json", "said.csv"))
-    more = ["--seeds", "2", "--save", model, "--json", out, "--predictions", said]
+    pipeline, out, said = (tmp_path / name for name in ("model", "run.json", "said.csv"))
+    more = ["--seeds", "2", "--save", pipeline, "--json", out, "--predictions", said]
     pushed, push = [], play.Stream.push
     monkeypatch.setattr(
         play.Stream, "push", lambda self, *a: (pushed.append(self), push(self, *a))[1]
@@ -109,7 +109,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     for name, values in errors.items():
         assert means[name, "mistake_rate"] == pytest.approx((values != np.array(kinds[1:])).mean())
 
-    assert main(["info", str(model)]) == 0
+    assert main(["info", str(pipeline)]) == 0
     shown = capsys.readouterr().out
     assert "target: 'kind', classification of 2 classes: 'big tree', 'small bush'" in shown
     assert "'colour': categories (3 inputs)" in shown
@@ -119,19 +119,19 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     frame = pl.read_csv(plants).select(pl.lit(1).alias("new"), "colour", "kind")
     frame = frame.with_columns(pl.lit("grey").alias("colour"))
     frame.write_csv(tmp_path / "other.csv")
-    saved = jaxmkl.load_model(model)
+    saved = jaxmkl.load_pipeline(pipeline)
     state = saved.state
-    assert main(["predict", str(model), str(tmp_path / "other.csv")]) == 0
+    assert main(["predict", str(pipeline), str(tmp_path / "other.csv")]) == 0
     out, error = capsys.readouterr()
-    assert "the model's column 'height' is not there: missing cells" in error
-    assert "the column 'new' is not one of the model's: ignored" in error
+    assert "the pipeline's column 'height' is not there: missing cells" in error
+    assert "the column 'new' is not one of the pipeline's: ignored" in error
     with pytest.warns(UserWarning, match="'height'"):
         expected = saved.predict(frame), saved.predict_proba(frame)
     found = list(csv.DictReader(out.splitlines()))
     assert [row["prediction"] for row in found] == expected[0].tolist()
     shares = np.array([float(row["probability"]) for row in found])
     np.testing.assert_allclose(shares, expected[1].max(axis=1), rtol=1e-5)
-    assert_equal(jaxmkl.load_model(model).state, state)
+    assert_equal(jaxmkl.load_pipeline(pipeline).state, state)
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_a_run_is_that_of_the_library(tmp_path):
         mse = np.square(of - y[1:]).mean()
         assert means[name, "mse"] == pytest.approx(mse)
         assert means["raker", skill] == pytest.approx(1 - means["raker", "mse"] / mse)
-    assert_equal(jaxmkl.load_model(tmp_path / "m").state, state)
+    assert_equal(jaxmkl.load_pipeline(tmp_path / "m").state, state)
     assert content["num_inputs"] == 10
     assert math.isfinite(content["table"][0]["microseconds"])
 
@@ -171,12 +171,12 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
     run(saved, *SMALL, "--save", part, "--first", "150")
     run(plants, "--from", part, "--skip", "150", "--save", part)
     run(plants, *SMALL, "--save", whole, "--first", "150")
-    one, other = jaxmkl.load_model(part), jaxmkl.load_model(whole)
+    one, other = jaxmkl.load_pipeline(part), jaxmkl.load_pipeline(whole)
     assert one.rows == other.rows == 300
     assert_equal(one.state, other.state)
     np.testing.assert_array_equal(one.fills, other.fills)
     for more, text in (
-        (["--learner", "raker"], f"{part}: the model has its own; leave out --learner"),
+        (["--learner", "raker"], f"{part}: the pipeline has its own; leave out --learner"),
         (["--seeds", "3"], "leave out --seeds"),
         (["--skip", "300"], "has no more rows than that"),
     ):
@@ -189,7 +189,7 @@ def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatc
     text = plants.read_text()
     header, rows = text.split("\n", 1)
     plants.write_text(f"{header}\n{rows * 60}")  # 18,000 rows: three chunks
-    model, calls = tmp_path / "m", []
+    pipeline, calls = tmp_path / "m", []
     original = play.Player.play
 
     def interrupted(self, X, y):
@@ -199,16 +199,16 @@ def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatc
         return original(self, X, y)
 
     monkeypatch.setattr(play.Player, "play", interrupted)
-    assert main(["run", str(plants), *SMALL, "--save", str(model)]) == 130
+    assert main(["run", str(plants), *SMALL, "--save", str(pipeline)]) == 130
     out, error = capsys.readouterr()
     assert "16,384 rows" in out
-    assert f"go on with: jaxmkl run {plants} --from {model} --skip 16384" in error
+    assert f"go on with: jaxmkl run {plants} --from {pipeline} --skip 16384" in error
     monkeypatch.undo()
-    run(plants, "--from", model, "--skip", "16384", "--save", model)
+    run(plants, "--from", pipeline, "--skip", "16384", "--save", pipeline)
     run(plants, *SMALL, "--save", tmp_path / "whole")
-    whole = jaxmkl.load_model(tmp_path / "whole")
-    assert_equal(jaxmkl.load_model(model).state, whole.state)
-    assert jaxmkl.load_model(model).rows == 18_000
+    whole = jaxmkl.load_pipeline(tmp_path / "whole")
+    assert_equal(jaxmkl.load_pipeline(pipeline).state, whole.state)
+    assert jaxmkl.load_pipeline(pipeline).rows == 18_000
 
 
 @pytest.fixture
@@ -249,15 +249,15 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
 @pytest.mark.slow
 def test_late_labels(iris, tmp_path):
     path, labels = iris
-    out, model = tmp_path / "iris.json", tmp_path / "m"
-    run(path, *SMALL, "--delay", "20", "--json", out, "--save", model)
+    out, pipeline = tmp_path / "iris.json", tmp_path / "m"
+    run(path, *SMALL, "--delay", "20", "--json", out, "--save", pipeline)
     means, content = figures(out)
     assert content["judged_from"] == 22
     wrong = labels[:-21] != labels[21:]
     assert means["last label", "mistake_rate"] == pytest.approx(wrong.mean())
-    model = jaxmkl.load_model(model)
-    assert isinstance(model.learner, jaxmkl.wrappers.Probabilities)
-    assert int(model.state.round) == 1200
+    pipeline = jaxmkl.load_pipeline(pipeline)
+    assert isinstance(pipeline.learner, jaxmkl.wrappers.Probabilities)
+    assert int(pipeline.state.round) == 1200
 
 
 @pytest.mark.slow

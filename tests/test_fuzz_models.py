@@ -1,4 +1,4 @@
-"""Damaged files of models: loaded equal, or refused with a reason; nothing huge, and no code."""
+"""Damaged files of pipelines: loaded equal, or refused by a reason; nothing huge, no code."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ from mutations import mutated
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.tables import Columns, Model, open_table
+from jaxmkl.tables import Columns, Pipeline, open_table
 from jaxmkl.wrappers import RunningMoments
 
 SMALL_PROGRAMS = True
@@ -41,7 +41,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A model and the bytes of its file."""
+    """A pipeline and the bytes of its file."""
     chunk = next(open_table(frame()).chunks(100))
     columns = Columns.decide(chunk, "y")
     X, fills = columns.inputs(chunk, columns.init())
@@ -49,9 +49,9 @@ def saved(tmp_path_factory):
     learner = jaxmkl.scaled(learner, RunningMoments())
     state = learner.init(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(learner, state, X, columns.targets(chunk))
-    model = Model(learner, state, columns, fills, len(X), "a table")
-    jaxmkl.save_model(path := tmp_path_factory.mktemp("saved") / "m", model)
-    return model, path.read_bytes()
+    pipeline = Pipeline(learner, state, columns, fills, len(X), "a table")
+    jaxmkl.save_pipeline(path := tmp_path_factory.mktemp("saved") / "m", pipeline)
+    return pipeline, path.read_bytes()
 
 
 def members_of(content):
@@ -138,23 +138,23 @@ def damaged(content, seed):
 
 
 def looked_at(path, saved, is_bytes):
-    """Load a damaged model; whether it was accepted."""
+    """Load a damaged pipeline; whether it was accepted."""
     try:
         learner, state = jaxmkl.load(path)
-        model = jaxmkl.load_model(path)
+        pipeline = jaxmkl.load_pipeline(path)
     except ValueError as error:
         assert len(str(error)) > 10  # noqa: PT017
         return False
-    assert_equal(state, model.state)
-    assert repr(learner) == repr(model.learner)
+    assert_equal(state, pipeline.state)
+    assert repr(learner) == repr(pipeline.learner)
     if is_bytes:  # what is loaded is what was saved
         assert_equal(state, saved.state)
-        assert model.columns == saved.columns
+        assert pipeline.columns == saved.columns
         assert repr(learner) == repr(saved.learner)
     else:
         # it may know other columns or forms of time, or have parameters of other shapes
         with contextlib.suppress(ValueError, TypeError):
-            assert len(model.predict(frame())) == len(frame())
+            assert len(pipeline.predict(frame())) == len(frame())
     return True
 
 
@@ -223,7 +223,7 @@ def test_nothing_huge_is_made(name, saved, tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=r"load: .*m is no readable checkpoint: .*state\."):
-            jaxmkl.load_model(path)
+            jaxmkl.load_pipeline(path)
         assert tracemalloc.get_traced_memory()[1] < 10 * size + MEBIBYTE
     finally:
         tracemalloc.stop()
@@ -248,14 +248,14 @@ FULL = """
     import jaxmkl
 
     path, *limits = sys.argv[1:]
-    model = jaxmkl.load_model(path)
+    pipeline = jaxmkl.load_pipeline(path)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     for limit in limits:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), most))
         for save, arguments in (
-            (jaxmkl.save_model, (path, model)),
-            (jaxmkl.save, (path, model.learner, model.state)),
+            (jaxmkl.save_pipeline, (path, pipeline)),
+            (jaxmkl.save, (path, pipeline.learner, pipeline.state)),
         ):
             try:
                 save(*arguments)
@@ -274,7 +274,7 @@ def test_a_full_disk_leaves_what_was_there(saved, tmp_path):
     assert ended.stdout.split() == 2 * len(limits) * [str(errno.EFBIG)], ended.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["m"]
     assert path.read_bytes() == saved[1]
-    assert_equal(jaxmkl.load_model(path).state, saved[0].state)
+    assert_equal(jaxmkl.load_pipeline(path).state, saved[0].state)
 
 
 # --- what could be made by hand ------------------------------------------------------------------
@@ -346,7 +346,7 @@ def test_crafted_models_are_refused(name, saved, tmp_path):
     make, message = CRAFTED[name]
     (path := tmp_path / "crafted").write_bytes(make(members_of(saved[1])))
     with pytest.raises(ValueError, match=message) as refusal:
-        jaxmkl.load_model(path)
+        jaxmkl.load_pipeline(path)
     assert str(path) in str(refusal.value)
 
 

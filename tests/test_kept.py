@@ -54,7 +54,7 @@ def outcome(folder):
     for row in kept["table"] + kept["rows"]:
         for measured in ("microseconds", "seconds_per_run"):
             row.pop(measured, None)
-    return kept, (folder / "said.csv").read_text(), jaxmkl.load_model(folder / "model")
+    return kept, (folder / "said.csv").read_text(), jaxmkl.load_pipeline(folder / "model")
 
 
 def assert_same(one, other):

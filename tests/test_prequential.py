@@ -224,10 +224,10 @@ def errors_of(found):
 
 @pytest.mark.slow
 def test_baselines_know_what_the_model_knows(tmp_path, capsys):
-    """After a model, labels late: against NumPy, which counts all labels that had come."""
+    """After a pipeline, labels late: against NumPy, which counts all labels that had come."""
     _, found = said_by_command(tmp_path, ROWS, DELAYED, "--from")
     y, rows = stream()[1], np.arange(CUT, ROWS)
-    # the model is saved with all labels; later ones come late again
+    # the pipeline is saved with all labels; later ones come late again
     known = np.maximum(CUT, rows - LATE)
     last, mean = y[known - 1], [y[4:end].mean() for end in known]
     errors = errors_of(found)

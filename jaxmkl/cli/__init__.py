@@ -1,11 +1,13 @@
-"""The command ``jaxmkl``: one's own data from a file to a table, a model, predictions.
+"""The command ``jaxmkl``: one's own data from a file to a table, a pipeline, predictions.
 
-    jaxmkl run FILE       learn from a table in the order of its rows, each predicted before its
-                          label is seen; a table beside baselines, a page, a model, predictions
-    jaxmkl predict MODEL FILE     predict the rows of a table with a model; nothing is learned
-    jaxmkl ask FILE|MODEL         label rows by hand, or by a process; each answer is learned
-    jaxmkl select FILE    which rows of a table to label first
-    jaxmkl info MODEL     what a model is made of
+    jaxmkl run FILE          learn from a table in the order of its rows, each predicted before its
+                             label is seen; a table beside baselines, a page, a pipeline,
+                             predictions
+    jaxmkl predict PIPELINE FILE
+                             predict the rows of a table with a pipeline; nothing is learned
+    jaxmkl ask FILE|PIPELINE label rows by hand, or by a process; each answer is learned
+    jaxmkl select FILE       which rows of a table to label first
+    jaxmkl info PIPELINE     what a pipeline is made of
 
 ``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
 """

@@ -6,12 +6,13 @@
     jaxmkl select pool.csv --num 20 --out first.csv
     jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush
                                  first what select ranked, then the pool, most unsure first
-    jaxmkl ask MODEL --pool pool.csv --save NEW        the same with a model that run or ask saved
+    jaxmkl ask PIPELINE --pool pool.csv --save NEW
+                                 the same with a pipeline that run or ask saved
 
-Labels that the table has are learned before the first question; a model is taken to know them. The
-target is the column of ``--target``, else the one named target, y, label or class, else a new one,
-``label``. Its classes are those that the table has, or ``--classes``; ``--task regression`` is for
-numbers where there are none yet.
+Labels that the table has are learned before the first question; a pipeline is taken to know them.
+The target is the column of ``--target``, else the one named target, y, label or class, else a new
+one, ``label``. Its classes are those that the table has, or ``--classes``; ``--task regression`` is
+for numbers where there are none yet.
 
 **How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
 label; without either every row is asked for. A question counts when it is asked, whether or not an
@@ -26,9 +27,9 @@ skips the row, ``u`` undoes the last answer, ``q`` quits.
 **What is kept.** Each question and answer is added to ``LABELS.journal`` and is on the disk before
 the next one is shown; the same command goes on from there another day, after any end. Another
 learner, rate or budget may be given then, and learns the same answers; the table, the target and a
-MODEL must be those of the beginning. At the end of a sitting LABELS is written (``--out``; else
+PIPELINE must be those of the beginning. At the end of a sitting LABELS is written (``--out``; else
 FILE with ``.labels.csv`` in place of its ending): the rows that have a label by now, a table that
-``jaxmkl run`` reads; and with ``--save`` the model.
+``jaxmkl run`` reads; and with ``--save`` the pipeline.
 
 **A process** (``--jsonl``) reads a question a line and writes its answers, late and in any order;
 at most ``--ahead`` questions wait at the same time:
@@ -63,15 +64,15 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
-from jaxmkl.cli.models import differences, own_model
+from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.command_line import setting
 from jaxmkl.evaluate import UsageError, candidates
-from jaxmkl.tables import Model, save_model, usual_target
+from jaxmkl.tables import Pipeline, save_pipeline, usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns
 
-OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a model has
+OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a pipeline has
 LEARNER = "expert_mkl"
 NEW = "label"  # the target's name, where the table has none
 
@@ -81,7 +82,11 @@ def add_to(commands: Any) -> None:
     says = {"description": __doc__, "formatter_class": options.AS_IT_STANDS}
     parser = commands.add_parser("ask", help="label rows, by hand or by a process", **says)
     add = parser.add_argument
-    add("file", metavar="FILE|MODEL", help="a table, what select wrote of the pool, or a model")
+    add(
+        "file",
+        metavar="FILE|PIPELINE",
+        help="a table, what select wrote of the pool, or a pipeline",
+    )
     add("--pool", metavar="FILE", help="a table whose rows are asked for most unsure first")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--rate", type=options.share, metavar="R", help="the share of the rows")
@@ -91,7 +96,7 @@ def add_to(commands: Any) -> None:
     add("--learner", metavar="NAME", help=f"default: {LEARNER}")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
-    add("--save", type=Path, metavar="MODEL", help="write the model at the end of a sitting")
+    add("--save", type=Path, metavar="PIPELINE", help="write the pipeline at the end of a sitting")
     add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; kept beside it is "
         "LABELS.journal")  # fmt: skip
     add("--jsonl", action="store_true", help="JSON lines on standard input and output")
@@ -106,22 +111,25 @@ def command(given: Any) -> int:
     show.needs_rich()
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("ask wants a terminal; --jsonl is for a process")
-    model = own_model(given.file, given, OWN) if _is_model(given.file) else None
-    if model is not None and given.pool is None:
-        raise UsageError(f"{given.file} is a model; --pool FILE has the rows to ask for")
+    pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
+    if pipeline is not None and given.pool is None:
+        raise UsageError(f"{given.file} is a pipeline; --pool FILE has the rows to ask for")
     chunk, out = _whole_table(given.pool or given.file), _out(given)
-    if model is None:
+    if pipeline is None:
         columns, begun = _columns(given, chunk), None
         notes = list(columns.notes)
     else:
-        columns, begun = model.columns, hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
-        notes = differences(model, chunk.frame.columns)
+        columns, begun = (
+            pipeline.columns,
+            hashlib.sha256(Path(given.file).read_bytes()).hexdigest(),
+        )
+        notes = differences(pipeline, chunk.frame.columns)
     for note in notes:
         print(note, file=sys.stderr)
-    rows, is_pool = Rows.of(chunk, columns, model), given.pool is not None
-    ranking = _ranking(given, rows) if is_pool and model is None else []
+    rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
+    ranking = _ranking(given, rows) if is_pool and pipeline is None else []
     with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as journal:
-        learner, state = _learner(given, rows, model)
+        learner, state = _learner(given, rows, pipeline)
         learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
         labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
         try:
@@ -136,7 +144,7 @@ def command(given: Any) -> int:
     return 0
 
 
-def _is_model(path: str) -> bool:
+def _is_pipeline(path: str) -> bool:
     if path == "-" or not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -186,7 +194,7 @@ def _ranking(given: Any, rows: Rows) -> list[int]:
     """The items of the pool that select ranked, by what it wrote."""
     ranked, place = _whole_table(given.file).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
-        text = "is neither a model nor what select wrote of the pool; jaxmkl select"
+        text = "is neither a pipeline nor what select wrote of the pool; jaxmkl select"
         raise UsageError(f"{given.file} {text} {given.pool} --num 20 --out FILE makes that")
     items = [int(item) for item in ranked[place]]
     for item in items:
@@ -195,9 +203,9 @@ def _ranking(given: Any, rows: Rows) -> list[int]:
     return items
 
 
-def _learner(given: Any, rows: Rows, model: Model | None) -> tuple[Any, Any]:
-    if model is not None:
-        return model.learner, model.state
+def _learner(given: Any, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, Any]:
+    if pipeline is not None:
+        return pipeline.learner, pipeline.state
     names, K = [given.learner or LEARNER], len(rows.target.classes)
     (one,), _ = candidates(names, rows.columns.task, K, dict(given.set))
     return one.learner, one.learner.init(jax.random.key(0), rows.X.shape[1])
@@ -211,12 +219,12 @@ def _budget(given: Any, rows: Rows) -> int:
 
 
 def _end(given: Any, labelling: Labelling, out: Path) -> None:
-    """Write the labels and the model, and say so where a process does not read it."""
+    """Write the labels and the pipeline, and say so where a process does not read it."""
     rows, now = labelling.rows, labelling.standing
     number = rows.write(out, now.labels)
     print(f"{number} rows with their labels: {out}; to go on: {given.line}", file=sys.stderr)
     if given.save is not None:
         learner, state = taught(labelling.learner, now.state)
         made = rows.columns, rows.fills, int(state.round), rows.chunk.source
-        save_model(given.save, Model(learner, state, *made, seen=now.seen))
-        print(f"model: {given.save}", file=sys.stderr)
+        save_pipeline(given.save, Pipeline(learner, state, *made, seen=now.seen))
+        print(f"pipeline: {given.save}", file=sys.stderr)

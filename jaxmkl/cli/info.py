@@ -1,35 +1,35 @@
-"""``jaxmkl info``: what a model is made of, and what it learned."""
+"""``jaxmkl info``: what a pipeline is made of, and what it learned."""
 
 from typing import Any
 
 from jaxmkl._checks import shown
 from jaxmkl.evaluate import figure, kernel_weights
-from jaxmkl.tables import load_model
+from jaxmkl.tables import load_pipeline
 
 
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
-    parser = commands.add_parser("info", help="what a model is made of", description=__doc__)
-    parser.add_argument("model", metavar="MODEL", help="a model that run --save wrote")
+    parser = commands.add_parser("info", help="what a pipeline is made of", description=__doc__)
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline that run --save wrote")
     parser.set_defaults(command=command)
 
 
 def command(given: Any) -> int:
     """Print it."""
-    model = load_model(given.model)
-    columns = model.columns
-    print(f"{given.model}: written by jaxmkl {model.version}")
+    pipeline = load_pipeline(given.pipeline)
+    columns = pipeline.columns
+    print(f"{given.pipeline}: written by jaxmkl {pipeline.version}")
     if columns.target is not None:
         classes = f" of {len(columns.classes)} classes: {shown(columns.classes, 20)}"
         task = f"{columns.task}{classes if columns.classes else ''}"
         print(f"target: {columns.target.name!r}, {task}")
-    print(f"rows played: {model.rows:,}, of {model.source}")
-    print(f"learner: {model.learner!r}")
+    print(f"rows played: {pipeline.rows:,}, of {pipeline.source}")
+    print(f"learner: {pipeline.learner!r}")
     print(f"{len(columns.features)} inputs, of the columns")
     for kind in columns.kinds:
         inputs = f" ({len(kind.features)} inputs)" if len(kind.features) > 1 else ""
         print(f"  {kind.name!r}: {kind.kind}{inputs}")
-    weights = kernel_weights(model.learner, model.state)
+    weights = kernel_weights(pipeline.learner, pipeline.state)
     if weights:
         print("weights of the kernels")
     for name, weight in sorted(weights.items(), key=lambda item: -item[1]):

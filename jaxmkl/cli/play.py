@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
 from jaxmkl.streaming import Stream
-from jaxmkl.tables import Chunk, Columns, Fills, Model, Seen
+from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Seen
 from jaxmkl.wrappers import delayed
 
 
@@ -95,7 +95,7 @@ class Play:
       candidates: what is played.
       seeds: runs of each of them.
       delay: rounds that labels come late.
-      model: where to begin; by default before the first row.
+      pipeline: where to begin; by default before the first row.
     """
 
     def __init__(
@@ -104,27 +104,29 @@ class Play:
         candidates: list[Candidate],
         seeds: int,
         delay: int,
-        model: Model | None = None,
+        pipeline: Pipeline | None = None,
     ) -> None:
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
-        seen = Seen.nothing(K) if model is None else model.seen
+        seen = Seen.nothing(K) if pipeline is None else pipeline.seen
         baselines, score = Baselines.begin(K, delay, seen), Score.begin(K)
         known_from = math.inf if seen.is_nothing else 0.0
         begun = Achieved(None, score, Curve.begin(), known_from)
         self.columns = columns
         self.players: dict[str, list[Player]] = {}  #: by the learner's name, one for each seed
         for one in candidates:
-            if model is None:
+            if pipeline is None:
                 states = [one.learner.init(key, len(columns.features)) for key in keys]
             else:
-                states = [model.state]
+                states = [pipeline.state]
             self.players[one.name] = [
                 Player(one.learner, state, delay, begun, compiles=not i)
                 for i, state in enumerate(states)
             ]
-        self.rows_before = 0 if model is None else model.rows  #: that the model had played
+        self.rows_before = (
+            0 if pipeline is None else pipeline.rows
+        )  #: that the pipeline had played
         self.warned: dict[str, None] = {}
-        fills, unseen = columns.init() if model is None else model.fills, len(columns.kinds)
+        fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def play(self, chunk: Chunk) -> Played:

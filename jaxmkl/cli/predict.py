@@ -1,4 +1,4 @@
-"""``jaxmkl predict``: predict the rows of a table with a model; nothing is learned."""
+"""``jaxmkl predict``: predict the rows of a table with a pipeline; nothing is learned."""
 
 import contextlib
 import csv
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from jaxmkl.cli import show
-from jaxmkl.cli.models import differences
+from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
-from jaxmkl.tables import load_model, open_table
+from jaxmkl.tables import load_pipeline, open_table
 
 
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
-    parser = commands.add_parser("predict", help="predict a table with a model",
+    parser = commands.add_parser("predict", help="predict a table with a pipeline",
                                  description=__doc__)  # fmt: skip
-    parser.add_argument("model", metavar="MODEL", help="a model that run --save wrote")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline that run --save wrote")
     parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
     parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
     parser.set_defaults(command=command)
@@ -29,7 +29,7 @@ def command(given: Any) -> int:
     show.needs_rich()
     from jaxmkl.tables.source import without_rows
 
-    model = load_model(given.model)
+    pipeline = load_pipeline(given.pipeline)
     table = open_table(given.file)
     rows, begun = 0, False
     with (
@@ -39,18 +39,18 @@ def command(given: Any) -> int:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", UserWarning)  # said here
-        for sentence in differences(model, table.names):
+        for sentence in differences(pipeline, table.names):
             print(sentence, file=sys.stderr)
         writer = csv.writer(file)
-        for chunk, values in model.values(table):
+        for chunk, values in pipeline.values(table):
             if not begun:
                 writer.writerow(
-                    [chunk.place, "prediction", *["probability"] * bool(model.classes)]
+                    [chunk.place, "prediction", *["probability"] * bool(pipeline.classes)]
                 )
                 begun = True
-            columns = [spelled(model.named(values))]
-            if model.classes:
-                columns.append(spelled(model.probabilities(values).max(axis=1)))
+            columns = [spelled(pipeline.named(values))]
+            if pipeline.classes:
+                columns.append(spelled(pipeline.probabilities(values).max(axis=1)))
             writer.writerows(zip(chunk.numbers, *columns, strict=True))
             rows += len(values)
             say(rows, table.share_read())

@@ -13,8 +13,8 @@ from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.models import differences, own_model
 from jaxmkl.cli.outputs import Outputs, reserved
+from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.cli.play import Play, Played, Player, Progress, chunks_of
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.results import Curves, Learned, Results
@@ -29,11 +29,11 @@ from jaxmkl.evaluate import (
     rows,
     state_bytes,
 )
-from jaxmkl.tables import Chunk, Model, save_model
+from jaxmkl.tables import Chunk, Pipeline, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
-OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a model has
+OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a pipeline has
 
 
 def add_to(commands: Any) -> None:
@@ -51,8 +51,8 @@ def add_to(commands: Any) -> None:
     add("--delay", type=options.natural, default=0, metavar="N", help="rows a label is late")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of every learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to pass over first")
-    add("--save", type=Path, metavar="MODEL", help="write the learner that erred least")
-    add("--from", dest="from_", type=Path, metavar="MODEL", help="go on from a saved model")
+    add("--save", type=Path, metavar="PIPELINE", help="write the learner that erred least")
+    add("--from", dest="from_", type=Path, metavar="PIPELINE", help="go on from a saved pipeline")
     add("--predictions", type=Path, metavar="OUT", help="write what was said of each row, as CSV")
     add("--checkpoint", type=Path, metavar="FILE", help="keep the run there, and go on from there "
         "if it is started again, whatever stopped it")  # fmt: skip
@@ -121,17 +121,17 @@ class Run:
         from jaxmkl.tables.source import ROWS, without_rows
 
         given, began = self.given, time.perf_counter()
-        model, kept = _model(given), _kept(given)
+        pipeline, kept = _pipeline(given), _kept(given)
         table = open_table(given.file)
         with contextlib.closing(table):
             chunks = table.chunks(max(ROWS, given.first))
             first = next(chunks, None)
             if first is None:
                 raise without_rows(table)
-            columns = _columns(given, table, first) if model is None else model.columns
+            columns = _columns(given, table, first) if pipeline is None else pipeline.columns
             columns = columns if kept is None else kept.columns(columns)
-            made, notes = _candidates(given, columns, model, table.names)
-            play = Play(columns, made, given.seeds, given.delay, model)
+            made, notes = _candidates(given, columns, pipeline, table.names)
+            play = Play(columns, made, given.seeds, given.delay, pipeline)
             if kept is not None:
                 kept.resume(play)
             if given.save is not None:
@@ -228,11 +228,11 @@ def _kept(given: Any) -> Kept | None:
     return None
 
 
-def _model(given: Any) -> Model | None:
+def _pipeline(given: Any) -> Pipeline | None:
     if given.from_ is None:
         return None
     own = [*OWN, "seeds"] if given.seeds > 1 else OWN
-    return own_model(given.from_, given, own)
+    return own_pipeline(given.from_, given, own)
 
 
 def _columns(given: Any, table: Any, first: Any) -> Any:
@@ -246,14 +246,14 @@ def _columns(given: Any, table: Any, first: Any) -> Any:
 
 
 def _candidates(
-    given: Any, columns: Any, model: Model | None, names: Sequence[str]
+    given: Any, columns: Any, pipeline: Pipeline | None, names: Sequence[str]
 ) -> tuple[list[Candidate], list[str]]:
     """The learners to run on a table with columns of these names, and notes on them."""
-    if model is None:
+    if pipeline is None:
         K, settings = len(columns.classes), dict(given.set)
         return candidates(given.learner, columns.task, K, settings, given.labels)
-    one = Candidate(given.from_.name, model.learner, {"learner": model.learner})
-    return [one], differences(model, names)
+    one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
+    return [one], differences(pipeline, names)
 
 
 def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: bool) -> Results:
@@ -319,9 +319,9 @@ def _saved(given: Any, results: Results, play: Play) -> str:
     learner, state = play.players[best][0].settled()
     rows_so_far = play.rows_before + play.now.num_rows
     made = play.columns, play.now.fills, rows_so_far, results.source
-    save_model(given.save, Model(learner, state, *made, seen=play.now.baselines.seen))
+    save_pipeline(given.save, Pipeline(learner, state, *made, seen=play.now.baselines.seen))
     why = ", which erred least" if len(errors) > 1 else ""
-    return f"model: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
+    return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
 
 
 def _goes_on(given: Any, play: Play, outputs: Outputs) -> str:

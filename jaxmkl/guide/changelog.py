@@ -4,6 +4,9 @@
 
 **New**
 
+- The command saves a pipeline, which was called a model: ``jaxmkl.load_model``, ``save_model``
+  and ``Model`` are now :func:`jaxmkl.load_pipeline`, :func:`jaxmkl.save_pipeline` and
+  :class:`jaxmkl.tables.Pipeline`. Files that were saved before are still read.
 - Losses are values: ``Squared()``, ``Huber(0.5)``, ``EpsilonInsensitive(0.1)``, ``Pinball(0.9)``,
   ``Logistic()`` and ``Hinge()`` of :mod:`jaxmkl.losses`, whose numbers are swept and
   differentiated, and classes of one's own (``help("jaxmkl.guide.extend")``). They stand wherever a
@@ -12,7 +15,7 @@
   label that came, and rows before it are predicted as 0. Learners and baselines are judged on the
   same rows; the table, ``--json`` (``judged_from``) and the report say from which on. Skill was
   too high before, most on targets far from 0. With ``--from`` the baselines know the labels that
-  the model saw (``Model.seen``).
+  the pipeline saw (``Pipeline.seen``).
 - ``updates.Optax(optax.adam(1e-2))``: any optimiser of optax as an update rule on features.
 - Rules on features and feature maps of one's own may have any state: ``init``, ``predict`` and
   ``update`` of :class:`jaxmkl.updates.Rule` and :class:`jaxmkl.features.FeatureMap`. They are told
@@ -101,11 +104,11 @@
   booleans of npz files the classes ``false`` and ``true``; more than 1,000 classes are refused.
   :func:`jaxmkl.tables.open_table` keeps rows of npz files that have no target.
 - Masked arrays are refused; ``stream(gaps=True)`` takes masked labels as missing.
-- Files of models with doubled members, numbers in the place of parts, or rates, states or fills
+- Files of pipelines with doubled members, numbers in the place of parts, or rates, states or fills
   that are NaN or infinite are refused, by file and field.
 - ``jaxmkl ask --jsonl`` gives numbers as numbers and missing cells as null. Nested columns of
   NDJSON are left out with a note, or by ``--drop``.
-- Checkpoints have format 5, models 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused by
+- Checkpoints have format 5, pipelines 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused by
   name. ``Checkpoints`` of two programs on one path: the last to write wins.
 - SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
   that go with the others.
@@ -139,7 +142,7 @@
   compilation of their own; drivers work inside ``jit``, ``lax.map`` and ``checkpoint``.
 - The command ``jaxmkl`` for files of one's own (the extra ``cli``), and in Python
   :mod:`jaxmkl.tables`: CSV, Parquet, Arrow, NDJSON and DataFrames, models in files
-  (:func:`jaxmkl.load_model`), a page of a run (``--report``). ``python -m experiments run`` is
+  (``jaxmkl.load_model``), a page of a run (``--report``). ``python -m experiments run`` is
   gone; :func:`jaxmkl.tables.read` fills missing numbers by the mean of what came before, no more
   by the median.
 - ``jaxmkl run --checkpoint``: a run that is killed goes on as if nothing had happened; in Python

@@ -46,7 +46,7 @@ predicted, but not learned.
 
 Before the first label the target is unknown, and numbers are predicted as 0. All learners are
 compared on the same rows, from the first one that each predicts after a label (the second, or a
-later one if labels are late or missing at first; the table says which). A model given by
+later one if labels are late or missing at first; the table says which). A pipeline given by
 ``--from`` continues with the labels it has seen, and so do the baselines. The baselines see every
 label, asked for or not: with ``--labels`` they know more than the learner.
 
@@ -69,14 +69,14 @@ predictions, and ``--report OUT.html`` makes a page with all results and curves,
 >>> skill > 0.5
 True
 
-## A model
+## A pipeline
 
 The file holds the learner, its state and the columns' encoding, but no code. It predicts other
 tables by the names of their columns, and does not learn from them:
 
->>> model = jaxmkl.load_model("trees.npz")
->>> clay, sand = model.predict({"soil": ["clay", "sand"], "rain": [8.0, 8.0],
-...                             "planted": ["2024-11-01", "2024-11-01"]})
+>>> pipeline = jaxmkl.load_pipeline("trees.npz")
+>>> clay, sand = pipeline.predict({"soil": ["clay", "sand"], "rain": [8.0, 8.0],
+...                                "planted": ["2024-11-01", "2024-11-01"]})
 >>> bool(clay > sand + 5)
 True
 

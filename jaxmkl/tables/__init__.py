@@ -2,13 +2,14 @@
 
     read         a whole file or DataFrame as a :class:`Dataset`
     open_table   the same in chunks of rows, whatever the length
-    Model        a learner with its columns, which predicts other tables (save_model, load_model)
+    Pipeline     a learner with its columns, which predicts other tables; saved by save_pipeline,
+                 read by load_pipeline
     Columns      how each column is encoded: decided on the first rows, kept as JSON, used later
 
 Everything here works on the host. Every decision is told by a sentence in :attr:`Columns.notes`;
 what could only be guessed is refused with an error that names the file, the line and the column.
- Tables are read with polars (``pip install "jaxmkl[cli]"``), which is imported where a
-table is opened.
+Tables are read with polars (``pip install "jaxmkl[cli]"``), which is imported when a table is
+opened.
 """
 
 import importlib
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._model import Model, load_model, save_model
+from jaxmkl.tables._pipeline import Pipeline, load_pipeline, save_pipeline
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset, usual_target
 from jaxmkl.tables._table import needs_polars as _needs_polars
@@ -34,14 +35,14 @@ __all__ = [
     "Columns",
     "Dataset",
     "Fills",
-    "Model",
+    "Pipeline",
     "Seen",
     "Table",
     "labels",
-    "load_model",
+    "load_pipeline",
     "open_table",
     "read",
-    "save_model",
+    "save_pipeline",
     "scale",
     "usual_target",
     "with_tasks",

@@ -98,7 +98,8 @@ class Journal:
         others = [name for name, value in about.items() if first.get(name) != value]
         if others and any("ask" not in event for event in self.events):
             name = others[0]
-            text = f"belongs to another {name} ({first.get(name)!r}, now {about[name]!r})"
+            of = "pipeline" if name == "model" else name  # the name in files
+            text = f"belongs to another {of} ({first.get(name)!r}, now {about[name]!r})"
             raise self.refusal(1, f"{text}; move it away")
         return bool(others)
 

@@ -50,7 +50,7 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
 
 
 def taught(learner: Any, state: Any) -> tuple[Any, Any]:
-    """Return the learner inside that of :func:`asking`, and its state, for a model's file."""
+    """Return the learner inside that of :func:`asking`, and its state, for a pipeline's file."""
     learner, state = learner.learner, state.inner
     return (learner.learner, state.inner) if isinstance(learner, Intervals) else (learner, state)
 

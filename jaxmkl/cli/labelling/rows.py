@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmkl._checks import input_bound, shown
 from jaxmkl._files import written_whole
-from jaxmkl.tables import Model, Seen
+from jaxmkl.tables import Pipeline, Seen
 
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Fills
@@ -35,20 +35,20 @@ class Rows:
     seen: Seen  #: labels before the first question
 
     @classmethod
-    def of(cls, chunk: "Chunk", columns: "Columns", model: Model | None = None) -> "Rows":
-        """Read the rows of a table; for a model, its fills stay as they are.
+    def of(cls, chunk: "Chunk", columns: "Columns", pipeline: Pipeline | None = None) -> "Rows":
+        """Read the rows of a table; for a pipeline, its fills stay as they are.
 
         Raises:
           ValueError: a cell is not what its column holds.
         """
         assert columns.target is not None
-        known = columns.init() if model is None else model.fills
-        X, known = columns.inputs(chunk, known, learn=model is None)
+        known = columns.init() if pipeline is None else pipeline.fills
+        X, known = columns.inputs(chunk, known, learn=pipeline is None)
         there = columns.target.name in chunk.frame.columns
         y = columns.targets(chunk) if there else np.full(len(X), np.nan)
         K = len(columns.classes)
         seen = Seen.nothing(K).after(columns.target.places(y), K)
-        return cls(chunk, columns, known, X, y, seen if model is None else model.seen)
+        return cls(chunk, columns, known, X, y, seen if pipeline is None else pipeline.seen)
 
     @property
     def target(self) -> Any:

@@ -1,4 +1,4 @@
-"""Models in files: what comes back predicts the same, by names of columns, and learns nothing."""
+"""Pipelines in files: a loaded one predicts the same, by names of columns, and learns nothing."""
 
 import json
 
@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.tables import Columns, Model, Seen, _model, open_table
+from jaxmkl.tables import Columns, Pipeline, Seen, _pipeline, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
 SMALL_PROGRAMS = True
@@ -19,7 +19,7 @@ KERNEL = jaxmkl.Gaussian([1.0, 3.0])
 
 
 def trained(frame, target, **options):
-    """A model of one pass over a table, made of the library's parts by hand."""
+    """A pipeline of one pass over a table, made of the library's parts by hand."""
     chunk = next(open_table(frame).chunks(10_000))
     columns = Columns.decide(chunk, target)
     X, fills = columns.inputs(chunk, columns.init())
@@ -33,7 +33,7 @@ def trained(frame, target, **options):
     seen = Seen(0.0 if K else y[0])
     state = learner.init(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(learner, state, X, y - seen.start)
-    return Model(learner, state, columns, fills, len(y), "a table", seen=seen), X
+    return Pipeline(learner, state, columns, fills, len(y), "a table", seen=seen), X
 
 
 def iris(K):
@@ -55,10 +55,10 @@ def two():
 
 @pytest.mark.slow
 def test_classes_by_their_names(two, tmp_path):
-    for frame, (model, X) in ((iris(2), two), (iris(3), trained(iris(3), "flower"))):
-        values = np.asarray(model.learner.predict_many(model.state, X).value)
-        jaxmkl.save_model(tmp_path / "m", model)
-        again = jaxmkl.load_model(tmp_path / "m")
+    for frame, (pipeline, X) in ((iris(2), two), (iris(3), trained(iris(3), "flower"))):
+        values = np.asarray(pipeline.learner.predict_many(pipeline.state, X).value)
+        jaxmkl.save_pipeline(tmp_path / "m", pipeline)
+        again = jaxmkl.load_pipeline(tmp_path / "m")
         predicted, shares = again.predict(frame), again.predict_proba(frame)
         codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
         assert (predicted == frame["flower"].to_numpy()).mean() > 0.75
@@ -75,12 +75,12 @@ def test_classes_by_their_names(two, tmp_path):
 def test_numbers_in_their_own_units(tmp_path):
     data = sklearn.datasets.load_diabetes(as_frame=True)
     frame = data.frame.assign(target=1e6 + data.target)
-    model, X = trained(frame, "target")
-    jaxmkl.save_model(tmp_path / "m", model)
-    again = jaxmkl.load_model(tmp_path / "m")
+    pipeline, X = trained(frame, "target")
+    jaxmkl.save_pipeline(tmp_path / "m", pipeline)
+    again = jaxmkl.load_pipeline(tmp_path / "m")
     predicted = again.predict(frame)
     assert predicted.dtype == np.float64
-    value = np.asarray(model.learner.predict_many(model.state, X).value, np.float64)
+    value = np.asarray(pipeline.learner.predict_many(pipeline.state, X).value, np.float64)
     np.testing.assert_allclose(predicted, frame["target"][0] + value, rtol=1e-9)
     assert np.square(predicted - frame["target"]).mean() < 0.9 * frame["target"].var()
     with pytest.raises(ValueError, match=r"predict_proba: learner must be a classifier in"):
@@ -89,70 +89,73 @@ def test_numbers_in_their_own_units(tmp_path):
 
 @pytest.mark.slow
 def test_what_comes_back_is_what_was_saved(two, tmp_path):
-    model, _ = two
-    jaxmkl.save_model(tmp_path / "m", model)
-    again = jaxmkl.load_model(tmp_path / "m")
+    pipeline, _ = two
+    jaxmkl.save_pipeline(tmp_path / "m", pipeline)
+    again = jaxmkl.load_pipeline(tmp_path / "m")
     for name in ("columns", "rows", "source", "version", "seen"):
-        assert getattr(again, name) == getattr(model, name)
-    assert repr(again.learner) == repr(model.learner)
-    assert_equal(again.state, model.state)
-    assert_array_equal(again.fills, model.fills)
+        assert getattr(again, name) == getattr(pipeline, name)
+    assert repr(again.learner) == repr(pipeline.learner)
+    assert_equal(again.state, pipeline.state)
+    assert_array_equal(again.fills, pipeline.fills)
     learner, state = jaxmkl.load(tmp_path / "m")
-    assert_equal(state, model.state)
-    assert repr(learner) == repr(model.learner)
+    assert_equal(state, pipeline.state)
+    assert repr(learner) == repr(pipeline.learner)
 
 
 @pytest.mark.slow
 def test_other_columns(two, tmp_path):
-    model, _ = two
+    pipeline, _ = two
     frame = iris(2)
-    expected = model.predict(frame)
-    fills = [part.copy() for part in model.fills]
+    expected = pipeline.predict(frame)
+    fills = [part.copy() for part in pipeline.fills]
     other = frame.select(pl.lit("new").alias("more"), *reversed(frame.columns[:4]), "soil")
-    assert_array_equal(model.predict(other), expected)
+    assert_array_equal(pipeline.predict(other), expected)
     other.write_csv(tmp_path / "other.csv")
-    assert_array_equal(model.predict(tmp_path / "other.csv"), expected)
-    assert model.differences(other.columns) == ([], ["more"])
+    assert_array_equal(pipeline.predict(tmp_path / "other.csv"), expected)
+    assert pipeline.differences(other.columns) == ([], ["more"])
 
     unseen = frame.with_columns(pl.lit("rock").alias("soil"))
     gap = frame.with_columns(pl.lit(None).alias("petal width"))
     with pytest.warns(UserWarning, match="counted as missing cells: 'petal width'"):
-        without = model.predict(frame.drop("petal width"))
-    assert_array_equal(without, model.predict(gap))
-    for ask in (model.predict, model.predict_proba, lambda data: next(model.values(data))):
+        without = pipeline.predict(frame.drop("petal width"))
+    assert_array_equal(without, pipeline.predict(gap))
+    predict, predict_proba = pipeline.predict, pipeline.predict_proba
+    for ask in (predict, predict_proba, lambda data: next(pipeline.values(data))):
         with pytest.warns(UserWarning, match="counted as missing") as warned:
             ask(frame.drop("petal width"))
         assert [warning.filename for warning in warned] == [__file__]
-    zeros, _ = model.columns.encode(next(open_table(unseen).chunks(200)), model.fills, False)
-    assert not zeros[:, [name.startswith("soil=") for name in model.columns.features]].any()
-    assert set(model.predict(unseen)) <= set(model.classes)
-    assert_array_equal(model.fills, fills)  # nothing was learned
+    zeros, _ = pipeline.columns.encode(next(open_table(unseen).chunks(200)), pipeline.fills, False)
+    assert not zeros[:, [name.startswith("soil=") for name in pipeline.columns.features]].any()
+    assert set(pipeline.predict(unseen)) <= set(pipeline.classes)
+    assert_array_equal(pipeline.fills, fills)  # nothing was learned
 
-    with pytest.raises(ValueError, match=r"the model knows 'sepal length', .* none is among"):
-        model.predict({"a": [1]})
+    with pytest.raises(ValueError, match=r"the pipeline knows 'sepal length', .* none is among"):
+        pipeline.predict({"a": [1]})
     wrong = frame[:2].with_columns(pl.Series("petal width", ["1", "x"]))
     with pytest.raises(ValueError, match="row 2, column 'petal width': 'x' is not a number"):
-        model.predict(wrong)
+        pipeline.predict(wrong)
     with pytest.raises(ValueError, match="data must hold a row"):
-        model.predict(frame[:0])
+        pipeline.predict(frame[:0])
 
 
-def test_files_that_are_no_models(two, tmp_path, monkeypatch):
-    model, _ = two
+def test_files_that_are_no_pipelines(two, tmp_path, monkeypatch):
+    pipeline, _ = two
     path = tmp_path / "m"
-    jaxmkl.save(path, model.learner, model.state)
-    with pytest.raises(ValueError, match=r"load_model: .*m holds a learner and its state, but no"):
-        jaxmkl.load_model(path)
-    monkeypatch.setattr(_model, "FORMAT", 7)
-    jaxmkl.save_model(path, model)
+    jaxmkl.save(path, pipeline.learner, pipeline.state)
+    with pytest.raises(ValueError, match=r"load_pipeline: .*m holds a learner and its state, but"):
+        jaxmkl.load_pipeline(path)
+    monkeypatch.setattr(_pipeline, "FORMAT", 7)
+    jaxmkl.save_pipeline(path, pipeline)
     monkeypatch.undo()
-    text = r"m is a model of format 7, written by jaxmkl .*, which reads format 2: make it again"
+    text = (
+        r"m is a pipeline of format 7, written by jaxmkl .*, which reads format 2: make it again"
+    )
     with pytest.raises(ValueError, match=text):
-        jaxmkl.load_model(path)
+        jaxmkl.load_pipeline(path)
     extra = {"model": 2, "columns": json.dumps({"kinds": [{"kind": "z"}]}), "fills": [[], []]}
-    jaxmkl.save(path, model.learner, model.state, extra=extra)
-    with pytest.raises(ValueError, match=r"load_model: .*no columns of this version"):
-        jaxmkl.load_model(path)
+    jaxmkl.save(path, pipeline.learner, pipeline.state, extra=extra)
+    with pytest.raises(ValueError, match=r"load_pipeline: .*no columns of this version"):
+        jaxmkl.load_pipeline(path)
     path.write_text("nothing")
     with pytest.raises(ValueError, match="is no readable checkpoint"):
-        jaxmkl.load_model(path)
+        jaxmkl.load_pipeline(path)

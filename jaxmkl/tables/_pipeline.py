@@ -1,4 +1,4 @@
-"""A model: a learner, what it learned, and how a table becomes its inputs."""
+"""A pipeline: a learner, what it learned, and how a table becomes its inputs."""
 
 import dataclasses
 import os
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
     from jaxmkl.tables.source import Table
 
-FORMAT = 2  #: number of the format of a model's file
+FORMAT = 2  #: number of the format of a pipeline's file
 AT_ONCE = 1024  # rows that are predicted together
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Model:
+class Pipeline:
     """A learner, its state and how tables become its inputs; it predicts and learns nothing.
 
-    The command makes one (``jaxmkl run FILE --save MODEL``), :func:`load_model` reads one, and
-    one can be made by hand:
+    The command makes one (``jaxmkl run FILE --save PIPELINE``), :func:`load_pipeline` reads one,
+    and one can be made by hand:
 
     >>> import jax, jaxmkl
     >>> from jaxmkl.tables import Columns, open_table
@@ -42,8 +42,8 @@ class Model:
     >>> learner = jaxmkl.scaled(jaxmkl.spa(jaxmkl.Gaussian(1.0)), jaxmkl.wrappers.RunningMoments())
     >>> state = learner.init(jax.random.key(0), X.shape[1])
     >>> state, _ = jaxmkl.run(learner, state, X, columns.targets(rows))
-    >>> model = Model(learner, state, columns, fills)
-    >>> model.predict({"height": [1.5, 8.5]}).tolist()
+    >>> pipeline = Pipeline(learner, state, columns, fills)
+    >>> pipeline.predict({"height": [1.5, 8.5]}).tolist()
     ['bush', 'tree']
     """
 
@@ -68,16 +68,16 @@ class Model:
         return self.columns.classes
 
     def differences(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """List the columns of the model that are not among names, and the names it does not know.
+        """List the columns of the pipeline that names lacks, and the names that it does not know.
 
         Raises:
-          ValueError: none of the model's columns is there.
+          ValueError: none of the pipeline's columns is there.
         """
         columns, wanted = self.columns, self.columns.names
         missing = [name for name in wanted if name not in names]
         known = {part.name for part in (*columns.kinds, columns.target) if part is not None}
         if len(missing) == len(wanted):
-            text = f"the model knows {shown(wanted, 20)}, of which none is among the columns"
+            text = f"the pipeline knows {shown(wanted, 20)}, of which none is among the columns"
             raise ValueError(f"{text} {shown(list(names), 20)}")
         return missing, [name for name in names if name not in known]
 
@@ -91,7 +91,8 @@ class Model:
           data: a table of :func:`jaxmkl.tables.open_table`, or anything that it opens.
 
         Raises:
-          ValueError: none of the model's columns is there, or a cell is not what its column held.
+          ValueError: none of the pipeline's columns is there, or a cell is of another kind than
+            its column.
 
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
@@ -128,7 +129,7 @@ class Model:
         """Turn :meth:`values` into the names of classes, or numbers in the target's units."""
         target = self.columns.target
         if target is None:
-            raise ValueError("predict: the model's table must have a target; it has none")
+            raise ValueError("predict: the pipeline's table must have a target; it has none")
         return target.named(values, self.seen.start)
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
@@ -145,7 +146,7 @@ class Model:
         """Predict all rows of a table: names of classes, or numbers in the target's units.
 
         Columns are found by their names; the cells of one that is not there count as missing. The
-        target and columns that the model does not know are ignored.
+        target and columns that the pipeline does not know are ignored.
 
         Args:
           data: a DataFrame, a path, or whatever :func:`jaxmkl.tables.open_table` opens.
@@ -154,7 +155,8 @@ class Model:
           (n,): text for classes, float64 for numbers.
 
         Raises:
-          ValueError: none of the model's columns is there, or a cell is not what its column held.
+          ValueError: none of the pipeline's columns is there, or a cell is of another kind than
+            its column.
 
         Warns:
           UserWarning: a column is not there.
@@ -175,26 +177,30 @@ def _values(learner: Learner, state: Any, X: Any) -> jax.Array:
     return learner.predict_many(state, X).value
 
 
-def save_model(path: str | os.PathLike[str], model: Model) -> None:
-    """Write a model to one npz file, which holds no code and appears whole or not at all.
+def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
+    """Write a pipeline to one npz file, which holds no code and appears whole or not at all.
 
     :func:`jaxmkl.load` reads its learner and state, too.
 
     Raises:
       ValueError: as :func:`jaxmkl.save`.
     """
-    extra = {"model": FORMAT, "columns": model.columns.to_json(), "seen": model.seen._asdict()}
-    extra["fills"] = [list(map(float, part)) for part in model.fills]
-    extra |= {"rows": model.rows, "source": model.source, "jaxmkl": model.version}
-    save(path, model.learner, model.state, extra=extra)
+    extra = {
+        "model": FORMAT,
+        "columns": pipeline.columns.to_json(),
+        "seen": pipeline.seen._asdict(),
+    }
+    extra["fills"] = [list(map(float, part)) for part in pipeline.fills]
+    extra |= {"rows": pipeline.rows, "source": pipeline.source, "jaxmkl": pipeline.version}
+    save(path, pipeline.learner, pipeline.state, extra=extra)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model that :func:`save_model` or the command wrote.
+def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
+    """Read a pipeline that :func:`save_pipeline` or the command wrote.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is not a model, or of another format, or damaged.
+      ValueError: the file is not a pipeline, or of another format, or damaged.
       ImportError: polars (the extra ``cli``) is not installed.
     """
     with needs_polars():
@@ -203,11 +209,11 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     name = os.fspath(path)
     if not isinstance(extra, dict) or "model" not in extra:
         text = "holds a learner and its state, but no table: jaxmkl.load reads it"
-        raise ValueError(f"load_model: {name} {text}")
+        raise ValueError(f"load_pipeline: {name} {text}")
     if extra["model"] != FORMAT:
         of = f"format {extra['model']!r}, written by jaxmkl {extra.get('jaxmkl')}"
-        text = f"is a model of {of}; this is jaxmkl {__version__}, which reads format {FORMAT}"
-        raise ValueError(f"load_model: {name} {text}: make it again, or use that version")
+        text = f"is a pipeline of {of}; this is jaxmkl {__version__}, which reads format {FORMAT}"
+        raise ValueError(f"load_pipeline: {name} {text}: make it again, or use that version")
     try:
         columns = Columns.from_json(extra["columns"])
         fills = Fills(*np.array(extra["fills"], np.float64))
@@ -215,23 +221,28 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         start, counts, total, last = (extra["seen"][name] for name in Seen._fields)
         seen = Seen(float(start), tuple(map(float, counts)), float(total), float(last))
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"load_model: {name}: {error}") from None
-    model = Model(learner, state, columns, fills, *made, seen)
-    if not _fits(model):
+        raise ValueError(f"load_pipeline: {name}: {error}") from None
+    pipeline = Pipeline(learner, state, columns, fills, *made, seen)
+    if not _fits(pipeline):
         text = "its columns do not fit its learner, or its fills or counts are not finite"
-        raise ValueError(f"load_model: {name} is damaged: {text}")
-    return model
+        raise ValueError(f"load_pipeline: {name} is damaged: {text}")
+    return pipeline
 
 
-def _fits(model: Model) -> bool:
+def _fits(pipeline: Pipeline) -> bool:
     """Whether columns and classes are as many as the learner has, and all numbers are finite."""
-    learner, columns, K = model.learner, model.columns, len(model.classes)
-    numbers = [*model.seen.counts, *model.seen[2:], model.seen.start, *np.ravel(model.fills)]
+    learner, columns, K = pipeline.learner, pipeline.columns, len(pipeline.classes)
+    numbers = [
+        *pipeline.seen.counts,
+        *pipeline.seen[2:],
+        pipeline.seen.start,
+        *np.ravel(pipeline.fills),
+    ]
     return (
-        len(columns.features) == learner.num_inputs(model.state)
+        len(columns.features) == learner.num_inputs(pipeline.state)
         and columns.task in ("", learner.task)
         and (K == 0 or learner.num_outputs == (None if K == 2 else K))
-        and len(model.seen.counts) in (0, max(1, K))
-        and np.shape(model.fills) == np.shape(columns.init())
+        and len(pipeline.seen.counts) in (0, max(1, K))
+        and np.shape(pipeline.fills) == np.shape(columns.init())
         and bool(np.isfinite(numbers).all())
     )
