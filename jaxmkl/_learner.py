@@ -176,6 +176,15 @@ class Learner(abc.ABC):
         """Diagnostics of a state, a NamedTuple."""
         return ()
 
+    def importances(self, state: PyTree) -> Array:
+        """How much each input matters (D,), of sum 1, to a learner that learns a metric.
+
+        Raises:
+          ValueError: if it learns none.
+        """
+        wanted = "one that learns a metric, as jaxmkl.expert_mkl(banks='diagonal')"
+        raise ValueError(f"importances: learner must be {wanted}; got {self!r}")
+
     def check_inputs(self, X: Any) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 

@@ -296,7 +296,7 @@ class MKL(Algorithm):
         """How much each input matters (D,), of sum 1: the mean over the banks that learn it.
 
         Raises:
-          ValueError: if there is no such bank, as :class:`jaxmkl.models.MetricModels`.
+          ValueError: if there is no such bank as :class:`jaxmkl.models.MetricModels`.
 
         >>> import jax, jaxmkl
         >>> bank = jaxmkl.models.MetricModels(jaxmkl.raker(num_features=5).models[0])
@@ -306,8 +306,8 @@ class MKL(Algorithm):
         """
         each = [bank.importances(own) for bank, own in self._banks(state)]
         found = [shares for shares in each if shares is not None]
-        wanted = "at least one that learns a metric, as jaxmkl.models.MetricModels(bank)"
-        pytree.require(bool(found), self, "models", self.models, wanted)
+        if not found:
+            return super().importances(state)
         return jnp.mean(jnp.stack(found), axis=0)
 
     def info(self, state: MKLState) -> MKLInfo:

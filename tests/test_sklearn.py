@@ -463,3 +463,12 @@ def test_a_grid_search_on_breast_cancer():
     search = GridSearchCV(MKLClassifier("expert_mkl", random_state=0, shuffle=True), grid)
     assert search.fit(X, y).best_score_ > 0.95
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_importances_are_those_of_the_learner():
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), None
+    y = np.sin(2 * X[:, 1])
+    fitted = MKLRegressor("expert_mkl", banks="diagonal", num_features=10, kernels=None).fit(X, y)
+    assert fitted.feature_importances_.argmax() == 1
+    np.testing.assert_allclose(fitted.feature_importances_.sum(), 1.0, rtol=1e-5)
+    assert not hasattr(MKLRegressor("raker", num_features=5).fit(X, y), "feature_importances_")

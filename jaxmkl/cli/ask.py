@@ -9,10 +9,10 @@
     jaxmkl ask PIPELINE --pool pool.csv --save NEW
                                  the same with a pipeline that run or ask saved
 
-Labels that the table has are learned before the first question; a pipeline is taken to know them.
-The target is the column of ``--target``, else the one named target, y, label or class, else a new
-one, ``label``. Its classes are those that the table has, or ``--classes``; ``--task regression`` is
-for numbers where there are none yet.
+Labels that the table has are learned before the first question; a pipeline is taken to know
+them. The target is the column of ``--target``, else the one named target, y, label or class, else
+a new one, ``label``. Its classes are those that the table has, or ``--classes``;
+``--task regression`` is for numbers where there are none yet.
 
 **How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
 label; without either every row is asked for. A question counts when it is asked, whether or not an

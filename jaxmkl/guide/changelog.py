@@ -108,8 +108,8 @@
   that are NaN or infinite are refused, by file and field.
 - ``jaxmkl ask --jsonl`` gives numbers as numbers and missing cells as null. Nested columns of
   NDJSON are left out with a note, or by ``--drop``.
-- Checkpoints have format 5, pipelines 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused by
-  name. ``Checkpoints`` of two programs on one path: the last to write wins.
+- Checkpoints have format 5, pipelines 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused
+  by name. ``Checkpoints`` of two programs on one path: the last to write wins.
 - SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
   that go with the others.
 

@@ -52,6 +52,8 @@ class MKLRegressor(RegressorMixin, Online):
       learner_, state_: the learner with all that stands around it, and its state, as
         :func:`jaxmkl.run` and :func:`jaxmkl.save` take them.
       n_features_in_, feature_names_in_: as of all estimators.
+      feature_importances_: how much each input matters (D,), of sum 1; there only for a learner
+        that learns a metric, as ``MKLRegressor("expert_mkl", banks="diagonal")``.
 
     Inputs may be sparse (one block of rows at a time becomes dense), targets several columns with
     a recipe that has ``num_outputs``. Work is done in single precision, unless X is in float64 and

@@ -110,6 +110,15 @@ class Online(Parametrised):
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each input matters (D,), of sum 1; only of learners that learn a metric."""
+        check_is_fitted(self, "state_")
+        try:
+            return np.asarray(self.learner_.importances(self.state_))
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
     def _ordered(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
         """The rows in the order in which ``fit`` takes them."""
         given = self.shuffle

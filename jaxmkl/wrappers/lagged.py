@@ -45,6 +45,11 @@ class Lagged(OneByOne):
         last = (jnp.zeros((n,), self.learner.dtype(inner)) for n in (self.labels, self.errors))
         return LaggedState(inner, *last)
 
+    def importances(self, state: LaggedState) -> Array:
+        """How much each input matters (D,), without the labels and errors, of sum 1."""
+        shares = super().importances(state)[: state.num_inputs]
+        return shares / jnp.sum(shares)
+
     def context(self, state: LaggedState) -> tuple[Array, Array, PyTree]:
         return state.labels, state.errors, super().context(state)
 

@@ -117,6 +117,9 @@ class OneVsRest(Wrapper):
         """The sum of the learners' losses."""
         return jnp.sum(self.learner.loss_value(prediction, y), axis=-1)
 
+    def importances(self, state: OneVsRestState) -> Array:
+        return jnp.mean(jax.vmap(self.learner.importances)(state.inner), axis=0)
+
     def info(self, state: OneVsRestState) -> PyTree:
         return jax.vmap(self.learner.info)(state.inner)
 

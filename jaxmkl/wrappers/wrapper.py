@@ -78,6 +78,7 @@ class Wrapper(Learner):
     capacity = _asking("capacity")
     num_supports = _asking("num_supports")
     info = _asking("info")
+    importances = _asking("importances")
     encode = _asking("encode")
     predict_code = _asking("predict_code")
     update_code = _changing("update_code")

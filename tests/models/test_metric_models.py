@@ -171,3 +171,25 @@ def test_features_that_grow_are_refused():
     inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(), SampledDictionary(5))
     with pytest.raises(ValueError, match="MetricModels: bank must be one whose features do not"):
         MetricModels(inside)
+
+
+def test_importances_pass_through_wrappers():
+    learner = learner_of(size=9)
+    X, y = stream(40, dtype=np.float32)
+    state = learner.init(jax.random.key(0), num_inputs=3)
+    state, _ = scan(learner, state, X, y)
+    shares = learner.importances(state)
+    np.testing.assert_allclose(jnp.sum(shares), 1.0, rtol=1e-5)
+    budget = jaxmkl.label_budget(learner, 10)
+    np.testing.assert_allclose(
+        budget.importances(budget.init(jax.random.key(0), 3)), np.full(3, 1 / 3), rtol=1e-6
+    )
+    lagged = jaxmkl.wrappers.lagged(learner, 2)
+    assert lagged.importances(lagged.init(jax.random.key(0), 3)).shape == (3,)
+    rest = jaxmkl.wrappers.one_vs_rest(
+        jaxmkl.MKL(learner.models, loss="squared", task="classification"), 3
+    )
+    assert rest.importances(rest.init(jax.random.key(0), 4)).shape == (4,)
+    raker = jaxmkl.raker(num_features=3)
+    with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
+        raker.importances(raker.init(jax.random.key(0), 3))
