@@ -1,4 +1,4 @@
-"""Banks of models: on features, or with support vectors in a store."""
+"""Banks of models: on features, with support vectors in a store, or forests."""
 
 from jaxmkl._feedback import Feedback
 from jaxmkl.models import supports
@@ -6,6 +6,7 @@ from jaxmkl.models.bank import Bank
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, SparseSupport
+from jaxmkl.models.trees import TreeModels
 
 __all__ = [
     "Bank",
@@ -15,5 +16,6 @@ __all__ = [
     "Feedback",
     "SparseSupport",
     "SupportModels",
+    "TreeModels",
     "supports",
 ]
