@@ -34,7 +34,7 @@ from jaxmkl._blocks import common_period, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
-from jaxmkl.losses import loss_field
+from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
@@ -105,7 +105,7 @@ class MKL(Algorithm):
       select: which models are active, and which learn.
       query: when a label is asked for.
       loss: by which predictions, and models, are judged, a value of :mod:`jaxmkl.losses` or one
-        of its names; by default that of the first update rule.
+        of its names; by default that of the first update rule, or the squared one without a rule.
       task: "regression" or "classification"; by default that of the loss (static).
       num_outputs: K, for several targets, or the number of classes (static). Predictions then are
         vectors (K,), labels of classes whole numbers from 0 to K - 1.
@@ -133,7 +133,7 @@ class MKL(Algorithm):
     )
     select: Select = pytree.part(Select, "a selection, as jaxmkl.select.All()", default=All())
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=AskAll())
-    loss: Any = loss_field(default=None, derived=lambda learner: learner.rules[0].loss)
+    loss: Any = loss_field(default=None, derived=lambda learner: learner._usual_loss())
     task: Any = pytree.choice(
         "regression", "classification", default=None, derived=lambda learner: learner.loss.task
     )
@@ -156,6 +156,10 @@ class MKL(Algorithm):
     def rules(self) -> tuple[Rule, ...]:
         """The update rules of all banks."""
         return tuple(rule for bank in self.models for rule in bank.all_rules)
+
+    def _usual_loss(self) -> Loss:
+        """The loss of the first update rule, if there is any."""
+        return self.rules[0].loss if self.rules else Squared()
 
     @property
     def num_models(self) -> int:

@@ -1,4 +1,4 @@
-"""Banks of models: on features, or with support vectors in a store."""
+"""Banks of models: on features, with support vectors in a store, or forests."""
 
 from jaxmkl._feedback import Feedback
 from jaxmkl.models import supports
@@ -7,6 +7,7 @@ from jaxmkl.models.metric import MetricModels
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, SparseSupport
+from jaxmkl.models.trees import TreeModels
 
 __all__ = [
     "Bank",
@@ -17,5 +18,6 @@ __all__ = [
     "MetricModels",
     "SparseSupport",
     "SupportModels",
+    "TreeModels",
     "supports",
 ]

@@ -33,13 +33,13 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Gaussian, Kernel, hong_chae, two_decades
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
-from jaxmkl.models import Bank, FeatureModels, MetricModels
+from jaxmkl.models import Bank, FeatureModels, MetricModels, TreeModels
 from jaxmkl.query import Disagreement, Query
 from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
-BANKS = "fixed", "diagonal", "full"
+BANKS = "fixed", "diagonal", "full", "trees"
 RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
 
 
@@ -265,7 +265,8 @@ def expert_mkl(
     Kernels may also be learned. Of the ``banks`` "fixed" has the models above; "diagonal" and
     "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to 4 in units of
     sqrt(D), whose metric is learned (:class:`jaxmkl.models.MetricModels`). They are made for
-    inputs of variance near 1. The stack has the models of all banks.
+    inputs of variance near 1. "trees" has a forest that grows with the stream
+    (:class:`jaxmkl.models.TreeModels`). The stack has the models of all banks.
 
     Args:
       task: "regression" or "classification".
@@ -301,6 +302,8 @@ def expert_mkl(
     features = FourierFeatures(num_features, orthogonal, "mean")
 
     def bank(name: str) -> Bank:
+        if name == "trees":
+            return TreeModels()
         if name != "fixed":
             inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
             return MetricModels(inside, shape=name)

@@ -1,0 +1,194 @@
+"""Forests that grow with the stream: the partitions that they make are kernels, too."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import rounds_of
+from jaxmkl._feedback import Feedback
+from jaxmkl.models.bank import Bank
+from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
+from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
+from jaxmkl.updates import Rule
+
+
+class TreeModelsState(NamedTuple):
+    """State of :class:`TreeModels`."""
+
+    key: jax.Array
+    """Typed; it never changes."""
+    reservoir: ReservoirState
+    trees: Tree
+    """T trees with room for M nodes each."""
+    means: jax.Array
+    """Mean label in each leaf (T, M, K)."""
+    counts: jax.Array
+    """Examples that it is made of, discounted (T, M)."""
+
+
+class TreeCode(NamedTuple):
+    """One example."""
+
+    leaf: jax.Array
+    """The leaf in each tree (T,)."""
+    x: jax.Array
+    """(D,)"""
+    round: jax.Array
+
+
+@pytree.dataclass
+class TreeModels(Bank):
+    """Forests of extremely randomised trees, grown on a reservoir of labelled examples.
+
+    The T trees make ``groups`` models of T / groups trees each. With l_t(x) the leaf of x in tree
+    t, the model of a group G is
+
+        f_G(x) = (1 / |G|) Σ_{t ∈ G} m_t(l_t(x)),
+
+    and every labelled example (x, y) moves the means m of its leaves l = l_t(x), of counts n:
+
+        n_l <- φ n_l + 1,    m_l <- m_l + (y - m_l) / n_l,    φ = ``forgetting``.
+
+    So f is a kernel smoother, and its kernel the share of trees in which two examples share a
+    leaf. In rounds ``first``, 2 ``first``, 4 ``first``, ... all trees are grown anew on the
+    reservoir, whose labels then are what leaves begin with: every node draws two of its examples;
+    each input gets a threshold, uniform between its values at these; the node splits where that
+    reduces the variance of the labels most, the sum over the outputs. A node is a leaf if no split
+    reduces it, or at ``depth``. Before ``first`` each tree is one leaf: the mean label so far.
+
+    Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
+    is a constant for derivatives. The bank has no update rule, so that the learner's loss is the
+    squared one unless another bank's rule or ``MKL(loss=...)`` says another.
+
+    Args:
+      num_trees: T.
+      depth: splits on the way to a leaf, at most.
+      groups: number of models E; it divides T.
+      reservoir: the :class:`jaxmkl.reservoir.Reservoir` that trees are grown on, of 2 places or
+        more. A share of the latest examples lets trees follow drift.
+      first: the round in which they grow first, a power of two.
+      forgetting: φ in (0, 1].
+
+    Raises:
+      ValueError: if ``groups`` does not divide ``num_trees``, ``first`` is no power of two, or
+        the reservoir has fewer than 2 places or more than 2²⁰.
+
+    References:
+      Geurts, Ernst and Wehenkel (2006), Extremely randomized trees,
+      https://doi.org/10.1007/s10994-006-6226-1. Davies and Ghahramani (2014), The random forest
+      kernel, https://arxiv.org/abs/1402.4293.
+
+    >>> import jax, jaxmkl
+    >>> X = jax.random.normal(jax.random.key(0), (600, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> bank = TreeModels(10, depth=8, reservoir=Reservoir(200))
+    >>> learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform(), task="classification")
+    >>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(1), 2), X, y)
+    >>> wrong = (outputs.prediction > 0) != y
+    >>> bool(wrong[300:].mean() < 0.25)
+    True
+    """
+
+    num_trees: int = pytree.count(default=30)
+    depth: int = pytree.count(default=12)
+    groups: int = pytree.count(default=1)
+    reservoir: Reservoir = pytree.part(
+        Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(2000)", default=Reservoir()
+    )
+    first: int = pytree.count(default=64)
+    forgetting: Any = pytree.share(default=1.0, exclusive=True)
+    many_outputs = True
+
+    def __post_init__(self) -> None:
+        T, size = self.num_trees, self.reservoir.size
+        good = T % self.groups == 0
+        pytree.require(good, self, "groups", self.groups, f"a divisor of num_trees = {T}")
+        good = self.first & (self.first - 1) == 0
+        pytree.require(good, self, "first", self.first, "a power of two")
+        good = 2 <= size <= 2**20
+        pytree.require(good, self, "reservoir", self.reservoir, "of 2 to 2**20 places")
+
+    @property
+    def num_models(self) -> int:
+        return self.groups
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """None: leaves keep means."""
+        return ()
+
+    @property
+    def period(self) -> int:  # type: ignore[override]
+        """Trees grow in rounds that this divides."""
+        return self.first
+
+    def init(
+        self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
+    ) -> TreeModelsState:
+        one = Tree.of_one_leaf(self.reservoir.size, dtype)
+        T, M = self.num_trees, len(one.child)
+        trees = jax.tree.map(lambda leaf: jnp.zeros((T, *leaf.shape), leaf.dtype), one)
+        K = 1 if num_outputs is None else num_outputs
+        kept = self.reservoir.init(jax.random.fold_in(key, 0), num_inputs, dtype, num_outputs)
+        means, counts = jnp.zeros((T, M, K), dtype), jnp.zeros((T, M), dtype)
+        return TreeModelsState(jax.random.fold_in(key, 1), kept, trees, means, counts)
+
+    def encode(
+        self, state: TreeModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> TreeCode:
+        """The leaves of all rows, by one walk down all trees."""
+        X = jax.lax.stop_gradient(X)
+        return TreeCode(leaves(state.trees, X), X, rounds_of(round, len(X)))
+
+    def predict(self, state: TreeModelsState, code: TreeCode) -> tuple[jax.Array, jax.Array]:
+        """Values (E,) or (K, E), and the leaves' means (T, K)."""
+        means = state.means[jnp.arange(self.num_trees), code.leaf]
+        values = jnp.mean(means.reshape(self.groups, -1, means.shape[1]), axis=1).T
+        return values[0] if state.reservoir.y.ndim == 1 else values, means
+
+    def update(
+        self, state: TreeModelsState, code: TreeCode, aux: jax.Array, feedback: Feedback
+    ) -> TreeModelsState:
+        """Means of the leaves of models that take part; the reservoir gets every label."""
+        at, dtype = (jnp.arange(self.num_trees), code.leaf), aux.dtype
+        learns = jnp.repeat(feedback.taken(), self.num_trees // self.groups)
+        old = state.counts[at]
+        new = jnp.asarray(self.forgetting, dtype) * old + 1.0
+        share = jnp.where(learns, 1.0 / new, 0.0)[:, None]
+        means = state.means.at[at].add(share * (feedback.y.reshape(1, -1).astype(dtype) - aux))
+        counts = state.counts.at[at].set(jnp.where(learns, new, old))
+        x, y, labelled = code.x, jax.lax.stop_gradient(feedback.y), jnp.any(feedback.updates)
+        reservoir = self.reservoir.update(state.reservoir, x, y, code.round, labelled)
+        return state._replace(reservoir=reservoir, means=means, counts=counts)
+
+    def close(self, state: TreeModelsState, codes: TreeCode, round: jax.Array) -> TreeModelsState:
+        """All trees anew, in rounds that are ``first`` times a power of two."""
+        # a block of padding alone ends in the round it begins with, and grows nothing again
+        due = is_doubling(round, self.first) & (codes.round[0] != round)
+        old = jax.lax.stop_gradient(state)  # a loop of unknown length has no reverse derivative
+        new = jax.lax.fori_loop(
+            0, due.astype(jnp.int32), lambda _, own: self._grown(own, round), old
+        )
+        means = jnp.where(due, new.means, state.means)
+        return new._replace(means=means, counts=jnp.where(due, new.counts, state.counts))
+
+    def _grown(self, state: TreeModelsState, round: jax.Array) -> TreeModelsState:
+        """The state with new trees."""
+        kept, (T, M, K) = state.reservoir, state.means.shape
+        inside = self.reservoir.filled(kept)
+        y = kept.y.reshape(len(kept.y), K)
+        labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
+        keys = jax.random.split(jax.random.fold_in(state.key, round), T)
+
+        def one(key: jax.Array) -> tuple[Tree, jax.Array, jax.Array]:
+            tree, leaf = grown(key, kept.X, labels, number, self.depth)
+            leaf = jnp.where(inside, leaf, M)
+            counts = jnp.zeros(M, y.dtype).at[leaf].add(1.0, mode="drop")
+            sums = jnp.zeros((M, K), y.dtype).at[leaf].add(y, mode="drop")
+            return tree, sums / jnp.maximum(counts, 1.0)[:, None], counts
+
+        trees, means, counts = jax.vmap(one)(keys)
+        return state._replace(trees=trees, means=means, counts=counts)

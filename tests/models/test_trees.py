@@ -1,0 +1,140 @@
+"""Forests against plain loops, and their bank under the contract of learners."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.aggregate import Hedge, Uniform
+from jaxmkl.models import FeatureModels, TreeModels
+from jaxmkl.models.growing_trees import draws_of, grown, leaves, whole_numbers
+from jaxmkl.reservoir import Reservoir
+from tests.oracles import trees as oracle
+
+SMALL = TreeModels(4, depth=4, groups=2, reservoir=Reservoir(12), first=8)
+
+
+@jax.jit
+def grow(key, X, y, number, depth):
+    labels = whole_numbers(y, jnp.arange(len(X)) < number)
+    return grown(key, X, labels, number, depth)
+
+
+@pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
+@pytest.mark.parametrize("kind", ["numbers", "classes", "constant inputs", "one class"])
+def test_grows_as_plain_loops_do(number, kind):
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(number)
+        X, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+        if kind == "classes":
+            y = np.sign(y)
+        if kind == "constant inputs":
+            X[:] = 1.0
+        if kind == "one class":
+            y[:] = -1.0
+        key = jax.random.key(7)
+        tree, leaf = grow(key, X, y, number, 9)
+        nodes, wanted = oracle.grow(
+            X[:number], y[:number], 9, lambda level: draws_of(key, level, 20, 3)
+        )
+        assert set(np.flatnonzero(tree.child)) == set(nodes)
+        assert bool(nodes) == (number > 1 and kind in ("numbers", "classes"))
+        for node, (input, threshold, child) in nodes.items():
+            assert (int(tree.input[node]), int(tree.child[node])) == (input, child)
+            np.testing.assert_allclose(tree.threshold[node], threshold, rtol=1e-12)
+        np.testing.assert_array_equal(leaf[:number], wanted)
+        forest = jax.tree.map(lambda a: a[None], tree)
+        np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
+
+
+def test_the_same_tree_in_single_precision_and_side_by_side():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(64, 3)).astype(np.float32)
+    y = (1e4 + rng.normal(size=(64, 1))).astype(np.float32)  # labels far from 0 lose no digits
+    keys = jax.random.split(jax.random.key(1), 3)
+    together = jax.vmap(grow, in_axes=(0, None, None, None, None))(keys, X, y, 64, 20)
+    for i, key in enumerate(keys):
+        tree, leaf = grow(key, X, y, 64, 20)
+        _, wanted = oracle.grow(
+            X, y.astype(np.float64), 20, lambda level, key=key: draws_of(key, level, 32, 3)
+        )
+        np.testing.assert_array_equal(leaf, wanted)
+        np.testing.assert_array_equal(together[1][i], leaf)
+        np.testing.assert_array_equal(together[0].child[i], tree.child)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"task": "classification"},
+        {"num_outputs": 2},
+        {"task": "classification", "num_outputs": 3},
+    ],
+)
+@pytest.mark.slow
+def test_keeps_the_contract(options):
+    learner = jaxmkl.MKL(SMALL, Uniform() if options else Hedge(0.5), **options)
+    jaxmkl.testing.check_learner(learner)
+
+
+def test_leaves_keep_means_of_all_labels_that_meet_them():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 2)).astype(np.float32), rng.normal(size=60).astype(np.float32)
+    missing = rng.random(60) < 0.4
+    bank = TreeModels(2, depth=3, groups=2, reservoir=Reservoir(64), first=32, forgetting=0.9)
+    learner = jaxmkl.MKL(bank, Uniform())
+    start = learner.init(jax.random.key(0), 2)
+    state, outputs = jax.lax.scan(learner.step, start, (X, np.where(missing, np.nan, y)))
+    own = state.models[0]
+    leaf = np.asarray(leaves(own.trees, jnp.asarray(X)))
+    known = np.flatnonzero(~missing)
+    np.testing.assert_array_equal(own.reservoir.y[: len(known)], y[known])
+    for tree in range(2):
+        for at in np.unique(leaf[:, tree]):
+            met = [t for t in known if leaf[t, tree] == at]
+            begun = [t for t in met if t < 32]
+            mean, count = (np.mean(y[begun]) if begun else 0.0), len(begun)
+            for t in (t for t in met if t >= 32):
+                count = 0.9 * count + 1
+                mean += (y[t] - mean) / count
+            np.testing.assert_allclose(own.means[tree, at, 0], mean, atol=1e-5)
+            np.testing.assert_allclose(own.counts[tree, at], count, rtol=1e-5)
+    # before the first growth: the discounted mean of all labels
+    mean = count = 0.0
+    for t in range(32):
+        np.testing.assert_allclose(outputs.prediction[t], mean, atol=1e-5)
+        if not missing[t]:
+            count = 0.9 * count + 1
+            mean += (y[t] - mean) / count
+
+
+def test_derivatives_of_others_pass_by_growth():
+    X = jax.random.normal(jax.random.key(0), (40, 2))
+    y = jnp.sin(X[:, 0])
+
+    def loss(step, forgetting):
+        features = FeatureModels(jaxmkl.Gaussian(1.0), jaxmkl.updates.OGD(step))
+        bank = TreeModels(2, 3, reservoir=Reservoir(16), first=8, forgetting=forgetting)
+        learner = jaxmkl.MKL((features, bank), Uniform())
+        return jaxmkl.run(learner, learner.init(jax.random.key(1), 2), X, y)[1].loss.sum()
+
+    by_step, by_forgetting = jax.jit(jax.grad(loss, argnums=(0, 1)))(0.1, 0.9)
+    assert np.all(np.isfinite([by_step, by_forgetting]))
+    assert by_step != 0
+    assert by_forgetting != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"groups": 4}, "groups must be a divisor of num_trees = 30"),
+        ({"first": 48}, "first must be a power of two"),
+        ({"reservoir": Reservoir(1)}, "reservoir must be of 2 to"),
+        ({"forgetting": 0.0}, "forgetting must be a number in"),
+    ],
+)
+def test_refuses(options, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        TreeModels(**options)

@@ -1,0 +1,48 @@
+"""A tree grown by plain loops, given the same draws."""
+
+import numpy as np
+
+
+def grow(X, y, depth, draws):
+    """Nodes {id: (input, threshold, child)} and the leaf (N,) of each point.
+
+    ``draws(level)`` has the random numbers of a level; y is (N, K). Nodes of a level are met from
+    left to right, and their points in the order of the parent's.
+    """
+    nodes, leaf, count = {}, np.zeros(len(X), int), 1
+    level = [(0, np.arange(len(X)))] if len(X) > 1 else []
+    for d in range(depth):
+        of_nodes, of_inputs = (np.asarray(a) for a in draws(d))
+        below = []
+        for slot, (node, points) in enumerate(level):
+            n = np.float32(len(points))
+            one = min(int(of_nodes[0, slot] * n), len(points) - 1)
+            other = min(int(of_nodes[1, slot] * (n - np.float32(1))), len(points) - 2)
+            a, b = X[points[one]], X[points[(one + 1 + other) % len(points)]]
+            between = (of_nodes[2, slot] + of_inputs[0]) % np.float32(1)
+            thresholds = a + between.astype(X.dtype) * (b - a)
+            gains = np.array(
+                [reduction(X[points, j], y[points], t) for j, t in enumerate(thresholds)]
+            )
+            if gains.max() <= 1e-9:
+                continue
+            ranks = (of_nodes[3, slot] + of_inputs[1]) % np.float32(1)
+            best = int(np.argmax(np.where(gains >= (1 - 1e-4) * gains.max(), ranks, -1)))
+            nodes[node] = best, thresholds[best], count
+            goes_left = X[points, best] <= thresholds[best]
+            for child, part in enumerate((points[goes_left], points[~goes_left])):
+                leaf[part] = count + child
+                if len(part) > 1:
+                    below.append((count + child, part))
+            count += 2
+        level = below
+    return nodes, leaf
+
+
+def reduction(x, y, threshold):
+    """By how much a split reduces the sum of squares around the means."""
+    left = x <= threshold
+    if left.all() or not left.any():
+        return 0.0
+    squares = [((part - part.mean(axis=0)) ** 2).sum() for part in (y, y[left], y[~left])]
+    return squares[0] - squares[1] - squares[2]
