@@ -184,7 +184,7 @@ class TreeModels(Bank):
         keys = jax.random.split(jax.random.fold_in(state.key, round), T)
 
         def one(key: jax.Array) -> tuple[Tree, jax.Array, jax.Array]:
-            tree, leaf = grown(key, kept.X, labels, number, self.depth)
+            tree, leaf = grown(key, kept.X, labels, number, jnp.asarray(self.depth))
             leaf = jnp.where(inside, leaf, M)
             counts = jnp.zeros(M, y.dtype).at[leaf].add(1.0, mode="drop")
             sums = jnp.zeros((M, K), y.dtype).at[leaf].add(y, mode="drop")

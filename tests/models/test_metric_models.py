@@ -43,7 +43,12 @@ def values_of(bank, state, round, x):
 
 @pytest.mark.parametrize(
     ("shape", "outputs", "forgetting"),
-    [("diagonal", None, 1.0), ("full", None, 0.95), ("diagonal", 2, 0.95), ("full", 2, 1.0)],
+    [
+        ("diagonal", 2, 0.95),
+        pytest.param("full", None, 0.95, marks=pytest.mark.slow),
+        pytest.param("diagonal", None, 1.0, marks=pytest.mark.slow),
+        pytest.param("full", 2, 1.0, marks=pytest.mark.slow),
+    ],
 )
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     X, y = stream(40, outputs=outputs)
@@ -147,6 +152,7 @@ def test_finds_the_input_that_matters():
     assert errors[1] < errors[0] / 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["diagonal", "full"])
 def test_bad_input_leaves_the_metric_finite(shape):
     """Constant inputs or labels, one input, half of the labels missing, a single label."""

@@ -35,7 +35,7 @@ def gradient(x, X, a, width):
     return -((a * k) @ difference) / width**2
 
 
-@pytest.mark.parametrize("shape", ["diagonal", "full"])
+@pytest.mark.parametrize("shape", ["diagonal", pytest.param("full", marks=pytest.mark.slow)])
 def test_is_a_plain_loop_over_two_renewals(x64, shape):
     """The reservoir holds everything, so no draw matters but the order is that of the stream."""
     X, y = stream(40, 3)
@@ -85,6 +85,7 @@ def test_keeps_the_contract(inner):
     check_learner(learned_metric(inner(), reservoir=Reservoir(9, latest=2), first=16))
 
 
+@pytest.mark.slow
 def test_learns_which_input_matters():
     X, y = stream(600, 5, np.float32)
     inner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0))
