@@ -82,7 +82,7 @@ class _Growth(NamedTuple):
 
 
 def grown(
-    key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, depth: jax.Array
+    key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, depth: int | jax.Array
 ) -> tuple[Tree, jax.Array]:
     """A tree on the first ``num_points`` of the points X (N, D), and the leaf (N,) of each.
 
