@@ -12,7 +12,7 @@ from support_cases import (
     learner_of,
 )
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 
 @pytest.mark.parametrize("name", quick(["bpas"], [*BUDGETS, *BUDGET_CROSSINGS]))

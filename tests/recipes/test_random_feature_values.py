@@ -196,7 +196,7 @@ def hard_streams(num_examples=50):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: jaxmkl.raker(num_features=300),
+        pytest.param(lambda: jaxmkl.raker(num_features=300), marks=pytest.mark.endless),
         jaxmkl.amkl_aks,
         lambda: jaxmkl.expert_mkl(num_features=20),
     ],

@@ -36,7 +36,7 @@ from jaxmkl.streaming.run import run as driver
 from jaxmkl.streaming.run import stream as driver_stream
 from tests.oracles import support_mkl as oracle
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 # below: where its inputs are sparse, where a run makes room, where a stream does
 BELOW = "kernel_ogd", "omkc_dd", "spa"
