@@ -121,7 +121,7 @@ def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"bomkl_alpha.png", "bomkl_beta.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_precision_compares_the_same_orders(data_folder, tmp_path):
     out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]

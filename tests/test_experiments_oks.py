@@ -142,7 +142,7 @@ def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))

@@ -14,7 +14,6 @@ import jaxmkl
 from jaxmkl.guide import many_devices
 
 
-
 def free_port():
     with socket.socket() as found:
         found.bind(("localhost", 0))

@@ -128,17 +128,18 @@ def test_one_vs_rest_is_a_learner_a_class(x64):
     spa = jaxmkl.spa(KERNELS, query=query.Margin(0.5))
     several = wrappers.one_vs_rest(spa, K)
     key = jax.random.key(0)
-    state = several.init(key, D, jnp.float64)
-    values = jax.jit(several.predict)(state, X[0]).value
+    begin = jax.jit(lambda of, key: of.init(key, D, jnp.float64))
+    state = begin(several, key)
+    values, predict = jax.jit(several.predict)(state, X[0]).value, jax.jit(spa.predict)
     for k in range(K):
-        own = spa.init(jax.random.fold_in(key, k), D, jnp.float64)
-        assert jax.jit(spa.predict)(own, X[0]).value == values[k]
+        own = begin(spa, jax.random.fold_in(key, k))
+        assert predict(own, X[0]).value == values[k]
     # all learn when one of them asks, so only with every label are they as if alone
     several = wrappers.one_vs_rest(jaxmkl.spa(KERNELS), K)
-    end, outputs = jaxmkl.run(several, several.init(key, D, jnp.float64), X, y)
+    end, outputs = jaxmkl.run(several, begin(several, key), X, y)
     assert (int(end.round), int(end.invalid)) == (T, 0)
     for k in range(K):
-        own = jaxmkl.spa(KERNELS).init(jax.random.fold_in(key, k), D, jnp.float64)
+        own = begin(jaxmkl.spa(KERNELS), jax.random.fold_in(key, k))
         alone = jaxmkl.run(jaxmkl.spa(KERNELS), own, X, np.where(y == k, 1, -1))[1]
         np.testing.assert_allclose(outputs.prediction[:, k], alone.prediction, atol=1e-10)
 

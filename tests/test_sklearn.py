@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
+from marks import long
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
@@ -117,7 +118,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("num_classes", long([3], [2, 3]))
 def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes
     y = np.minimum(y, num_classes - 1)

@@ -179,9 +179,9 @@ def _mark(name):
 
 
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
-# whose derivatives are looked at with the long tests: one of each kind. Those on features are
-# compared with differences beside their recipes.
-KINDS = {"spa", "oks_sil", "multitask"}
+# whose derivatives are looked at with the long tests: one of each kind. Those on features and
+# with supports are compared with differences beside their recipes.
+KINDS = {"oks_sil", "multitask"}
 OF_KINDS = [
     pytest.param(name, marks=_mark(name) if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
