@@ -32,8 +32,10 @@ with_sets = pytest.mark.parametrize(
     "name",
     [
         "generated",
-        pytest.param("sonar", marks=pytest.mark.data),
-        pytest.param("heart", marks=[pytest.mark.data, pytest.mark.endless]),
+        *(
+            pytest.param(name, marks=[pytest.mark.data, pytest.mark.endless])
+            for name in ("sonar", "heart")
+        ),
     ],
 )
 

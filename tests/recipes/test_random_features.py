@@ -210,7 +210,7 @@ def test_single_precision_stays_near_the_oracle():
 # --- recursive least squares ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_covariances_survive_forgetting_in_single_precision():
     """4,992 examples, most of them the same point: it excites one direction, the rest would grow.
 
