@@ -39,12 +39,34 @@ def folder_of_data() -> Path:
     return folder
 
 
+def _is_of_reference(path: Path) -> bool:
+    return (ROOT / "jaxmkl") in path.parents
+
+
+class SmallExamples:
+    """Examples of the reference are small programs, as those of tests that say so."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if not _is_of_reference(item.path):
+            return (yield)
+        jax.config.update("jax_disable_most_optimizations", True)
+        try:
+            return (yield)
+        finally:
+            jax.config.update("jax_disable_most_optimizations", False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # the fixtures below are for tests/ alone
+    config.pluginmanager.register(SmallExamples())
+
+
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are taken out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Examples of the reference compile whole learners, and the papers' data are large."""
     for item in items:
-        of_reference = (ROOT / "jaxmkl") in item.path.parents
-        if of_reference or item.get_closest_marker("data") is not None:
+        if _is_of_reference(item.path) or item.get_closest_marker("data") is not None:
             item.add_marker(pytest.mark.slow)
 
 
@@ -77,9 +99,14 @@ def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def programs_of_users(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests on the papers' data have machine code as users have it, whatever the module wants."""
+    """Tests on the papers' data have machine code as users have it, whatever the module wants.
+
+    Where they take few rows of them, the module says ``FEW_ROWS = True`` and has its small
+    programs there too.
+    """
     before = jax.config.read("jax_disable_most_optimizations")
-    if request.node.get_closest_marker("data") is not None:
+    few = getattr(request.module, "FEW_ROWS", False)
+    if request.node.get_closest_marker("data") is not None and not few:
         jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)

@@ -23,14 +23,20 @@ from jaxmkl.design.lmkal import iterate as iterate_lmkal
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import iterate as iterate_rrss
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 EPS = 1e-16
 with_sets = pytest.mark.parametrize(
     "name",
-    ["generated", *(pytest.param(name, marks=pytest.mark.data) for name in ("sonar", "heart"))],
+    [
+        "generated",
+        *(
+            pytest.param(name, marks=[pytest.mark.data, pytest.mark.endless])
+            for name in ("sonar", "heart")
+        ),
+    ],
 )
 
 

@@ -118,7 +118,8 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
 @pytest.mark.slow
 def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
-    learner = jaxmkl.expert_mkl(num_features=20)
+    # the narrowest, the middle and the widest of the default kernels
+    learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.01, 1.0, 100.0]), num_features=20)
     state = learner.init(jax.random.key(0), num_inputs=3)
     X = jax.random.normal(jax.random.key(1), (60_000, 3))
     state, _ = jaxmkl.run(learner, state, X, jnp.sin(X[:, 0]))

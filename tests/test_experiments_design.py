@@ -218,7 +218,7 @@ def test_printed_wins_are_multiples_of_one_over_the_evaluation_points():
             assert min(abs(won - 100 * k / points) for k in range(points + 1)) < 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(experiment, "LARGE", 28)
     slow = tuple(name for name in choosing.ALGORITHMS if name != "random")
@@ -281,7 +281,7 @@ def test_texts_become_rows_of_length_1(tmp_path):
     np.testing.assert_allclose(splits.inner, literal @ literal.T, rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_picture(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     out, plots = tmp_path / "design.json", tmp_path / "plots"

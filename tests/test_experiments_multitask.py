@@ -105,7 +105,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     assert "sentiment, unsure: no h asks for 0% of the labels" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_by_chance(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.5,))
     out = tmp_path / "multitask.json"

@@ -93,7 +93,7 @@ def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
     assert "unit rows), oks_sil:" not in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     monkeypatch.setattr(oks_runs, "LARGE", 120)
     monkeypatch.setattr(oks_runs, "SLOW_ROUNDS", {"okl_gd": 200})
@@ -126,7 +126,7 @@ def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
     assert width == best_width(stream.X, stream.y)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks, "FIGURE_1", {"budget": (40,), "threshold": (0.5,)})
     np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
@@ -142,7 +142,7 @@ def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))
@@ -165,7 +165,7 @@ def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypa
     assert pictures(plots) == {"oks_width_svmguide3.png", "oks_width_svmguide3_scaled.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(oks_widths, "ROUNDS", 500)

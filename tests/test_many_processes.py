@@ -13,8 +13,6 @@ import pytest
 import jaxmkl
 from jaxmkl.guide import many_devices
 
-pytestmark = pytest.mark.slow
-
 
 def free_port():
     with socket.socket() as found:
@@ -55,6 +53,7 @@ def program_of_the_guide():
     return program
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(tmp_path):
     """Seeds, a fleet that is saved and loaded, merged shards, a pool of two parts."""
     found = []
@@ -95,6 +94,7 @@ for name in ("ted", "rrss", "gmkal", "lmkal"):
 """
 
 
+@pytest.mark.endless
 def test_pools_in_parts_give_the_ranking_of_one(tmp_path):
     (one,) = played(POOLS, tmp_path / "1", 1)
     two = played(POOLS, tmp_path / "2", 2)
@@ -118,6 +118,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_save_that_fails_fails_everywhere(tmp_path):
     """No process waits for ever for one that could not write."""
     said = [out.splitlines()[-1] for out in played(FAILING, tmp_path / "it", 2)]

@@ -37,7 +37,8 @@ def gaussian(X):
 
 COUNTS = range(5, 51, 5)
 BUNDLED = {"digits": load_digits, "breast_cancer": load_breast_cancer, "wine": load_wine}
-SETS = [*BUNDLED, pytest.param("australian", marks=pytest.mark.data)]
+SETS = ["breast_cancer", "wine", pytest.param("digits", marks=pytest.mark.endless)]
+SETS += [pytest.param("australian", marks=[pytest.mark.data, pytest.mark.endless])]
 
 
 def accuracy(X, y, labelled, test, truth):

@@ -200,8 +200,8 @@ def said_by_command(folder, changed, options, parts):
         ((), None, 6),
         (DELAYED, "--checkpoint", 6 + LATE),
         ((), "--from", 1),
-        (DELAYED, "--from", 1),
-        (("--labels", "0.3"), "--checkpoint", 6),
+        pytest.param(DELAYED, "--from", 1, marks=pytest.mark.endless),
+        pytest.param(("--labels", "0.3"), "--checkpoint", 6, marks=pytest.mark.endless),
     ],
 )
 def test_command(options, parts, judged_from, tmp_path, monkeypatch, capsys):
@@ -240,8 +240,8 @@ def test_baselines_know_what_the_model_knows(tmp_path, capsys):
     "options",
     [
         SMALL,
-        ("--labels", "0.1", "--delay", "20"),
-        ("--learner", KINDS, "--seeds", "2"),
+        pytest.param(("--labels", "0.1", "--delay", "20"), marks=pytest.mark.endless),
+        pytest.param(("--learner", KINDS, "--seeds", "2"), marks=pytest.mark.endless),
     ],
 )
 def test_no_learner_has_skill_where_there_is_no_signal(options, tmp_path, monkeypatch, capsys):

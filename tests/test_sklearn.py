@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
+from marks import long
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
@@ -80,24 +81,23 @@ def passes(estimator, **options):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.slow
-def test_keeps_the_conventions_of_estimators():
-    passes(classifier(scale=False), legacy=False)
+@pytest.mark.parametrize("estimator", [classifier(scale=False), PoolSelector()], ids=repr)
+def test_keeps_the_conventions_of_estimators(estimator):
+    passes(estimator, legacy=False)
 
 
 # conventions do not depend on the learner inside: small ones, of each estimator
-CHECKED = [PoolSelector(method="ted")]
-AND_THESE = [
+CHECKED = [
     *(classifier(), regressor()),
     *map(MKLRegressor, ("expert_mkl", "omkl", "amkl_aks")),
     *map(MKLClassifier, ("spa", "expert_mkl", "bpas", "multitask")),
-    *(PoolSelector(method=method) for method in ("gmkal", "cted", "rrss", "lmkal")),
+    *(PoolSelector(method=method) for method in ("ted", "gmkal", "cted", "rrss", "lmkal")),
 ]
-MARKED = [pytest.param(estimator, marks=pytest.mark.slow) for estimator in CHECKED]
-MARKED += [pytest.param(estimator, marks=pytest.mark.endless) for estimator in AND_THESE]
 
 
+@pytest.mark.endless
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("estimator", MARKED, ids=repr)
+@pytest.mark.parametrize("estimator", CHECKED, ids=repr)
 def test_passes_the_checks_of_estimators(estimator):
     passes(estimator)
 
@@ -118,7 +118,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("num_classes", long([3], [2, 3]))
 def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     X, y = classes
     y = np.minimum(y, num_classes - 1)

@@ -164,9 +164,8 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 # recipes that are made of the same parts in other combinations are endless, as are other variants.
 QUICK = {"amkl_aks"}
 LONG = {
-    *("expert_mkl", "omkc_sd", "spa", "forgetron", "bpas", "projectron", "omkl"),
+    *("expert_mkl", "omkc_sd", "spa", "bpas", "projectron", "omkl"),
     *("oks_sil", "okl_gd", "oks", "proj_ka", "multitask"),
-    "expert_mkl: three targets",
     "label_budget of scaled omkl",
     "late labels, lagged",
 }
@@ -180,15 +179,15 @@ def _mark(name):
 
 
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
-# whose derivatives are looked at with the long tests: one of each kind. Those on features are
-# compared with differences beside their recipes.
-KINDS = {"spa", "oks_sil", "multitask"}
+# whose derivatives are looked at with the long tests: one of each kind. Those on features and
+# with supports are compared with differences beside their recipes.
+KINDS = {"oks_sil", "multitask"}
 OF_KINDS = [
     pytest.param(name, marks=_mark(name) if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which play one seed at a time: others that are made of the same parts play many at once
-ALONE = {"expert_mkl", "omkc_sd", "forgetron", "projectron"}
+# which play many seeds at once: one of each kind of state
+TOGETHER = {"amkl_aks", "bpas", "oks_sil", "multitask", "label_budget of scaled omkl"}
 
 
 @pytest.fixture(scope="module", params=PLAYED)
@@ -269,7 +268,8 @@ def test_factories_say_which_names_there_are(factory):
 def test_keeps_the_contract(name):
     learner = learner_of(name)
     X, y = stream(learner)
-    sizes = (16,) if name in ALONE else (16, 7)
+    is_long = name in LONG and name not in TOGETHER
+    sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
 
@@ -325,15 +325,17 @@ def test_repr_says_all_there_is(name):
 # --- every pair of parts -------------------------------------------------------------------------
 
 
-# the first, and the recipes, cover half of the pairs of parts
-ENDLESS = [pytest.mark.slow] * 8 + [pytest.mark.endless] * (len(crossings.CROSSINGS) - 8)
+# the first, and the recipes, cover most parts
+NUM_LONG = 5
+MARKS = [pytest.mark.slow] * NUM_LONG
+MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
 
 
 @pytest.mark.parametrize(
     "chosen",
     [
         pytest.param(chosen, id=name, marks=mark)
-        for (name, chosen), mark in zip(crossings.CROSSINGS.items(), ENDLESS, strict=True)
+        for (name, chosen), mark in zip(crossings.CROSSINGS.items(), MARKS, strict=True)
     ],
 )
 def test_every_pair_of_parts_keeps_the_contract(chosen):
@@ -342,7 +344,7 @@ def test_every_pair_of_parts_keeps_the_contract(chosen):
     jax.clear_caches()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_banks_side_by_side_keep_the_contract():
     """One that grows with the stream and one with supports, each with a period of its own."""
     banks = [

@@ -109,7 +109,7 @@ LEARNERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_maps_that_learn_keep_the_contract(name):
-    check_learner(LEARNERS[name]())
+    check_learner(LEARNERS[name](), block_sizes=(16,))
 
 
 def stream(num_examples=48):

@@ -24,7 +24,7 @@ from jaxmkl.learners import Aligned
 from jaxmkl.models import SupportModels
 from jaxmkl.updates import OGD
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 # The Gram matrices of wider kernels have no inverse in double precision.
 WIDTHS = (0.1, 0.2, 0.3, 0.5)

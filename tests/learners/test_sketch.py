@@ -41,7 +41,7 @@ from jaxmkl import oks_sil
 from jaxmkl.kernels.scaled import of_codes
 from jaxmkl.learners.sketch import draw_places
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 BUDGET = 25
 
@@ -157,7 +157,7 @@ PAPER = {"german": (0.7, 3.0), "svmguide3": (0.25, 30.0), "spambase": (0.25, 100
         [("one width", 150)], [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
     ),
 )
-@pytest.mark.parametrize("data", PAPER_SETS)
+@pytest.mark.parametrize("data", long(["german"], PAPER_SETS))
 def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir, x64):
     width, rate = PAPER[data]
     space = widths(width, per_input=CASES[name].space.per_input)

@@ -52,15 +52,18 @@ LONG = {
 }
 
 
-def modes(quick=()):
+def modes(quick=(), played=LONG):
     def mark(mode):
         known = [] if mode in quick else pytest.mark.slow
-        return known if mode in LONG else pytest.mark.endless
+        return known if mode in played else pytest.mark.endless
 
     return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 
 
-@pytest.mark.parametrize("mode", modes({"active, local, queried"}))
+ALONE = {"active, local, queried", "active, restart, squared"}
+
+
+@pytest.mark.parametrize("mode", modes({"active, local, queried"}, ALONE))
 def test_the_oracle_one_example_a_round(mode, x64):
     """One example a round, in blocks; every value to 1e-8."""
     learner = make(**MODES[mode])

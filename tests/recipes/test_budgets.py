@@ -12,10 +12,15 @@ from support_cases import (
     learner_of,
 )
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 
-@pytest.mark.parametrize("name", quick(["bpas"], [*BUDGETS, *BUDGET_CROSSINGS]))
+# their parts are those of the Forgetron and of omkl_b, which others sample too
+VARIANTS = "bogd", "sampled Forgetrons"
+LONG = [name for name in (*BUDGETS, *BUDGET_CROSSINGS) if name not in VARIANTS]
+
+
+@pytest.mark.parametrize("name", [*quick(["bpas"], LONG), *long([], VARIANTS)])
 def test_agrees_with_the_oracle(name, x64):
     state = check_run(name, learner_of(name))
     assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"
@@ -23,6 +28,6 @@ def test_agrees_with_the_oracle(name, x64):
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", long(["bpas", "forgetron", "rbp"], BUDGETS))
+@pytest.mark.parametrize("name", long(["bpas"], BUDGETS))
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)

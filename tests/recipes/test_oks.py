@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from marks import long
 from support_cases import NUM_EXAMPLES, begin, held, paper_stream, rounds, stream
 
 from jaxmkl import aggregate, updates
@@ -13,7 +14,7 @@ from jaxmkl.recipes import kernel_selection
 from tests.oracles import oks as plain_oks
 from tests.oracles.support_mkl import gaussian
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 WIDTHS = (0.1, 0.2, 1.0, 4.0)
 
@@ -84,7 +85,7 @@ def test_a_kernel_that_is_not_drawn_does_not_decay(x64):
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["german", "svmguide3"])
+@pytest.mark.parametrize("name", long(["svmguide3"], ["german", "svmguide3"]))
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     X, y = paper_stream(name, data_dir)
     widths = tuple(plain_oks.candidate_widths())

@@ -136,7 +136,11 @@ def test_sweep_is_vmap_over_stacked_learners(x64):
 @pytest.mark.parametrize(
     ("name", "given", "varied"),
     [
-        ("raker", {"step_size": 0.05, "hedge_rate": 2.0, "loss": "logistic"}, ("step_size",)),
+        pytest.param(
+            *("raker", {"step_size": 0.05, "hedge_rate": 2.0, "loss": "logistic"}),
+            ("step_size",),
+            marks=pytest.mark.endless,
+        ),
         (
             "expert_mkl",
             {"step_sizes": (0.1, 0.4), "regularization": 0.1, "forgetting": (0.97, 0.95)},
@@ -196,7 +200,7 @@ def hard_streams(num_examples=50):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: jaxmkl.raker(num_features=300),
+        pytest.param(lambda: jaxmkl.raker(num_features=300), marks=pytest.mark.endless),
         jaxmkl.amkl_aks,
         lambda: jaxmkl.expert_mkl(num_features=20),
     ],

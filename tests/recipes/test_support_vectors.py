@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
-from marks import quick
+from marks import long, quick
 from support_cases import (
     ALL,
     GROWING,
@@ -36,30 +36,24 @@ from jaxmkl.streaming.run import run as driver
 from jaxmkl.streaming.run import stream as driver_stream
 from tests.oracles import support_mkl as oracle
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 # below: where its inputs are sparse, where a run makes room, where a stream does
 BELOW = "kernel_ogd", "omkc_dd", "spa"
-OTHERS = [n for n in (*GROWING, *GROWING_CROSSINGS) if n not in BELOW]
+# which are played in other tests too: omkc_dd is omkc_u with weights, of many perceptrons
+PARTS_OF_OTHERS = "perceptron", "omkc_u"
+OTHERS = [n for n in (*GROWING, *GROWING_CROSSINGS) if n not in (*BELOW, *PARTS_OF_OTHERS)]
 
 
-@pytest.mark.parametrize("name", quick(["omkc_sd"], OTHERS))
+@pytest.mark.parametrize("name", [*quick(["omkc_sd"], OTHERS), *long([], PARTS_OF_OTHERS)])
 def test_agrees_with_the_oracle(name, x64):
     check_run(name, learner_of(name))
-
-
-LATER = "omkl", "omkc_u"  # the oracle takes long
 
 
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.endless] * (name in LATER))
-        for name in GROWING
-        if name != "spa, normalized"
-    ],
+    "name", long(["omkc_sd", "spa"], [name for name in GROWING if name != "spa, normalized"])
 )
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)

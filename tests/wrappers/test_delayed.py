@@ -274,7 +274,7 @@ def test_supports_find_room_in_a_run():
     assert int(late.info(late.flushed(state)).overflow) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_slope_through_late_labels(x64):
     X, y = (array.astype(np.float64) for array in data())
 
