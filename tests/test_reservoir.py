@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmkl.reservoir import Reservoir, is_doubling
+from jaxmkl.reservoir import Reservoir, is_power_of
 
 SMALL_PROGRAMS = True
 
@@ -34,6 +34,7 @@ def filled_by(reservoir, key, y, learns=None):
     seed=st.integers(0, 99),
     labelled=st.lists(st.booleans(), min_size=14, max_size=14),
 )
+@pytest.mark.slow
 def test_holds_what_a_plain_loop_holds(places, seed, labelled):
     size, latest = places
     key = jax.random.key(seed)
@@ -107,7 +108,8 @@ def test_the_latest_fit():
         Reservoir(3, latest=4)
 
 
-def test_doublings():
-    rounds = jnp.arange(2000)
-    chosen = np.flatnonzero(np.asarray(is_doubling(rounds, 250)))
-    np.testing.assert_array_equal(chosen, [250, 500, 1000])
+def test_powers():
+    rounds = jnp.arange(5000)
+    for base, wanted in (2, [250, 500, 1000, 2000, 4000]), (4, [250, 1000, 4000]):
+        chosen = np.flatnonzero(np.asarray(is_power_of(base, rounds, 250)))
+        np.testing.assert_array_equal(chosen, wanted)

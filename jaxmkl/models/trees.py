@@ -11,7 +11,7 @@ from jaxmkl._blocks import rounds_of
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
-from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
+from jaxmkl.reservoir import Reservoir, ReservoirState, is_power_of
 from jaxmkl.updates import Rule
 
 
@@ -53,7 +53,7 @@ class TreeModels(Bank):
         n_l <- φ n_l + 1,    m_l <- m_l + (y - m_l) / n_l,    φ = ``forgetting``.
 
     So f is a kernel smoother, and its kernel the share of trees in which two examples share a
-    leaf. In rounds ``first``, 2 ``first``, 4 ``first``, ... all trees are grown anew on the
+    leaf. In rounds ``first``, 4 ``first``, 16 ``first``, ... all trees are grown anew on the
     reservoir, whose labels then are what leaves begin with: every node draws two of its examples;
     each input gets a threshold, uniform between its values at these; the node splits where that
     reduces the variance of the labels most, the sum over the outputs. A node is a leaf if no split
@@ -165,13 +165,18 @@ class TreeModels(Bank):
         return state._replace(reservoir=reservoir, means=means, counts=counts)
 
     def close(self, state: TreeModelsState, codes: TreeCode, round: jax.Array) -> TreeModelsState:
-        """All trees anew, in rounds that are ``first`` times a power of two."""
+        """All trees anew, in rounds that are ``first`` times a power of four."""
         # a block of padding alone ends in the round it begins with, and grows nothing again
-        due = is_doubling(round, self.first) & (codes.round[0] != round)
+        due = is_power_of(4, round, self.first) & (codes.round[0] != round)
         old = jax.lax.stop_gradient(state)  # a loop of unknown length has no reverse derivative
-        new = jax.lax.fori_loop(
-            0, due.astype(jnp.int32), lambda _, own: self._grown(own, round), old
-        )
+
+        def turn(number: jax.Array, own: TreeModelsState) -> TreeModelsState:
+            # else XLA would see that all turns do the same, and do it before the loop, always
+            X, _ = jax.lax.optimization_barrier((own.reservoir.X, number))
+            own = own._replace(reservoir=own.reservoir._replace(X=X))
+            return self._grown(own, round)
+
+        new = jax.lax.fori_loop(0, due.astype(jnp.int32), turn, old)
         means = jnp.where(due, new.means, state.means)
         return new._replace(means=means, counts=jnp.where(due, new.counts, state.counts))
 

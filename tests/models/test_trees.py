@@ -48,6 +48,7 @@ def test_grows_as_plain_loops_do(number, kind):
         np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
 
 
+@pytest.mark.slow
 def test_the_same_tree_in_single_precision_and_side_by_side():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(64, 3)).astype(np.float32)
@@ -110,6 +111,7 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
             mean += (y[t] - mean) / count
 
 
+@pytest.mark.slow
 def test_derivatives_of_others_pass_by_growth():
     X = jax.random.normal(jax.random.key(0), (40, 2))
     y = jnp.sin(X[:, 0])
