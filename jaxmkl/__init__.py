@@ -6,7 +6,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.aggregate`, :mod:`jaxmkl.select`, :mod:`jaxmkl.query`, :mod:`jaxmkl.updates`: the
   parts of a composed learner (:mod:`jaxmkl.mkl`);
 - :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`, :mod:`jaxmkl.losses`,
-  :mod:`jaxmkl.optimizers`: what its models are made of;
+  :mod:`jaxmkl.optimizers`: what its models are made of; :mod:`jaxmkl.reservoir`: the examples
+  that learned kernels look back at;
 - :mod:`jaxmkl.learners`: learners of their own kind;
 - :mod:`jaxmkl.recipes`: the published algorithms, with their formulas;
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
@@ -39,6 +40,7 @@ from jaxmkl import (
     pytree,
     query,
     recipes,
+    reservoir,
     select,
     streaming,
     tables,
@@ -143,6 +145,7 @@ __all__ = [
     "raker",
     "rbp",
     "recipes",
+    "reservoir",
     "run",
     "run_fleet",
     "run_many",

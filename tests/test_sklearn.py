@@ -465,6 +465,7 @@ def test_a_grid_search_on_breast_cancer():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.slow
 def test_importances_are_those_of_the_learner():
     X, y = np.random.default_rng(0).normal(size=(300, 3)), None
     y = np.sin(2 * X[:, 1])

@@ -15,6 +15,8 @@ from jaxmkl.wrappers import delayed, learned_metric
 
 SMALL_PROGRAMS = True
 
+pytestmark = pytest.mark.slow
+
 
 def bank_of(rules, shape="diagonal", size=8):
     inside = FeatureModels(jaxmkl.Gaussian([0.7, 2.0]), rules, FourierFeatures(3))
@@ -46,7 +48,6 @@ def test_padding_behind_a_renewal_renews_nothing_again(kind):
     assert_equal(padded(state), state)
 
 
-@pytest.mark.slow
 def test_late_labels_renew_once():
     """While labels are waited for the learner inside stays in the round of its renewal."""
     X, y = stream(19)
@@ -58,7 +59,6 @@ def test_late_labels_renew_once():
     np.testing.assert_allclose(after.inner.models[0].metric, state.models[0].metric, rtol=1e-3)
 
 
-@pytest.mark.slow
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)
@@ -97,13 +97,14 @@ def test_steps_by_chance_are_taken_in_a_renewal():
     assert np.isfinite(state.models[0].metric).all()
 
 
-@pytest.mark.slow
 def test_derivatives_go_through_a_run():
     """Before a renewal they are those of the bank inside; one behind leaves them finite."""
     X, y = stream(40)
 
     def total(width, learns, T):
         rules = RLS(0.1, period=8), jaxmkl.updates.Optax(jaxmkl.optimizers.FromOptax("adam", 0.1))
+        # with a metric, widths are in units of the root of the number of inputs
+        width = width if learns else width * np.float32(np.sqrt(2))
         bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))
         bank = MetricModels(bank, first=16, reservoir=Reservoir(8)) if learns else bank
         learner = jaxmkl.MKL(bank, loss="squared")
@@ -126,5 +127,5 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2
     np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)
     alone = jaxmkl.MKL(fixed)
-    with pytest.raises(ValueError, match="MKL: models must be at least one that learns a metric"):
+    with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
         alone.importances(alone.init(jax.random.key(0), num_inputs=2))

@@ -114,6 +114,7 @@ def test_examples_count_as_often_as_they_say(x64):
     np.testing.assert_allclose(weighted.covariance, repeated.covariance, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradient_steps_leave_out_what_does_not_count():
     rule, draws = OGD(0.3), np.random.default_rng(0)
     Z, y = (draws.normal(size=s).astype(np.float32) for s in ((6, 1, 3), 6))
@@ -125,7 +126,14 @@ def test_gradient_steps_leave_out_what_does_not_count():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["numbers", "full, two targets", "three classes"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param("numbers", marks=pytest.mark.endless),
+        "full, two targets",
+        pytest.param("three classes", marks=pytest.mark.endless),
+    ],
+)
 def test_keeps_the_contract(case):
     options = {"first": 16, "size": 9}
     if case == "numbers":
@@ -138,6 +146,7 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
+@pytest.mark.slow
 def test_finds_the_input_that_matters():
     draws = np.random.default_rng(0)
     X = draws.normal(size=(600, 6)).astype(np.float32)
@@ -179,6 +188,7 @@ def test_features_that_grow_are_refused():
         MetricModels(inside)
 
 
+@pytest.mark.slow
 def test_importances_pass_through_wrappers():
     learner = learner_of(size=9)
     X, y = stream(40, dtype=np.float32)

@@ -69,8 +69,8 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
     "options",
     [
         {},
-        {"task": "classification"},
-        {"num_outputs": 2},
+        pytest.param({"task": "classification"}, marks=pytest.mark.endless),
+        pytest.param({"num_outputs": 2}, marks=pytest.mark.endless),
         {"task": "classification", "num_outputs": 3},
     ],
 )
@@ -80,6 +80,7 @@ def test_keeps_the_contract(options):
     jaxmkl.testing.check_learner(learner)
 
 
+@pytest.mark.slow
 def test_leaves_keep_means_of_all_labels_that_meet_them():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 2)).astype(np.float32), rng.normal(size=60).astype(np.float32)

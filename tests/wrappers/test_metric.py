@@ -76,8 +76,11 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape):
     "inner",
     [
         lambda: jaxmkl.spa(capacity=64),
-        lambda: jaxmkl.oks_sil(),
-        lambda: jaxmkl.raker(jaxmkl.Gaussian([1.0, 2.0]), num_features=4, num_outputs=2),
+        pytest.param(lambda: jaxmkl.oks_sil(), marks=pytest.mark.endless),
+        pytest.param(
+            lambda: jaxmkl.raker(jaxmkl.Gaussian([1.0, 2.0]), num_features=4, num_outputs=2),
+            marks=pytest.mark.endless,
+        ),
     ],
     ids=["spa", "oks_sil", "two outputs"],
 )
@@ -96,6 +99,7 @@ def test_learns_which_input_matters():
     assert outputs.loss[300:].mean() < fixed.loss[300:].mean() / 5
 
 
+@pytest.mark.slow
 def test_without_gradients_the_metric_stays():
     """No label came, or all labels are 0: M is 0."""
     X, _ = stream(40, 2, np.float32)
@@ -108,6 +112,7 @@ def test_without_gradients_the_metric_stays():
         assert state.round == 40
 
 
+@pytest.mark.slow
 def test_refused_examples_stay_out_of_the_reservoir():
     X, y = stream(30, 2, np.float32)
     X[::3], y[1::3] = np.nan, np.inf

@@ -1,0 +1,71 @@
+"""Kernels that are learned: when it pays, what it costs, and how to see what was learned.
+
+A fixed dictionary of Gaussians sees all inputs alike. In most tables they are not: a few matter,
+some matter together, and where a function has steps no Gaussian of any width fits. Three things
+can be learned while the stream runs; each is a bank of models beside the others, and the aggregate
+weighs them.
+
+    what is learned                 bank                                   pays where
+    a weight for each input         MetricModels(bank, "diagonal")         few inputs matter
+    directions of the inputs        MetricModels(bank, "full")             sums of inputs matter
+    a partition into boxes          TreeModels()                           steps, categories
+
+## The shortest way
+
+:func:`jaxmkl.expert_mkl` takes the banks by name; by default it has the fixed one alone.
+
+>>> import jax, jax.numpy as jnp, jaxmkl
+>>> X = jax.random.normal(jax.random.key(0), (600, 8))
+>>> y = jnp.sin(2 * X[:, 5])                                    # one input of eight
+>>> def errors(learner):
+...     state = learner.init(jax.random.key(1), num_inputs=8)
+...     state, outputs = jaxmkl.run(learner, state, X, y)
+...     return state, outputs.loss[300:].mean()
+>>> few = dict(num_features=20, kernels=jaxmkl.Gaussian([1.0, 3.0]))
+>>> _, fixed = errors(jaxmkl.expert_mkl(**few))
+>>> learner = jaxmkl.expert_mkl(banks=("fixed", "diagonal"), **few)
+>>> state, learned = errors(learner)
+>>> bool(learned < fixed / 10)
+True
+
+``banks=("fixed", "diagonal", "full", "trees")`` has all of them. The widths of the learned banks
+are made for inputs of variance near 1: scale others, as by
+``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do.
+
+## What was learned
+
+The diagonal of the metric, of sum 1, says how much each input matters:
+
+>>> learner.importances(state).round(1)
+Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
+
+Wrappers pass it on, and ``MKLRegressor("expert_mkl", banks="diagonal")`` has it as
+``feature_importances_``.
+
+## Around other learners
+
+A metric is no matter of random features. :func:`jaxmkl.wrappers.learned_metric` stands around any
+learner, as those with support vectors, and replays the reservoir to it under each new metric:
+
+>>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
+>>> state, _ = errors(learner)
+>>> int(learner.importances(state).argmax())
+5
+
+## When it happens, and what it costs
+
+Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, by default 2,000 places. In rounds
+256, 512, 1,024, ... a metric is learned from the gradients of the bank's own models at these
+examples, and the models learn the examples again under the new metric; forests grow in rounds 64,
+256, 1,024, ... Between these rounds a metric costs one matrix product a block. As they lie twice
+or four times as far apart each time, the cost of all of them vanishes beside that of a long
+stream, and is felt in a short one.
+
+Examples that were refused, or whose label was not asked for, stay out of the reservoir.
+Derivatives by rates and widths stop at such a round.
+
+## When to leave it out
+
+Where a round must always take the same time, where the inputs are few and all matter, and where
+memory is scarce: a reservoir takes N (D + 1) numbers a bank.
+"""
