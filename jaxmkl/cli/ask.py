@@ -53,6 +53,7 @@ import hashlib
 import math
 import sys
 import zipfile
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=command)
 
 
-def command(given: Any) -> int:
+def command(given: Namespace) -> int:
     """Ask; 0 once all is asked, or the person or the process ended it."""
     show.needs_rich()
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -161,7 +162,7 @@ def _whole_table(path: str) -> "Chunk":
         return joined(table, ROWS)
 
 
-def _out(given: Any) -> Path:
+def _out(given: Namespace) -> Path:
     """Where labels go: not where anything is read."""
     table = Path(given.pool or given.file)
     out = given.out or table.with_name(f"{table.stem}.labels.csv")
@@ -171,7 +172,7 @@ def _out(given: Any) -> Path:
     return out
 
 
-def _columns(given: Any, chunk: "Chunk") -> "Columns":
+def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
     """How the table is read; its target may have no label yet."""
     from jaxmkl.tables import Columns
 
@@ -190,7 +191,7 @@ def _columns(given: Any, chunk: "Chunk") -> "Columns":
     return columns
 
 
-def _ranking(given: Any, rows: Rows) -> list[int]:
+def _ranking(given: Namespace, rows: Rows) -> list[int]:
     """The items of the pool that select ranked, by what it wrote."""
     ranked, place = _whole_table(given.file).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
@@ -203,7 +204,7 @@ def _ranking(given: Any, rows: Rows) -> list[int]:
     return items
 
 
-def _learner(given: Any, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, Any]:
+def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, Any]:
     if pipeline is not None:
         return pipeline.learner, pipeline.state
     names, K = [given.learner or LEARNER], len(rows.target.classes)
@@ -211,14 +212,14 @@ def _learner(given: Any, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, An
     return one.learner, one.learner.init(jax.random.key(0), rows.X.shape[1])
 
 
-def _budget(given: Any, rows: Rows) -> int:
+def _budget(given: Namespace, rows: Rows) -> int:
     unlabelled = int((~rows.has_label).sum())
     if given.budget is not None:
         return given.budget
     return unlabelled if given.rate is None else math.ceil(given.rate * unlabelled)
 
 
-def _end(given: Any, labelling: Labelling, out: Path) -> None:
+def _end(given: Namespace, labelling: Labelling, out: Path) -> None:
     """Write the labels and the pipeline, and say so where a process does not read it."""
     rows, now = labelling.rows, labelling.standing
     number = rows.write(out, now.labels)

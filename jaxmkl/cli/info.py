@@ -1,5 +1,6 @@
 """``jaxmkl info``: what a pipeline is made of, and what it learned."""
 
+from argparse import Namespace
 from typing import Any
 
 from jaxmkl._checks import shown
@@ -14,7 +15,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=command)
 
 
-def command(given: Any) -> int:
+def command(given: Namespace) -> int:
     """Print it."""
     pipeline = load_pipeline(given.pipeline)
     columns = pipeline.columns

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Kept:
       ValueError: it is none, or damaged as the one before it.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Namespace) -> None:
         self.path, self._is_file = given.checkpoint, given.file != "-"
         # as they come back
         self._settings = json.loads(json.dumps(options.plain(given, OTHERS)))

@@ -1,6 +1,7 @@
 """Options that several commands have."""
 
 import argparse
+from argparse import Namespace
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def natural(text: str) -> int:
     return 0 if text.isdecimal() and int(text) == 0 else count(text)
 
 
-def plain(given: Any, without: Collection[str]) -> dict[str, Any]:
+def plain(given: Namespace, without: Collection[str]) -> dict[str, Any]:
     """The options that were given, but those ``without``, paths as text."""
     kept = {name: value for name, value in vars(given).items() if name not in without}
     return {name: str(v) if isinstance(v, Path) else v for name, v in kept.items()}

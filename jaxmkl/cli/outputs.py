@@ -3,9 +3,9 @@
 import contextlib
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jaxmkl._files import is_special, kept_from_others
 from jaxmkl.evaluate import UsageError
@@ -34,7 +34,7 @@ class Outputs:
 
 
 @contextlib.contextmanager
-def reserved(given: Any) -> Iterator[Outputs]:
+def reserved(given: Namespace) -> Iterator[Outputs]:
     """Keep all files that the options name from other processes, which also tries their folders.
 
     Raises:

@@ -1,14 +1,14 @@
 """Pipelines that a command continues, and how the columns of a table differ from theirs."""
 
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Pipeline, load_pipeline
 
 
-def own_pipeline(path: str | Path, given: Any, own: Iterable[str]) -> Pipeline:
+def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipeline:
     """Load the pipeline of a file, which must have a target.
 
     Args:

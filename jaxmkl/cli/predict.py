@@ -4,6 +4,7 @@ import contextlib
 import csv
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=command)
 
 
-def command(given: Any) -> int:
+def command(given: Namespace) -> int:
     """Write a line for each row: where it stands, the prediction, of classes its probability."""
     show.needs_rich()
     from jaxmkl.tables.source import without_rows

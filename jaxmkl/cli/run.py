@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=command)
 
 
-def command(given: Any) -> int:
+def command(given: Namespace) -> int:
     """Run it: 0, 1 if a file could not be written; an interruption ends with the table so far."""
     show.needs_rich(*["matplotlib"] * (given.report is not None))
     with (
@@ -92,7 +93,7 @@ class Run:
       outputs: the files.
     """
 
-    def __init__(self, given: Any, interrupts: Interrupts, outputs: Outputs) -> None:
+    def __init__(self, given: Namespace, interrupts: Interrupts, outputs: Outputs) -> None:
         self.given, self.interrupts, self.outputs = given, interrupts, outputs
         self._play: Any = None
         self._kept: Any = None
@@ -220,7 +221,7 @@ def _text(path: Path, text: str, what: str) -> str:
     return f"{what}: {path}"
 
 
-def _kept(given: Any) -> Kept | None:
+def _kept(given: Namespace) -> Kept | None:
     if given.checkpoint is not None:
         return Kept(given)
     if given.every is not None:
@@ -228,14 +229,14 @@ def _kept(given: Any) -> Kept | None:
     return None
 
 
-def _pipeline(given: Any) -> Pipeline | None:
+def _pipeline(given: Namespace) -> Pipeline | None:
     if given.from_ is None:
         return None
     own = [*OWN, "seeds"] if given.seeds > 1 else OWN
     return own_pipeline(given.from_, given, own)
 
 
-def _columns(given: Any, table: Any, first: Any) -> Any:
+def _columns(given: Namespace, table: Any, first: Any) -> Any:
     from jaxmkl.tables import Columns
 
     looked_at = first._replace(frame=first.frame[: given.first])
@@ -246,7 +247,7 @@ def _columns(given: Any, table: Any, first: Any) -> Any:
 
 
 def _candidates(
-    given: Any, columns: Any, pipeline: Pipeline | None, names: Sequence[str]
+    given: Namespace, columns: Any, pipeline: Pipeline | None, names: Sequence[str]
 ) -> tuple[list[Candidate], list[str]]:
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
@@ -256,7 +257,9 @@ def _candidates(
     return [one], differences(pipeline, names)
 
 
-def _results(given: Any, play: Play, made: Any, notes: list[str], interrupted: bool) -> Results:
+def _results(
+    given: Namespace, play: Play, made: Any, notes: list[str], interrupted: bool
+) -> Results:
     columns, now, learners = play.columns, play.now, dict[str, Learned]()
     dataset, found = Path(given.file).name, list[Row]()
     for one in made:
@@ -312,7 +315,7 @@ def _metrics(players: list[Player], now: Progress) -> dict[str, list[float]]:
     return {name: [of[name] for of in each] for name in each[0]}
 
 
-def _saved(given: Any, results: Results, play: Play) -> str:
+def _saved(given: Namespace, results: Results, play: Play) -> str:
     """Save the learner that erred least, and say so."""
     errors = {name: results.lines[name][results.error].mean for name in results.learners}
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
@@ -324,7 +327,7 @@ def _saved(given: Any, results: Results, play: Play) -> str:
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
 
 
-def _goes_on(given: Any, play: Play, outputs: Outputs) -> str:
+def _goes_on(given: Namespace, play: Play, outputs: Outputs) -> str:
     rows, written = given.skip + play.now.num_rows, outputs.paths.keys() - outputs.failed
     text = f"jaxmkl: interrupted after {rows:,} rows"
     if "checkpoint" in written:

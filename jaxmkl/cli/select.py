@@ -12,6 +12,7 @@ import contextlib
 import csv
 import sys
 import warnings
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=command)
 
 
-def command(given: Any) -> int:
+def command(given: Namespace) -> int:
     """Write the rows, best first: rank, where the row stands, its cells."""
     show.needs_rich()
     from jaxmkl.design.rows import choose_rows, distinct

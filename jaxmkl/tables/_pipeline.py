@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmkl._checks import shown
 from jaxmkl._learner import Learner
+from jaxmkl._types import PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import Seen
@@ -48,7 +49,7 @@ class Pipeline:
     """
 
     learner: Learner
-    state: Any
+    state: PyTree
     columns: "Columns"
     """How each column of the table is encoded."""
     fills: "Fills"
@@ -173,7 +174,7 @@ class Pipeline:
 
 
 @jax.jit
-def _values(learner: Learner, state: Any, X: Any) -> jax.Array:
+def _values(learner: Learner, state: PyTree, X: Any) -> jax.Array:
     return learner.predict_many(state, X).value
 
 
