@@ -66,6 +66,7 @@ def test_holds_what_a_plain_loop_holds(places, seed, labelled):
     assert state.num_examples == sum(labelled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latest", [0, 4])
 def test_each_example_stays_with_the_same_probability(latest):
     """Of T = 40 examples N = 10 stay; the latest always, the others U / (T - latest) each."""

@@ -35,7 +35,8 @@ def gradient(x, X, a, width):
     return -((a * k) @ difference) / width**2
 
 
-@pytest.mark.parametrize("shape", ["diagonal", pytest.param("full", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["diagonal", "full"])
 def test_is_a_plain_loop_over_two_renewals(x64, shape):
     """The reservoir holds everything, so no draw matters but the order is that of the stream."""
     X, y = stream(40, 3)
