@@ -122,7 +122,7 @@ def grown(
 
 def _level(key: jax.Array, X: jax.Array, labels: jax.Array, growth: _Growth) -> _Growth:
     """The growth after one more level."""
-    (N, D), C = X.shape, max(len(X) // 2, 1)
+    (N, D), K, C = X.shape, labels.shape[1], max(len(X) // 2, 1)
     place = jnp.arange(N, dtype=jnp.int32)
     order, start, end = growth.order, growth.start, growth.end
     heads = growth.open & (start == place)
@@ -142,19 +142,19 @@ def _level(key: jax.Array, X: jax.Array, labels: jax.Array, growth: _Growth) -> 
 
     left = X[order] <= thresholds[jnp.minimum(slot, C - 1)]  # (N, D)
 
-    def sums(terms: jax.Array) -> jax.Array:
-        """Sums over the points of each slot (C, D) of whole numbers (N, D)."""
-        none = jnp.zeros((C, D), jnp.int32)
-        return none.at[slot].add(terms.astype(jnp.int32), mode="drop")
-
-    number = sums(left)  # (C, D)
+    # one sum over the points of each slot, of (N, D + K + K D) whole numbers: whether a point goes
+    # left by each input, its labels, and its labels where it goes left
+    ordered = labels[order]
+    parts = jnp.where(left[:, None], ordered[:, :, None], 0).reshape(N, K * D)
+    terms = jnp.concatenate([left.astype(jnp.int32), ordered, parts], axis=1)
+    sums = jnp.zeros((C, D + K + K * D), jnp.int32).at[slot].add(terms, mode="drop")
+    number, totals, parts = jnp.split(sums, (D, D + K), axis=1)
     rest = size[:, None] - number
     splits = used[:, None] & (number > 0) & (rest > 0)
     count, others = (jnp.where(splits, n, 1).astype(X.dtype) for n in (number, rest))
-    ordered, gain = labels[order], jnp.zeros((), X.dtype)
-    for k in range(labels.shape[1]):
-        part = sums(jnp.where(left, ordered[:, k, None], 0))
-        total = jnp.zeros(C, jnp.int32).at[slot].add(ordered[:, k], mode="drop")[:, None]
+    gain = jnp.zeros((), X.dtype)
+    for k in range(K):
+        part, total = parts[:, k * D : (k + 1) * D], totals[:, k, None]
         apart = part.astype(X.dtype) / count - (total - part).astype(X.dtype) / others
         gain += count * others * apart**2
     gain = jnp.where(splits, gain, 0.0)
