@@ -13,6 +13,8 @@ import jax.numpy as jnp
 # Reductions of variance that differ by less than this share count as equal.
 TIE = 1e-4
 
+_PIECE = 256  # points whose sums are taken together
+
 
 class Tree(NamedTuple):
     """A tree of M nodes, or with a leading axis several; the root is node 0.
@@ -116,11 +118,15 @@ def grown(
     def more(growth: _Growth) -> jax.Array:
         return (growth.level < depth) & jnp.any(growth.open)
 
-    after = jax.lax.while_loop(more, lambda growth: _level(key, X, labels, growth), begun)
+    after = jax.lax.while_loop(
+        more, lambda growth: _level(key, X, labels, num_points, growth), begun
+    )
     return after.tree, none.at[after.order].set(after.node, unique_indices=True)
 
 
-def _level(key: jax.Array, X: jax.Array, labels: jax.Array, growth: _Growth) -> _Growth:
+def _level(
+    key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, growth: _Growth
+) -> _Growth:
     """The growth after one more level."""
     (N, D), K, C = X.shape, labels.shape[1], max(len(X) // 2, 1)
     place = jnp.arange(N, dtype=jnp.int32)
@@ -140,21 +146,30 @@ def _level(key: jax.Array, X: jax.Array, labels: jax.Array, growth: _Growth) -> 
     between = (shift[:, None] + draws.inputs[:1]) % 1.0
     thresholds = one + between.astype(X.dtype) * (other - one)  # (C, D)
 
-    left = X[order] <= thresholds[jnp.minimum(slot, C - 1)]  # (N, D)
+    def added(piece: jax.Array, sums: jax.Array) -> jax.Array:
+        """The sums with those of the points at the next positions."""
+        # the last piece begins where it fits; what the one before had of it counts once
+        begin = jnp.minimum(piece * size_of_piece, N - size_of_piece)
+        rows = begin + jnp.arange(size_of_piece)
+        slots = jnp.where(rows >= piece * size_of_piece, slot[rows], C)
+        points = order[rows]
+        left = X[points] <= thresholds[jnp.minimum(slots, C - 1)]
+        terms = jnp.where(left[:, None], counted[points][:, :, None], 0)
+        return sums.at[slots].add(terms, mode="drop")
 
-    # one sum over the points of each slot, of (N, D + K + K D) whole numbers: whether a point goes
-    # left by each input, its labels, and its labels where it goes left
-    ordered = labels[order]
-    parts = jnp.where(left[:, None], ordered[:, :, None], 0).reshape(N, K * D)
-    terms = jnp.concatenate([left.astype(jnp.int32), ordered, parts], axis=1)
-    sums = jnp.zeros((C, D + K + K * D), jnp.int32).at[slot].add(terms, mode="drop")
-    number, totals, parts = jnp.split(sums, (D, D + K), axis=1)
+    # sums over the points of each slot that go left by each input: their number and their labels
+    counted = jnp.concatenate([jnp.ones((N, 1), jnp.int32), labels], axis=1)
+    size_of_piece = min(_PIECE, N)
+    pieces = -(-num_points // size_of_piece)
+    sums = jax.lax.fori_loop(0, pieces, added, jnp.zeros((C, 1 + K, D), jnp.int32))
+    number = sums[:, 0]
+    totals = jnp.zeros((C, K), jnp.int32).at[slot].add(labels[order], mode="drop")
     rest = size[:, None] - number
     splits = used[:, None] & (number > 0) & (rest > 0)
     count, others = (jnp.where(splits, n, 1).astype(X.dtype) for n in (number, rest))
     gain = jnp.zeros((), X.dtype)
     for k in range(K):
-        part, total = parts[:, k * D : (k + 1) * D], totals[:, k, None]
+        part, total = sums[:, 1 + k], totals[:, k, None]
         apart = part.astype(X.dtype) / count - (total - part).astype(X.dtype) / others
         gain += count * others * apart**2
     gain = jnp.where(splits, gain, 0.0)
@@ -174,7 +189,7 @@ def _level(key: jax.Array, X: jax.Array, labels: jax.Array, growth: _Growth) -> 
 
     mine = jnp.minimum(slot, C - 1)
     parted, mid = growth.open & split[mine], middle[mine]
-    goes_left = left[place, best[mine]]
+    goes_left = X[order, best[mine]] <= threshold[mine]
     lefts = jnp.cumsum(goes_left, dtype=jnp.int32) - goes_left  # before this position
     before = lefts - lefts[start]
     to = jnp.where(goes_left, start + before, mid + (place - start) - before)
