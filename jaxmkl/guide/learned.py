@@ -54,12 +54,14 @@ learner, as those with support vectors, and replays the reservoir to it under ea
 
 ## When it happens, and what it costs
 
-Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, by default 2,000 places. In rounds
-256, 512, 1,024, ... a metric is learned from the gradients of the bank's own models at these
-examples, and the models learn the examples again under the new metric; forests grow in rounds 64,
-256, 1,024, ... Between these rounds a metric costs one matrix product a block. As they lie twice
-or four times as far apart each time, the cost of all of them vanishes beside that of a long
-stream, and is felt in a short one.
+Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, of 2,000 places for a metric and of
+4,000 for a forest. In rounds 256, 512, 1,024, ... a metric is learned from the gradients of the
+bank's own models at these examples, and the models learn the examples again under the new metric;
+forests grow in rounds 64, 128, 256, ... Between these rounds a metric costs one matrix product a
+block. As they lie twice as far apart each time, their cost vanishes beside that of a long stream,
+and is felt in a short one: of 26 inputs a round takes 1.4 times that of the fixed bank with both
+metrics beside it and 2.1 times with a forest as well, over 100,000 rounds; over 10,000 it takes
+2.5 and 6.0 times.
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.

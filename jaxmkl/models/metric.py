@@ -13,7 +13,7 @@ from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, o
 from jaxmkl._types import Number, PyTree
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.on_features import FeatureCode, FeatureModels, FeatureModelsState
-from jaxmkl.reservoir import Reservoir, ReservoirState, is_power_of
+from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.updates import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -172,7 +172,7 @@ class MetricModels(Bank):
     ) -> MetricModelsState:
         bank = self.bank.close(state.bank, codes.bank, round)
         # a block of padding alone ends in the round it begins with, and renews nothing again
-        due = is_power_of(2, round, self.first) & (codes.round[0] != round)
+        due = is_doubling(round, self.first) & (codes.round[0] != round)
         examples = state.reservoir.X, state.reservoir.y, self.reservoir.filled(state.reservoir)
         number = state.reservoir.num_examples
         given = examples, number, state.losses, bank.features, round

@@ -11,7 +11,7 @@ from jaxmkl._blocks import rounds_of
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
-from jaxmkl.reservoir import Reservoir, ReservoirState, is_power_of
+from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.updates import Rule
 
 
@@ -53,7 +53,7 @@ class TreeModels(Bank):
         n_l <- φ n_l + 1,    m_l <- m_l + (y - m_l) / n_l,    φ = ``forgetting``.
 
     So f is a kernel smoother, and its kernel the share of trees in which two examples share a
-    leaf. In rounds ``first``, 4 ``first``, 16 ``first``, ... all trees are grown anew on the
+    leaf. In rounds ``first``, 2 ``first``, 4 ``first``, ... all trees are grown anew on the
     reservoir, whose labels then are what leaves begin with: every node draws two of its examples;
     each input gets a threshold, uniform between its values at these; the node splits where that
     reduces the variance of the labels most, the sum over the outputs. A node is a leaf if no split
@@ -67,8 +67,8 @@ class TreeModels(Bank):
       num_trees: T.
       depth: splits on the way to a leaf, at most.
       groups: number of models E; it divides T.
-      reservoir: the :class:`jaxmkl.reservoir.Reservoir` that trees are grown on, of 2 places or
-        more. A share of the latest examples lets trees follow drift.
+      reservoir: the :class:`jaxmkl.reservoir.Reservoir` that trees are grown on, by default of
+        4,000 places; it has 2 or more. A share of the latest examples lets trees follow drift.
       first: the round in which they grow first, a power of two.
       forgetting: φ in (0, 1].
 
@@ -92,11 +92,11 @@ class TreeModels(Bank):
     True
     """
 
-    num_trees: int = pytree.count(default=30)
-    depth: int = pytree.count(default=12)
+    num_trees: int = pytree.count(default=24)
+    depth: int = pytree.count(default=14)
     groups: int = pytree.count(default=1)
     reservoir: Reservoir = pytree.part(
-        Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(2000)", default=Reservoir()
+        Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(2000)", default=Reservoir(4000)
     )
     first: int = pytree.count(default=64)
     forgetting: Any = pytree.share(default=1.0, exclusive=True)
@@ -165,9 +165,9 @@ class TreeModels(Bank):
         return state._replace(reservoir=reservoir, means=means, counts=counts)
 
     def close(self, state: TreeModelsState, codes: TreeCode, round: jax.Array) -> TreeModelsState:
-        """All trees anew, in rounds that are ``first`` times a power of four."""
+        """All trees anew, in rounds that are ``first`` times a power of two."""
         # a block of padding alone ends in the round it begins with, and grows nothing again
-        due = is_power_of(4, round, self.first) & (codes.round[0] != round)
+        due = is_doubling(round, self.first) & (codes.round[0] != round)
         old = jax.lax.stop_gradient(state)  # a loop of unknown length has no reverse derivative
 
         def turn(number: jax.Array, own: TreeModelsState) -> TreeModelsState:

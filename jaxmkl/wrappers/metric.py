@@ -15,7 +15,7 @@ from jaxmkl._blocks import rounds_of, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
 from jaxmkl._types import Number, PyTree
-from jaxmkl.reservoir import Reservoir, ReservoirState, is_power_of
+from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
 
 _RESERVOIR = Reservoir(500)
@@ -109,7 +109,7 @@ class LearnedMetric(Wrapper):
     def close(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
         state = state.replace(inner=self.learner.close(state.inner, codes.inner))
         # a block of padding alone ends in the round it begins with, and renews nothing again
-        due = is_power_of(2, state.round, self.first) & (codes.round[0] != state.round)
+        due = is_doubling(state.round, self.first) & (codes.round[0] != state.round)
         # a statistic: no derivative goes through a renewal, and loops of dynamic length have none
         owner, fixed = jax.lax.stop_gradient((self, state))
         times = jnp.where(due, self.repetitions, 0)

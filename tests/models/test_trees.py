@@ -132,7 +132,7 @@ def test_derivatives_of_others_pass_by_growth():
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"groups": 4}, "groups must be a divisor of num_trees = 30"),
+        ({"groups": 5}, "groups must be a divisor of num_trees = 24"),
         ({"first": 48}, "first must be a power of two"),
         ({"reservoir": Reservoir(1)}, "reservoir must be of 2 to"),
         ({"forgetting": 0.0}, "forgetting must be a number in"),
