@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from jaxmkl._checks import shown
-from jaxmkl.evaluate import figure, kernel_weights
+from jaxmkl.evaluate import figure, importances, kernel_weights
 from jaxmkl.tables import load_pipeline
 
 
@@ -30,9 +30,15 @@ def command(given: Namespace) -> int:
     for kind in columns.kinds:
         inputs = f" ({len(kind.features)} inputs)" if len(kind.features) > 1 else ""
         print(f"  {kind.name!r}: {kind.kind}{inputs}")
-    weights = kernel_weights(pipeline.learner, pipeline.state)
-    if weights:
-        print("weights of the kernels")
-    for name, weight in sorted(weights.items(), key=lambda item: -item[1]):
-        print(f"  {figure(weight)}  {name}")
+    made = pipeline.learner, pipeline.state
+    weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
+    shares = importances(*made, columns.features)
+    for title, values in {
+        "weights of the kernels": weights,
+        "importance of inputs": shares,
+    }.items():
+        if values:
+            print(title)
+        for name, value in values.items():
+            print(f"  {figure(value)}  {name}")
     return 0

@@ -29,6 +29,7 @@ WINDOWS = 80  # that are told apart in a drawing
 WIDTH = 8.0  # inches of a drawing
 LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
 CLIP_FROM = 2.5  # the largest value to 98 % of them, from which on the axis ends below it
+SHOWN = 20  # inputs whose importance is drawn
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
@@ -44,6 +45,7 @@ def page(results: Results) -> str:
         _errors(results),
         _labels(results),
         *_kernels(results),
+        *_importances(results),
         markup.section("What each column became", markup.items(results.columns)),
         _settings(results),
     ]
@@ -262,6 +264,25 @@ def _weights(name: str, weights: dict[str, float]) -> Element:
             for kernel, weight in weights.items()]  # fmt: skip
     table = markup.folded("The values", markup.table(["kernel", "weight"], body))
     return element("figure", element("h3", name), drawn, table)
+
+
+def _importances(results: Results) -> list[Element]:
+    """How much each input matters to the learners that learned it."""
+    tables = []
+    for name, learner in results.learners.items():
+        shares = learner.importances
+        body = [element("tr", element("th", one, scope="row"), element("td", f"{share:.3f}"))
+                for one, share in shares.items()]  # fmt: skip
+        if body:
+            table = markup.table(["input", "importance"], body)
+            folded = markup.folded(f"{name}: {len(body)} inputs", table)
+            most = {f"{one}: {shares[one]:.3f}": (shares[one], 0.0) for one in [*shares][:SHOWN]}
+            drawn = as_svg(dots("importance", most), f"importance of the inputs of {name}")
+            tables.append(element("figure", element("h3", name), drawn, folded))
+    if not tables:
+        return []
+    text = "Shares of the metric that was learned: the larger, the more an input matters."
+    return [markup.section("Inputs", element("p", text, class_="faint"), *tables)]
 
 
 def _settings(results: Results) -> Element:

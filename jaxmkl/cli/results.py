@@ -19,6 +19,8 @@ class Learned(NamedTuple):
     state_bytes: int = 0  #: of its state at the end
     #: of the kernels at the end, by their names, of the first seed; empty without any
     kernel_weights: Mapping[str, float] = {}
+    #: how much each input matters, by its name, of the first seed; empty without a learned metric
+    importances: Mapping[str, float] = {}
 
 
 class Curves(NamedTuple):

@@ -26,6 +26,7 @@ from jaxmkl.evaluate import (
     UsageError,
     candidates,
     held_bytes,
+    importances,
     kernel_weights,
     rows,
     state_bytes,
@@ -270,7 +271,8 @@ def _results(
         found += rows(("own", dataset, one.name), _metrics(players, now), **of_one)
         weights = kernel_weights(players[0].learner, first.state)
         cost = 1e6 * per_run / now.num_rows
-        learners[one.name] = Learned(cost, state_bytes(first.state), weights)
+        matters = importances(players[0].learner, first.state, columns.features)
+        learners[one.name] = Learned(cost, state_bytes(first.state), weights, matters)
     baselines = dict(zip(now.baselines.names, now.scores, strict=True))
     for name, score in baselines.items():
         measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}

@@ -11,6 +11,7 @@ from jaxmkl.cli.results import Results
 from jaxmkl.evaluate import figure, mean_and_std, size
 
 PATIENCE = 2.0  # seconds before progress is shown
+IMPORTANT = 5  # inputs that are named
 WIDTH = 120  # columns where no terminal says
 TITLES = {
     "mistake_rate": "mistakes",
@@ -100,7 +101,13 @@ def table(results: Results) -> None:
     for said in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
         console.print(said, markup=False, soft_wrap=True)
     console.print(shown)
-    console.print(f"{rows}; {cost}", markup=False, soft_wrap=True)
+    below = [f"{rows}; {cost}"]
+    for name, learner in results.learners.items():
+        most = [f"{one} {share:.2f}" for one, share in learner.importances.items()][:IMPORTANT]
+        if most:
+            below.append(f"inputs that matter most to {name}: {', '.join(most)}")
+    for sentence in below:
+        console.print(sentence, markup=False, soft_wrap=True)
 
 
 def unjudged(results: Results) -> str:

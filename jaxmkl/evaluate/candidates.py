@@ -170,6 +170,25 @@ def kernel_names(kernels: Kernel) -> list[str]:
     return [f"{type(kernels).__name__}({inside})" for inside in made]
 
 
+def importances(learner: Any, state: Any, features: Sequence[str]) -> dict[str, float]:
+    """How much each input matters, by the names of the ``features``, the most important first.
+
+    Empty for a learner that learns no metric.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.expert_mkl(banks="diagonal", num_features=5)
+    >>> importances(learner, learner.init(jax.random.key(0), num_inputs=2), ["size", "age"])
+    {'size': 0.5, 'age': 0.5}
+    >>> importances(jaxmkl.raker(), jaxmkl.raker().init(jax.random.key(0), 2), ["size", "age"])
+    {}
+    """
+    try:
+        shares = np.asarray(learner.importances(state), np.float64).tolist()
+    except ValueError:
+        return {}
+    return dict(sorted(zip(features, shares, strict=True), key=lambda item: -item[1]))
+
+
 def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
     """Weights of the kernels by their names, summed over their models, meaned over classes.
 

@@ -8,7 +8,8 @@
   the gradients of its own models, :class:`jaxmkl.models.TreeModels` grows forests, both on a
   :class:`jaxmkl.reservoir.Reservoir`; ``expert_mkl(banks=...)`` has them by name, and
   :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
-  says how much each input matters (``help("jaxmkl.guide.learned")``).
+  says how much each input matters, as do the command's table, report, ``--json`` and
+  ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
 - The command saves a pipeline, which was called a model: ``jaxmkl.load_model``, ``save_model``
   and ``Model`` are now :func:`jaxmkl.load_pipeline`, :func:`jaxmkl.save_pipeline` and
   :class:`jaxmkl.tables.Pipeline`. Files that were saved before are still read.

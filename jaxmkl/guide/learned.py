@@ -40,7 +40,10 @@ The diagonal of the metric, of sum 1, says how much each input matters:
 Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
 
 Wrappers pass it on, and ``MKLRegressor("expert_mkl", banks="diagonal")`` has it as
-``feature_importances_``.
+``feature_importances_``. The command names the inputs that matter most below its table, and has
+all of them in ``--report``, ``--json`` and ``jaxmkl info``:
+
+    jaxmkl run FILE --learner expert_mkl --set "banks=('fixed', 'diagonal')" --report page.html
 
 ## Around other learners
 

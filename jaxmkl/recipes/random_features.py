@@ -26,6 +26,8 @@ References:
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from jaxmkl._pytree import require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
@@ -309,7 +311,11 @@ def expert_mkl(
             inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
             return MetricModels(inside, shape=name)
         rules = OGD(step_sizes), RLS(regularization, forgetting)
-        own = two_decades() if len(names) == 1 else Gaussian(two_decades().bandwidth[::2])
+        own = (
+            two_decades()
+            if len(names) == 1
+            else Gaussian(np.asarray(two_decades().bandwidth)[::2])
+        )
         return FeatureModels(own if kernels is None else kernels, rules, features)
 
     names = (banks,) if isinstance(banks, str) else tuple(banks)
