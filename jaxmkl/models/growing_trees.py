@@ -66,27 +66,38 @@ def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
 
 
 class _Growth(NamedTuple):
-    """A tree that grows; positions are those in the order of its N points."""
+    """T trees that grow; positions are those in the order of a tree's N points."""
 
     level: jax.Array
     tree: Tree
     num_nodes: jax.Array
+    """(T,)"""
     order: jax.Array
-    """The point at each position (N,)."""
+    """The point at each position (T, N)."""
     node: jax.Array
-    """The node of each position (N,)."""
+    """The node of each position (T, N)."""
     start: jax.Array
-    """The first position of that node (N,)."""
+    """The first position of that node (T, N)."""
     end: jax.Array
-    """The position behind its last (N,)."""
+    """The position behind its last (T, N)."""
     open: jax.Array
-    """Whether that node may split (N,)."""
+    """Whether that node may split (T, N)."""
+    candidates: "_Candidates"
+
+
+class _Candidates(NamedTuple):
+    """Splits of the C nodes of a level by each input; what lies behind its nodes is old."""
+
+    thresholds: jax.Array
+    """(T, C, D)"""
+    sums: jax.Array
+    """Number of points, and labels, of those that go left (T, C, 1 + K, D), int32."""
 
 
 def grown(
-    key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, depth: int | jax.Array
+    keys: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, depth: int | jax.Array
 ) -> tuple[Tree, jax.Array]:
-    """A tree on the first ``num_points`` of the points X (N, D), and the leaf (N,) of each.
+    """T trees on the first ``num_points`` of the points X (N, D), and the leaf (T, N) of each.
 
     Every node with two points or more draws two of them; every input then has a threshold, uniform
     between its values at these two, and the node splits by the input and threshold that reduce the
@@ -94,41 +105,70 @@ def grown(
     without a reduction is a leaf, and so are all at ``depth``.
 
     Args:
-      key: typed.
+      keys: typed (T,).
       X: (N, D); behind the first ``num_points``, nothing matters.
       labels: of :func:`whole_numbers` (N, K).
       num_points: how many.
       depth: levels of splits at most; with 0, nothing is worked out.
     """
-    N = len(X)
+    (N, D), T, C = X.shape, len(keys), _most_nodes(X)
     place = jnp.arange(N, dtype=jnp.int32)
-    inside = place < num_points
-    none = jnp.zeros(N, jnp.int32)
+    num_points = num_points.astype(jnp.int32)
+
+    def each(array: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(array, (T, *array.shape))
+
+    none = jnp.zeros((T, N), jnp.int32)
     begun = _Growth(
         jnp.zeros((), jnp.int32),
-        Tree.of_one_leaf(N, X.dtype),
-        jnp.ones((), jnp.int32),
-        place,
+        jax.tree.map(each, Tree.of_one_leaf(N, X.dtype)),
+        jnp.ones(T, jnp.int32),
+        each(place),
         none,
         none,
-        none + num_points.astype(jnp.int32),
-        inside & (num_points > 1),
+        none + num_points,
+        each((place < num_points) & (num_points > 1)),
+        _Candidates(
+            jnp.zeros((T, C, D), X.dtype), jnp.zeros((T, C, 1 + labels.shape[1], D), jnp.int32)
+        ),
     )
+    # the level, the same for all trees, says how many nodes there are to look at
+    axes = _Growth(None, *([0] * (len(_Growth._fields) - 1)))  # type: ignore[arg-type]
+    level = jax.vmap(_level, in_axes=(0, None, None, None, axes), out_axes=axes)
 
     def more(growth: _Growth) -> jax.Array:
         return (growth.level < depth) & jnp.any(growth.open)
 
-    after = jax.lax.while_loop(
-        more, lambda growth: _level(key, X, labels, num_points, growth), begun
+    after = jax.lax.while_loop(more, lambda own: level(keys, X, labels, num_points, own), begun)
+    return after.tree, jax.vmap(lambda order, node: node.at[order].set(node))(
+        after.order, after.node
     )
-    return after.tree, none.at[after.order].set(after.node, unique_indices=True)
+
+
+def _most_nodes(X: jax.Array) -> int:
+    """How many nodes of a level may split."""
+    return max(len(X) // 2, 1)
+
+
+def _pieces(number: jax.Array, length: int) -> tuple[int, jax.Array]:
+    """The size of a piece of an axis of a length, and how many hold the first places of it."""
+    size = min(_PIECE, length)
+    return size, -(-number // size)
+
+
+def _piece(array: jax.Array, begin: jax.Array, size: int) -> jax.Array:
+    return jax.lax.dynamic_slice_in_dim(array, begin, size)
+
+
+def _with_piece(array: jax.Array, piece: jax.Array, begin: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(array, piece.astype(array.dtype), begin, 0)
 
 
 def _level(
     key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, growth: _Growth
 ) -> _Growth:
-    """The growth after one more level."""
-    (N, D), K, C = X.shape, labels.shape[1], max(len(X) // 2, 1)
+    """The growth of one tree after one more level."""
+    (N, D), K, C = X.shape, labels.shape[1], _most_nodes(X)
     place = jnp.arange(N, dtype=jnp.int32)
     order, start, end = growth.order, growth.start, growth.end
     heads = growth.open & (start == place)
@@ -142,16 +182,34 @@ def _level(
     one, other, shift, rank = draws.nodes
     first = _whole(one, size)
     second = (first + 1 + _whole(other, size - 1)) % size
-    one, other = X[order[head + first]], X[order[jnp.minimum(head + second, N - 1)]]
-    between = (shift[:, None] + draws.inputs[:1]) % 1.0
-    thresholds = one + between.astype(X.dtype) * (other - one)  # (C, D)
+    one, other = order[head + first], order[jnp.minimum(head + second, N - 1)]
+
+    # a level has at most twice the nodes of the one before, and nodes of two points or more
+    most_nodes = jnp.minimum(1 << jnp.minimum(growth.level, 20), num_points // 2)
+    slots_of_piece, pieces_of_slots = _pieces(most_nodes, C)
+
+    def begun(piece: jax.Array, candidates: _Candidates) -> _Candidates:
+        """The candidates with those of the next nodes, which have no sums yet."""
+        begin = jnp.minimum(piece * slots_of_piece, C - slots_of_piece)
+        a, b, at = (_piece(array, begin, slots_of_piece) for array in (one, other, shift))
+        between = (at[:, None] + draws.inputs[:1]) % 1.0
+        a, b = X[a], X[b]
+        thresholds = a + between.astype(X.dtype) * (b - a)
+        sums = jnp.zeros((slots_of_piece, 1 + K, D), jnp.int32)
+        return _Candidates(
+            _with_piece(candidates.thresholds, thresholds, begin),
+            _with_piece(candidates.sums, sums, begin),
+        )
+
+    candidates = jax.lax.fori_loop(0, pieces_of_slots, begun, growth.candidates)
+    thresholds = candidates.thresholds
 
     def added(piece: jax.Array, sums: jax.Array) -> jax.Array:
         """The sums with those of the points at the next positions."""
         # the last piece begins where it fits; what the one before had of it counts once
-        begin = jnp.minimum(piece * size_of_piece, N - size_of_piece)
-        rows = begin + jnp.arange(size_of_piece)
-        slots = jnp.where(rows >= piece * size_of_piece, slot[rows], C)
+        begin = jnp.minimum(piece * points_of_piece, N - points_of_piece)
+        rows = begin + jnp.arange(points_of_piece)
+        slots = jnp.where(rows >= piece * points_of_piece, slot[rows], C)
         points = order[rows]
         left = X[points] <= thresholds[jnp.minimum(slots, C - 1)]
         terms = jnp.where(left[:, None], counted[points][:, :, None], 0)
@@ -159,26 +217,36 @@ def _level(
 
     # sums over the points of each slot that go left by each input: their number and their labels
     counted = jnp.concatenate([jnp.ones((N, 1), jnp.int32), labels], axis=1)
-    size_of_piece = min(_PIECE, N)
-    pieces = -(-num_points // size_of_piece)
-    sums = jax.lax.fori_loop(0, pieces, added, jnp.zeros((C, 1 + K, D), jnp.int32))
-    number = sums[:, 0]
+    points_of_piece, pieces_of_points = _pieces(num_points, N)
+    sums = jax.lax.fori_loop(0, pieces_of_points, added, candidates.sums)
     totals = jnp.zeros((C, K), jnp.int32).at[slot].add(labels[order], mode="drop")
-    rest = size[:, None] - number
-    splits = used[:, None] & (number > 0) & (rest > 0)
-    count, others = (jnp.where(splits, n, 1).astype(X.dtype) for n in (number, rest))
-    gain = jnp.zeros((), X.dtype)
-    for k in range(K):
-        part, total = sums[:, 1 + k], totals[:, k, None]
-        apart = part.astype(X.dtype) / count - (total - part).astype(X.dtype) / others
-        gain += count * others * apart**2
-    gain = jnp.where(splits, gain, 0.0)
-    most = jnp.max(gain, axis=1, keepdims=True)
-    ranks = (rank[:, None] + draws.inputs[1:]) % 1.0
-    best = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, ranks, -1.0), axis=1).astype(jnp.int32)
-    split = used & (most[:, 0] > 0)
-    slots = jnp.arange(C)
-    threshold, middle = thresholds[slots, best], head + number[slots, best]
+
+    def chosen(piece: jax.Array, best: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """The best input of each node, or -1 if none reduces its variance, and its number."""
+        begin = jnp.minimum(piece * slots_of_piece, C - slots_of_piece)
+        parts = (used, size, rank, totals, sums)
+        inside, all_, ranks, total, part = (_piece(a, begin, slots_of_piece) for a in parts)
+        number = part[:, 0]
+        rest = all_[:, None] - number
+        splits = inside[:, None] & (number > 0) & (rest > 0)
+        count, others = (jnp.where(splits, n, 1).astype(X.dtype) for n in (number, rest))
+        gain = jnp.zeros((), X.dtype)
+        for k in range(K):
+            ours, both = part[:, 1 + k], total[:, k, None]
+            apart = ours.astype(X.dtype) / count - (both - ours).astype(X.dtype) / others
+            gain += count * others * apart**2
+        gain = jnp.where(splits, gain, 0.0)
+        most = jnp.max(gain, axis=1, keepdims=True)
+        ranks = (ranks[:, None] + draws.inputs[1:]) % 1.0
+        input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, ranks, -1.0), axis=1)
+        number = jnp.take_along_axis(number, input[:, None], axis=1)[:, 0]
+        input = jnp.where(most[:, 0] > 0, input, -1)
+        return _with_piece(best[0], input, begin), _with_piece(best[1], number, begin)
+
+    none = jnp.full(C, -1, jnp.int32)
+    best, number = jax.lax.fori_loop(0, pieces_of_slots, chosen, (none, none))
+    split, best = used & (best >= 0), jnp.maximum(best, 0)
+    threshold, middle = thresholds[jnp.arange(C), best], head + number
     child = growth.num_nodes + 2 * (jnp.cumsum(split, dtype=jnp.int32) - 1)
     tree, at = growth.tree, jnp.where(split, growth.node[head], len(growth.tree.child))
     tree = Tree(
@@ -200,9 +268,9 @@ def _level(
     end = jnp.where(parted & ~right, mid, end)
     node = jnp.where(parted, child[mine] + right, growth.node)
     count = growth.num_nodes + 2 * jnp.sum(split, dtype=jnp.int32)
-    return _Growth(
-        growth.level + 1, tree, count, order, node, start, end, parted & (end - start > 1)
-    )
+    open = parted & (end - start > 1)
+    candidates = _Candidates(thresholds, sums)
+    return _Growth(growth.level + 1, tree, count, order, node, start, end, open, candidates)
 
 
 def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:

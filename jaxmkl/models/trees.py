@@ -188,12 +188,13 @@ class TreeModels(Bank):
         labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
         keys = jax.random.split(jax.random.fold_in(state.key, round), T)
 
-        def one(key: jax.Array) -> tuple[Tree, jax.Array, jax.Array]:
-            tree, leaf = grown(key, kept.X, labels, number, jnp.asarray(self.depth))
-            leaf = jnp.where(inside, leaf, M)
+        trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(self.depth))
+        leaf = jnp.where(inside, leaf, M)
+
+        def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
             counts = jnp.zeros(M, y.dtype).at[leaf].add(1.0, mode="drop")
             sums = jnp.zeros((M, K), y.dtype).at[leaf].add(y, mode="drop")
-            return tree, sums / jnp.maximum(counts, 1.0)[:, None], counts
+            return sums / jnp.maximum(counts, 1.0)[:, None], counts
 
-        trees, means, counts = jax.vmap(one)(keys)
+        means, counts = jax.vmap(filled)(leaf)
         return state._replace(trees=trees, means=means, counts=counts)
