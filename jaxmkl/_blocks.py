@@ -51,3 +51,18 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
 def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Array:
     """Uniform numbers in [0, 1), the same in every dtype up to rounding."""
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
+
+
+@jax.custom_batching.custom_vmap
+def largest_of_runs(number: jax.Array) -> jax.Array:
+    """The number; of runs side by side the largest of theirs, the same for all.
+
+    As many turns of a loop then are the same for all runs, and none waits for the others: with a
+    number for each, every turn would write all states anew.
+    """
+    return number
+
+
+@largest_of_runs.def_vmap
+def _of_runs(size: int, batched: list[bool], number: jax.Array) -> tuple[jax.Array, bool]:
+    return largest_of_runs(jnp.max(number, axis=0) if batched[0] else number), False

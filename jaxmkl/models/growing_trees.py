@@ -1,8 +1,9 @@
 """Growing extremely randomised trees on a set of points, inside a compiled program.
 
 A tree is grown level by level. Its points are kept in an order in which those of a node lie side
-by side, so that sums over the points of all nodes are differences of running sums, for all inputs
-at once. Sums are whole numbers, exact in any order: no rounding decides on a split.
+by side. The nodes of a level have slots, from left to right; sums over the points of every slot
+are taken for all inputs at once. Sums are whole numbers, exact in any order: no rounding decides
+on a split. What a level costs follows its points and nodes, not the room that there is for them.
 """
 
 from typing import NamedTuple
@@ -10,46 +11,52 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxmkl._blocks import largest_of_runs
+
 # Reductions of variance that differ by less than this share count as equal.
 TIE = 1e-4
 
-_PIECE = 256  # points whose sums are taken together
+_PIECE = 256  # points or nodes that are looked at together
 
 
 class Tree(NamedTuple):
-    """A tree of M nodes, or with a leading axis several; the root is node 0.
+    """A tree with room for N splits, or with a leading axis several; the first is at the root.
 
-    An example x goes from an inner node to ``child`` if x[input] ≤ threshold, else to child + 1.
+    An example x goes on to ``child[split, 0]`` if x[input] ≤ threshold, else to child[split, 1]:
+    another split, or ~l, a negative number, for leaf l. Split s makes leaf s + 1.
     """
 
     child: jax.Array
-    """The first of the two children (M,), int32; 0 for a leaf."""
+    """(N, 2), int32."""
     input: jax.Array
-    """The input that decides (M,), int32."""
+    """The input that decides (N,), int32."""
     threshold: jax.Array
-    """(M,)"""
+    """(N,)"""
 
     @classmethod
     def of_one_leaf(cls, num_points: int, dtype: jax.typing.DTypeLike) -> "Tree":
-        """The tree whose root is a leaf, with room for those of ``num_points`` leaves."""
-        M = 2 * num_points - 1
-        return cls(jnp.zeros(M, jnp.int32), jnp.zeros(M, jnp.int32), jnp.zeros(M, dtype))
+        """A tree whose first split leads to leaf 0 alone, with room for ``num_points`` leaves."""
+        N = num_points
+        return cls(jnp.full((N, 2), -1, jnp.int32), jnp.zeros(N, jnp.int32), jnp.zeros(N, dtype))
 
 
 class Draws(NamedTuple):
-    """Random numbers in [0, 1) of a tree's level, for the C nodes that may split and D inputs."""
+    """Random numbers in [0, 1) for nodes of a tree's level, and for its D inputs."""
 
     nodes: jax.Array
-    """(4, C): two points, a place between them, and a rank among equals."""
+    """For each node (4, C): two points, a place between them, and a rank among equals."""
     inputs: jax.Array
     """(2, D): shifts of the place and of the rank for each input."""
 
 
-def draws_of(key: jax.Array, level: jax.Array, num_nodes: int, num_inputs: int) -> Draws:
-    """The random numbers of a level of the tree with a key."""
+def draws_of(
+    key: jax.Array, level: jax.Array, piece: jax.Array | int, num_nodes: int, num_inputs: int
+) -> Draws:
+    """The random numbers of a level of the tree with a key, for a piece of its nodes."""
     key = jax.random.fold_in(key, level)
-    nodes = jax.random.uniform(jax.random.fold_in(key, 0), (4, num_nodes), jnp.float32)
-    return Draws(nodes, jax.random.uniform(jax.random.fold_in(key, 1), (2, num_inputs)))
+    nodes = jax.random.uniform(jax.random.fold_in(key, piece + 1), (4, num_nodes), jnp.float32)
+    inputs = jax.random.uniform(jax.random.fold_in(key, 0), (2, num_inputs), jnp.float32)
+    return Draws(nodes, inputs)
 
 
 def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
@@ -65,33 +72,50 @@ def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
     return jnp.round(centred / jnp.where(most > 0, most, 1.0) * 2.0**bits).astype(jnp.int32)
 
 
-class _Growth(NamedTuple):
-    """T trees that grow; positions are those in the order of a tree's N points."""
+class _Nodes(NamedTuple):
+    """The nodes of a level with two points or more, in C slots; what lies behind them is old."""
 
-    level: jax.Array
-    tree: Tree
-    num_nodes: jax.Array
-    """(T,)"""
-    order: jax.Array
-    """The point at each position (T, N)."""
-    node: jax.Array
-    """The node of each position (T, N)."""
-    start: jax.Array
-    """The first position of that node (T, N)."""
+    begin: jax.Array
+    """The first position of each (C,)."""
     end: jax.Array
-    """The position behind its last (T, N)."""
-    open: jax.Array
-    """Whether that node may split (T, N)."""
-    candidates: "_Candidates"
+    """The position behind its last (C,)."""
+    leaf: jax.Array
+    """The leaf that it is unless it splits (C,)."""
+    place: jax.Array
+    """Its place in ``child`` if both columns are one; 2 N for the root (C,)."""
 
 
-class _Candidates(NamedTuple):
-    """Splits of the C nodes of a level by each input; what lies behind its nodes is old."""
+class _Splits(NamedTuple):
+    """How the nodes of a level split, and the slots of their children (C,)."""
 
+    leaf: jax.Array
+    """The leaf of the right child; 0 where a node does not split."""
+    input: jax.Array
+    threshold: jax.Array
+    middle: jax.Array
+    """The first position of the right child."""
+    left: jax.Array
+    """The slot of the left child; C if that is a leaf."""
+    right: jax.Array
+
+
+class _Growth(NamedTuple):
+    """A tree that grows on N points; positions are those in the order of its points."""
+
+    tree: Tree
+    num_splits: jax.Array
+    nodes: _Nodes
+    num_nodes: jax.Array
+    order: jax.Array
+    """The point at each position (N,)."""
+    slot: jax.Array
+    """The slot of each position's node (N,); C if that is a leaf."""
+    leaf: jax.Array
+    """The leaf of each position, unless its node splits (N,)."""
     thresholds: jax.Array
-    """(T, C, D)"""
+    """Of each slot by each input (C, D + 1)."""
     sums: jax.Array
-    """Number of points, and labels, of those that go left (T, C, 1 + K, D), int32."""
+    """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
 
 
 def grown(
@@ -109,168 +133,184 @@ def grown(
       X: (N, D); behind the first ``num_points``, nothing matters.
       labels: of :func:`whole_numbers` (N, K).
       num_points: how many.
-      depth: levels of splits at most; with 0, nothing is worked out.
+      depth: levels of splits at most.
     """
-    (N, D), T, C = X.shape, len(keys), _most_nodes(X)
-    place = jnp.arange(N, dtype=jnp.int32)
-    num_points = num_points.astype(jnp.int32)
-
-    def each(array: jax.Array) -> jax.Array:
-        return jnp.broadcast_to(array, (T, *array.shape))
-
-    none = jnp.zeros((T, N), jnp.int32)
-    begun = _Growth(
-        jnp.zeros((), jnp.int32),
-        jax.tree.map(each, Tree.of_one_leaf(N, X.dtype)),
-        jnp.ones(T, jnp.int32),
-        each(place),
-        none,
-        none,
-        none + num_points,
-        each((place < num_points) & (num_points > 1)),
-        _Candidates(
-            jnp.zeros((T, C, D), X.dtype), jnp.zeros((T, C, 1 + labels.shape[1], D), jnp.int32)
-        ),
+    (_, D), T, K = X.shape, len(keys), labels.shape[1]
+    N, C = _whole_pieces(len(X)), _whole_pieces(max(len(X) // 2, 1))
+    most = largest_of_runs(num_points)
+    place, none = jnp.arange(N, dtype=jnp.int32), jnp.zeros(C, jnp.int32)
+    splits = num_points > 1
+    root = _Growth(
+        tree=Tree.of_one_leaf(len(X), X.dtype),
+        num_splits=jnp.zeros((), jnp.int32),
+        nodes=_Nodes(none, none + num_points, none, none + 2 * len(X)),
+        num_nodes=splits.astype(jnp.int32),
+        order=place,
+        slot=jnp.where(splits & (place < num_points), 0, jnp.int32(C)),
+        leaf=jnp.zeros(N, jnp.int32),
+        thresholds=jnp.zeros((C, D + 1), X.dtype),
+        sums=jnp.zeros((C, 1 + K, D + 1), jnp.int32),
     )
-    # the level, the same for all trees, says how many nodes there are to look at
-    axes = _Growth(None, *([0] * (len(_Growth._fields) - 1)))  # type: ignore[arg-type]
-    level = jax.vmap(_level, in_axes=(0, None, None, None, axes), out_axes=axes)
-
-    def more(growth: _Growth) -> jax.Array:
-        return (growth.level < depth) & jnp.any(growth.open)
-
-    after = jax.lax.while_loop(more, lambda own: level(keys, X, labels, num_points, own), begun)
-    return after.tree, jax.vmap(lambda order, node: node.at[order].set(node))(
-        after.order, after.node
+    begun = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (T, *leaf.shape)), root)
+    # one input more, by which no node splits: its sums are those over all points of a node
+    padded = jnp.pad(X, ((0, N - len(X)), (0, 1)))
+    counted = jnp.pad(
+        jnp.pad(labels, ((0, N - len(X)), (0, 0))), ((0, 0), (1, 0)), constant_values=1
     )
 
+    def more(carry: tuple[jax.Array, _Growth]) -> jax.Array:
+        level, growth = carry
+        return (level < depth) & largest_of_runs(jnp.any(growth.num_nodes > 0))
 
-def _most_nodes(X: jax.Array) -> int:
-    """How many nodes of a level may split."""
-    return max(len(X) // 2, 1)
+    def deeper(carry: tuple[jax.Array, _Growth]) -> tuple[jax.Array, _Growth]:
+        level, growth = carry
+        each = jax.vmap(lambda key, own: _level(key, level, padded, counted, most, own))
+        return level + 1, each(keys, growth)
 
-
-def _pieces(number: jax.Array, length: int) -> tuple[int, jax.Array]:
-    """The size of a piece of an axis of a length, and how many hold the first places of it."""
-    size = min(_PIECE, length)
-    return size, -(-number // size)
-
-
-def _piece(array: jax.Array, begin: jax.Array, size: int) -> jax.Array:
-    return jax.lax.dynamic_slice_in_dim(array, begin, size)
+    _, after = jax.lax.while_loop(more, deeper, (jnp.zeros((), jnp.int32), begun))
+    of_point = jax.vmap(lambda order, leaf: leaf.at[order].set(leaf, unique_indices=True))
+    return after.tree, of_point(after.order, after.leaf)[:, : len(X)]
 
 
-def _with_piece(array: jax.Array, piece: jax.Array, begin: jax.Array) -> jax.Array:
-    return jax.lax.dynamic_update_slice_in_dim(array, piece.astype(array.dtype), begin, 0)
+def _whole_pieces(number: int) -> int:
+    """The number, or the next that pieces divide."""
+    return number if number <= _PIECE else -(-number // _PIECE) * _PIECE
 
 
 def _level(
-    key: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, growth: _Growth
+    key: jax.Array,
+    level: jax.Array,
+    X: jax.Array,
+    counted: jax.Array,
+    most: jax.Array,
+    growth: _Growth,
 ) -> _Growth:
-    """The growth of one tree after one more level."""
-    (N, D), K, C = X.shape, labels.shape[1], _most_nodes(X)
-    place = jnp.arange(N, dtype=jnp.int32)
-    order, start, end = growth.order, growth.start, growth.end
-    heads = growth.open & (start == place)
-    slot = jnp.where(growth.open, jnp.cumsum(heads, dtype=jnp.int32) - 1, C)
-    head = jnp.zeros(C, jnp.int32).at[jnp.where(heads, slot, C)].set(place, mode="drop")
-    used = jnp.arange(C) < jnp.sum(heads)
-    tail = jnp.where(used, end[head], 0)
-    size = jnp.where(used, tail - head, 2)
-
-    draws = draws_of(key, growth.level, C, D)
-    one, other, shift, rank = draws.nodes
-    first = _whole(one, size)
-    second = (first + 1 + _whole(other, size - 1)) % size
-    one, other = order[head + first], order[jnp.minimum(head + second, N - 1)]
-
+    """The growth of one tree after one more level; trees have ``most`` points at most."""
+    nodes, room = growth.nodes, len(growth.tree.input)
+    (N, D), C, K = (len(X), X.shape[1] - 1), len(growth.sums), counted.shape[1] - 1
+    size, points = min(_PIECE, C), min(_PIECE, N)
     # a level has at most twice the nodes of the one before, and nodes of two points or more
-    most_nodes = jnp.minimum(1 << jnp.minimum(growth.level, 20), num_points // 2)
-    slots_of_piece, pieces_of_slots = _pieces(most_nodes, C)
+    pieces = -(-jnp.minimum(1 << jnp.minimum(level, 20), most // 2) // size)
+    pieces_of_points = -(-most // points)
 
-    def begun(piece: jax.Array, candidates: _Candidates) -> _Candidates:
-        """The candidates with those of the next nodes, which have no sums yet."""
-        begin = jnp.minimum(piece * slots_of_piece, C - slots_of_piece)
-        a, b, at = (_piece(array, begin, slots_of_piece) for array in (one, other, shift))
-        between = (at[:, None] + draws.inputs[:1]) % 1.0
-        a, b = X[a], X[b]
+    def cut(array: jax.Array, piece: jax.Array, size: int = size) -> jax.Array:
+        return jax.lax.dynamic_slice_in_dim(array, piece * size, size)
+
+    def put(array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * len(part), 0)
+
+    def begin(piece: jax.Array, own: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Draw thresholds for a piece of the slots, whose sums begin."""
+        draws, first = draws_of(key, level, piece, size, D), cut(nodes.begin, piece)
+        number = jnp.maximum(cut(nodes.end, piece) - first, 2)
+        one = _whole(draws.nodes[0], number)
+        other = (one + 1 + _whole(draws.nodes[1], number - 1)) % number
+        # behind the last node positions may be none
+        a, b = (X[growth.order[jnp.minimum(first + which, N - 1)]] for which in (one, other))
+        between = (draws.nodes[2][:, None] + jnp.pad(draws.inputs[:1], ((0, 0), (0, 1)))) % 1.0
         thresholds = a + between.astype(X.dtype) * (b - a)
-        sums = jnp.zeros((slots_of_piece, 1 + K, D), jnp.int32)
-        return _Candidates(
-            _with_piece(candidates.thresholds, thresholds, begin),
-            _with_piece(candidates.sums, sums, begin),
-        )
+        sums = jnp.zeros((size, 1 + K, D + 1), jnp.int32)
+        return put(own[0], thresholds, piece), put(own[1], sums, piece)
 
-    candidates = jax.lax.fori_loop(0, pieces_of_slots, begun, growth.candidates)
-    thresholds = candidates.thresholds
+    thresholds, sums = jax.lax.fori_loop(0, pieces, begin, (growth.thresholds, growth.sums))
 
-    def added(piece: jax.Array, sums: jax.Array) -> jax.Array:
-        """The sums with those of the points at the next positions."""
-        # the last piece begins where it fits; what the one before had of it counts once
-        begin = jnp.minimum(piece * points_of_piece, N - points_of_piece)
-        rows = begin + jnp.arange(points_of_piece)
-        slots = jnp.where(rows >= piece * points_of_piece, slot[rows], C)
-        points = order[rows]
-        left = X[points] <= thresholds[jnp.minimum(slots, C - 1)]
-        terms = jnp.where(left[:, None], counted[points][:, :, None], 0)
+    def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
+        """Add the points at a piece of the positions to the sums of their nodes."""
+        slots, here = cut(growth.slot, piece, points), cut(growth.order, piece, points)
+        left = X[here] <= thresholds[jnp.minimum(slots, C - 1)]
+        terms = jnp.where(left[:, None], counted[here][:, :, None], 0)
         return sums.at[slots].add(terms, mode="drop")
 
-    # sums over the points of each slot that go left by each input: their number and their labels
-    counted = jnp.concatenate([jnp.ones((N, 1), jnp.int32), labels], axis=1)
-    points_of_piece, pieces_of_points = _pieces(num_points, N)
-    sums = jax.lax.fori_loop(0, pieces_of_points, added, candidates.sums)
-    totals = jnp.zeros((C, K), jnp.int32).at[slot].add(labels[order], mode="drop")
+    sums = jax.lax.fori_loop(0, pieces_of_points, add, sums)
 
-    def chosen(piece: jax.Array, best: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """The best input of each node, or -1 if none reduces its variance, and its number."""
-        begin = jnp.minimum(piece * slots_of_piece, C - slots_of_piece)
-        parts = (used, size, rank, totals, sums)
-        inside, all_, ranks, total, part = (_piece(a, begin, slots_of_piece) for a in parts)
-        number = part[:, 0]
-        rest = all_[:, None] - number
-        splits = inside[:, None] & (number > 0) & (rest > 0)
-        count, others = (jnp.where(splits, n, 1).astype(X.dtype) for n in (number, rest))
+    def split(piece: jax.Array, own: tuple) -> tuple:
+        """Split a piece of the nodes."""
+        tree, num_splits, below, num_below, splits = own
+        part, mine = cut(sums, piece), jax.tree.map(lambda a: cut(a, piece), nodes)
+        used = piece * size + jnp.arange(size) < growth.num_nodes
+        lefts, all_ = part[:, 0, :D], part[:, 0, D:]
+        rest = all_ - lefts
+        good = used[:, None] & (lefts > 0) & (rest > 0)
+        n, m = (jnp.where(good, number, 1).astype(X.dtype) for number in (lefts, rest))
         gain = jnp.zeros((), X.dtype)
         for k in range(K):
-            ours, both = part[:, 1 + k], total[:, k, None]
-            apart = ours.astype(X.dtype) / count - (both - ours).astype(X.dtype) / others
-            gain += count * others * apart**2
-        gain = jnp.where(splits, gain, 0.0)
+            left, total = part[:, 1 + k, :D], part[:, 1 + k, D:]
+            apart = left.astype(X.dtype) / n - (total - left).astype(X.dtype) / m
+            gain += n * m * apart**2
+        gain = jnp.where(good, gain, 0.0)
         most = jnp.max(gain, axis=1, keepdims=True)
-        ranks = (ranks[:, None] + draws.inputs[1:]) % 1.0
+        draws = draws_of(key, level, piece, size, D)
+        ranks = (draws.nodes[3][:, None] + draws.inputs[1:]) % 1.0
         input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, ranks, -1.0), axis=1)
-        number = jnp.take_along_axis(number, input[:, None], axis=1)[:, 0]
-        input = jnp.where(most[:, 0] > 0, input, -1)
-        return _with_piece(best[0], input, begin), _with_piece(best[1], number, begin)
+        input, parts = input.astype(jnp.int32), most[:, 0] > 0
+        threshold, lefts = (
+            jnp.take_along_axis(array, input[:, None], axis=1)[:, 0]
+            for array in (cut(thresholds, piece), lefts)
+        )
 
-    none = jnp.full(C, -1, jnp.int32)
-    best, number = jax.lax.fori_loop(0, pieces_of_slots, chosen, (none, none))
-    split, best = used & (best >= 0), jnp.maximum(best, 0)
-    threshold, middle = thresholds[jnp.arange(C), best], head + number
-    child = growth.num_nodes + 2 * (jnp.cumsum(split, dtype=jnp.int32) - 1)
-    tree, at = growth.tree, jnp.where(split, growth.node[head], len(growth.tree.child))
-    tree = Tree(
-        tree.child.at[at].set(child, mode="drop"),
-        tree.input.at[at].set(best, mode="drop"),
-        tree.threshold.at[at].set(threshold, mode="drop"),
+        ordinal = num_splits + jnp.cumsum(parts, dtype=jnp.int32) - parts
+        at, new = jnp.where(parts, ordinal, room), ordinal + 1
+        child = tree.child.reshape(-1)
+        child = child.at[jnp.where(parts, mine.place, 2 * room)].set(ordinal, mode="drop")
+        child = child.at[2 * at].set(~mine.leaf, mode="drop").at[2 * at + 1].set(~new, mode="drop")
+        tree = Tree(
+            child.reshape(tree.child.shape),
+            tree.input.at[at].set(input, mode="drop"),
+            tree.threshold.at[at].set(threshold, mode="drop"),
+        )
+
+        middle = mine.begin + lefts
+        goes_on = parts & (lefts > 1), parts & (mine.end - middle > 1)
+        both = goes_on[0].astype(jnp.int32) + goes_on[1]
+        left = num_below + jnp.cumsum(both, dtype=jnp.int32) - both
+        left, right = (
+            jnp.where(on, place, C)
+            for on, place in zip(goes_on, (left, left + goes_on[0]), strict=True)
+        )
+        of_left = _Nodes(mine.begin, middle, mine.leaf, 2 * ordinal)
+        of_right = _Nodes(middle, mine.end, new, 2 * ordinal + 1)
+        below = jax.tree.map(
+            lambda all_, a, b: all_.at[left].set(a, mode="drop").at[right].set(b, mode="drop"),
+            below,
+            of_left,
+            of_right,
+        )
+        found = _Splits(jnp.where(parts, new, 0), input, threshold, middle, left, right)
+        splits = jax.tree.map(lambda all_, a: put(all_, a, piece), splits, found)
+        num_splits += jnp.sum(parts, dtype=jnp.int32)
+        num_below += jnp.sum(both, dtype=jnp.int32)
+        return tree, num_splits, below, num_below, splits
+
+    none = jnp.zeros(C, jnp.int32)
+    splits = _Splits(none, none, jnp.zeros(C, X.dtype), none, none, none)
+    zero = jnp.zeros((), jnp.int32)
+    tree, num_splits, below, num_below, splits = jax.lax.fori_loop(
+        0, pieces, split, (growth.tree, growth.num_splits, nodes, zero, splits)
     )
 
-    mine = jnp.minimum(slot, C - 1)
-    parted, mid = growth.open & split[mine], middle[mine]
-    goes_left = X[order, best[mine]] <= threshold[mine]
-    lefts = jnp.cumsum(goes_left, dtype=jnp.int32) - goes_left  # before this position
-    before = lefts - lefts[start]
-    to = jnp.where(goes_left, start + before, mid + (place - start) - before)
-    to = jnp.where(parted, to, place)
-    order = order.at[to].set(order, unique_indices=True)
-    right = place >= mid
-    start = jnp.where(parted & right, mid, start)
-    end = jnp.where(parted & ~right, mid, end)
-    node = jnp.where(parted, child[mine] + right, growth.node)
-    count = growth.num_nodes + 2 * jnp.sum(split, dtype=jnp.int32)
-    open = parted & (end - start > 1)
-    candidates = _Candidates(thresholds, sums)
-    return _Growth(growth.level + 1, tree, count, order, node, start, end, open, candidates)
+    def move(piece: jax.Array, own: tuple) -> tuple:
+        """Move the points at a piece of the positions to the halves of their nodes."""
+        order, slot, leaf, lefts, so_far = own
+        place = piece * points + jnp.arange(points, dtype=jnp.int32)
+        here = cut(growth.order, piece, points)
+        was_slot, was_leaf = (cut(a, piece, points) for a in (growth.slot, growth.leaf))
+        mine = jnp.minimum(was_slot, C - 1)
+        of_node, first = jax.tree.map(lambda a: a[mine], (splits, nodes.begin))
+        parts = (was_slot < C) & (of_node.leaf > 0)
+        goes_left = X[here, of_node.input] <= of_node.threshold
+        counts = so_far + jnp.cumsum(goes_left, dtype=jnp.int32)
+        lefts = put(lefts, counts - goes_left, piece)  # before each position
+        before = counts - goes_left - lefts[first]
+        to = jnp.where(goes_left, first + before, of_node.middle + place - first - before)
+        order = order.at[jnp.where(parts, to, place)].set(here, unique_indices=True)
+        right = place >= of_node.middle
+        now_slot = jnp.where(parts, jnp.where(right, of_node.right, of_node.left), C)
+        now_leaf = jnp.where(parts & right, of_node.leaf, was_leaf)
+        return order, put(slot, now_slot, piece), put(leaf, now_leaf, piece), lefts, counts[-1]
+
+    moving = growth.order, growth.slot, growth.leaf, jnp.zeros(N, jnp.int32), zero
+    order, slot, leaf, *_ = jax.lax.fori_loop(0, pieces_of_points, move, moving)
+    return _Growth(tree, num_splits, below, num_below, order, slot, leaf, thresholds, sums)
 
 
 def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:
@@ -280,18 +320,18 @@ def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:
 
 def leaves(trees: Tree, X: jax.Array) -> jax.Array:
     """The leaf (B, T) of each row of X (B, D) in each of T trees."""
-    (T, M), B = trees.child.shape, len(X)
+    (T, N), B = trees.input.shape, len(X)
     child, input, threshold = (array.reshape(-1) for array in trees)
-    base = jnp.arange(T, dtype=jnp.int32)[None] * M
+    base = jnp.arange(T, dtype=jnp.int32)[None] * N
     rows = jnp.arange(B, dtype=jnp.int32)[:, None] * X.shape[1]
     flat = X.reshape(-1)
 
-    def down(carry: tuple) -> tuple:
-        node, _ = carry
-        at = base + node
-        below = child[at]
-        turn = flat[rows + input[at]] > threshold[at]
-        return jnp.where(below > 0, below + turn, node), jnp.any(below > 0)
+    def down(split: jax.Array) -> jax.Array:
+        at = base + jnp.maximum(split, 0)
+        right = flat[rows + input[at]] > threshold[at]
+        return jnp.where(split < 0, split, child[2 * at + right])
 
-    begun = jnp.zeros((B, T), jnp.int32), jnp.ones((), bool)
-    return jax.lax.while_loop(lambda carry: carry[1], down, begun)[0]
+    def inside(split: jax.Array) -> jax.Array:
+        return largest_of_runs(jnp.any(split >= 0))
+
+    return ~jax.lax.while_loop(inside, down, jnp.zeros((B, T), jnp.int32))

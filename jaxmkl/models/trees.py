@@ -4,10 +4,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
+from jax.custom_derivatives import zero_from_primal
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of
+from jaxmkl._blocks import largest_of_runs, rounds_of
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
@@ -22,11 +24,11 @@ class TreeModelsState(NamedTuple):
     """Typed; it never changes."""
     reservoir: ReservoirState
     trees: Tree
-    """T trees with room for M nodes each."""
+    """T trees with room for as many leaves N as the reservoir has places."""
     means: jax.Array
-    """Mean label in each leaf (T, M, K)."""
+    """Mean label in each leaf (T, N, K)."""
     counts: jax.Array
-    """Examples that it is made of, discounted (T, M)."""
+    """Examples that it is made of, discounted (T, N)."""
 
 
 class TreeCode(NamedTuple):
@@ -128,12 +130,12 @@ class TreeModels(Bank):
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> TreeModelsState:
-        one = Tree.of_one_leaf(self.reservoir.size, dtype)
-        T, M = self.num_trees, len(one.child)
-        trees = jax.tree.map(lambda leaf: jnp.zeros((T, *leaf.shape), leaf.dtype), one)
+        T, N = self.num_trees, self.reservoir.size
+        one = Tree.of_one_leaf(N, dtype)
+        trees = jax.tree.map(lambda leaf: jnp.tile(leaf, (T, *(1,) * leaf.ndim)), one)
         K = 1 if num_outputs is None else num_outputs
         kept = self.reservoir.init(jax.random.fold_in(key, 0), num_inputs, dtype, num_outputs)
-        means, counts = jnp.zeros((T, M, K), dtype), jnp.zeros((T, M), dtype)
+        means, counts = jnp.zeros((T, N, K), dtype), jnp.zeros((T, N), dtype)
         return TreeModelsState(jax.random.fold_in(key, 1), kept, trees, means, counts)
 
     def encode(
@@ -168,33 +170,49 @@ class TreeModels(Bank):
         """All trees anew, in rounds that are ``first`` times a power of two."""
         # a block of padding alone ends in the round it begins with, and grows nothing again
         due = is_doubling(round, self.first) & (codes.round[0] != round)
-        old = jax.lax.stop_gradient(state)  # a loop of unknown length has no reverse derivative
-
-        def turn(number: jax.Array, own: TreeModelsState) -> TreeModelsState:
-            # else XLA would see that all turns do the same, and do it before the loop, always
-            X, _ = jax.lax.optimization_barrier((own.reservoir.X, number))
-            own = own._replace(reservoir=own.reservoir._replace(X=X))
-            return self._grown(own, round)
-
-        new = jax.lax.fori_loop(0, due.astype(jnp.int32), turn, old)
-        means = jnp.where(due, new.means, state.means)
-        return new._replace(means=means, counts=jnp.where(due, new.counts, state.counts))
-
-    def _grown(self, state: TreeModelsState, round: jax.Array) -> TreeModelsState:
-        """The state with new trees."""
-        kept, (T, M, K) = state.reservoir, state.means.shape
-        inside = self.reservoir.filled(kept)
-        y = kept.y.reshape(len(kept.y), K)
-        labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
-        keys = jax.random.split(jax.random.fold_in(state.key, round), T)
-
-        trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(self.depth))
-        leaf = jnp.where(inside, leaf, M)
-
-        def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
-            counts = jnp.zeros(M, y.dtype).at[leaf].add(1.0, mode="drop")
-            sums = jnp.zeros((M, K), y.dtype).at[leaf].add(y, mode="drop")
-            return sums / jnp.maximum(counts, 1.0)[:, None], counts
-
-        means, counts = jax.vmap(filled)(leaf)
+        given = jax.lax.stop_gradient((state.key, state.reservoir, self.depth))
+        old = state.trees, state.means, state.counts
+        trees, means, counts = _grown_if(due, self.reservoir, given, round, old)
         return state._replace(trees=trees, means=means, counts=counts)
+
+
+def _grown(reservoir: Reservoir, given: tuple, round: jax.Array, old: tuple) -> tuple:
+    """New trees on a reservoir, and the means and counts of their leaves."""
+    (key, kept, depth), (_, means, _) = given, old
+    T, N, K = means.shape
+    inside, y = reservoir.filled(kept), kept.y.reshape(-1, K)
+    labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
+    keys = jax.random.split(jax.random.fold_in(key, round), T)
+    trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(depth))
+
+    def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
+        counts = jnp.zeros(N, y.dtype).at[leaf].add(1.0, mode="drop")
+        sums = jnp.zeros((N, K), y.dtype).at[leaf].add(y, mode="drop")
+        return sums / jnp.maximum(counts, 1.0)[:, None], counts
+
+    return trees, *jax.vmap(filled)(jnp.where(inside, leaf, N))
+
+
+@jax.custom_jvp
+def _grown_if(
+    due: jax.Array, reservoir: Reservoir, given: tuple, round: jax.Array, old: tuple
+) -> tuple:
+    """The trees, means and counts: new ones if they are due."""
+
+    def turn(number: jax.Array, own: tuple) -> tuple:
+        # else XLA would see that all turns do the same, and do it before the loop, always
+        mine, _ = jax.lax.optimization_barrier((given, number))
+        new = _grown(reservoir, mine, round, own)
+        return optax.tree.where(due, new, own)
+
+    return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, old)
+
+
+@_grown_if.defjvp
+def _derivative(primals: tuple, tangents: tuple) -> tuple:
+    """A loop of dynamic length has no reverse derivative; trees and their growth are constants."""
+    due, *_ = primals
+    after = _grown_if(*primals)
+    _, *of_leaves = tangents[-1]
+    of_leaves = (jnp.where(due, jnp.zeros_like(tangent), tangent) for tangent in of_leaves)
+    return after, (jax.tree.map(zero_from_primal, after[0]), *of_leaves)

@@ -35,17 +35,39 @@ def test_grows_as_plain_loops_do(number, kind):
             y[:] = -1.0
         key = jax.random.key(7)
         forest, (leaf,) = grow(key[None], X, y, number, 9)
-        tree = jax.tree.map(lambda array: array[0], forest)
-        nodes, wanted = oracle.grow(
-            X[:number], y[:number], 9, lambda level: draws_of(key, level, 20, 3)
+        splits, wanted = oracle.grow(
+            X[:number], y[:number], 9, lambda level: draws_of(key, level, 0, 20, 3)
         )
-        assert set(np.flatnonzero(tree.child)) == set(nodes)
-        assert bool(nodes) == (number > 1 and kind in ("numbers", "classes"))
-        for node, (input, threshold, child) in nodes.items():
-            assert (int(tree.input[node]), int(tree.child[node])) == (input, child)
-            np.testing.assert_allclose(tree.threshold[node], threshold, rtol=1e-12)
+        assert bool(splits) == (number > 1 and kind in ("numbers", "classes"))
+        n = len(splits)
+        for i, array in enumerate((forest.input, forest.threshold)):
+            np.testing.assert_allclose(array[0, :n], [own[i] for own in splits], rtol=1e-12)
+        for i in range(2):
+            np.testing.assert_array_equal(forest.child[0, :n, i], [own[2 + i] for own in splits])
         np.testing.assert_array_equal(leaf[:number], wanted)
         np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
+
+
+@pytest.mark.slow
+def test_many_points_grow_piece_by_piece():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1100, 2)).astype(np.float32)
+    y = np.sin(3 * X[:, :1]) + rng.normal(size=(1100, 1)).astype(np.float32)
+    keys = jax.random.split(jax.random.key(2), 2)
+    forest, leaf = grow(keys, X, y, 1100, 12)
+
+    def draws(key):
+        def of_level(level):
+            pieces = [draws_of(key, level, piece, 256, 2) for piece in range(3)]
+            return np.concatenate([own.nodes for own in pieces], axis=1), pieces[0].inputs
+
+        return of_level
+
+    for i, key in enumerate(keys):
+        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key))
+        np.testing.assert_array_equal(leaf[i], wanted)
+        np.testing.assert_array_equal(forest.input[i, : len(splits)], [s[0] for s in splits])
+    np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
 
 
 @pytest.mark.slow
@@ -58,11 +80,17 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
     for i, key in enumerate(keys):
         trees, (leaf,) = grow(key[None], X, y, 64, 20)
         _, wanted = oracle.grow(
-            X, y.astype(np.float64), 20, lambda level, key=key: draws_of(key, level, 32, 3)
+            X, y.astype(np.float64), 20, lambda level, key=key: draws_of(key, level, 0, 32, 3)
         )
         np.testing.assert_array_equal(leaf, wanted)
         np.testing.assert_array_equal(together[1][i], leaf)
         np.testing.assert_array_equal(together[0].child[i], trees.child[0])
+    numbers = np.array([64, 40, 64])
+    beside = jax.vmap(grow, in_axes=(0, None, None, 0, None))(keys[:, None], X, y, numbers, 20)
+    for i, number in enumerate(numbers):
+        alone, leaf = grow(keys[i : i + 1], X, y, number, 20)
+        np.testing.assert_array_equal(beside[1][i, 0, :number], leaf[0, :number])
+        np.testing.assert_array_equal(beside[0].child[i], alone.child)
 
 
 @pytest.mark.parametrize(

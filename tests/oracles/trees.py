@@ -4,17 +4,18 @@ import numpy as np
 
 
 def grow(X, y, depth, draws):
-    """Nodes {id: (input, threshold, child)} and the leaf (N,) of each point.
+    """Splits [[input, threshold, left, right]] and the leaf (N,) of each point.
 
-    ``draws(level)`` has the random numbers of a level; y is (N, K). Nodes of a level are met from
-    left to right, and their points in the order of the parent's.
+    The children are other splits, or ~l for leaf l. ``draws(level)`` has the random numbers of a
+    level; y is (N, K). Nodes of a level are met from left to right, and their points in the order
+    of the parent's.
     """
-    nodes, leaf, count = {}, np.zeros(len(X), int), 1
-    level = [(0, np.arange(len(X)))] if len(X) > 1 else []
+    splits, leaf = [], np.zeros(len(X), int)
+    level = [(0, None, np.arange(len(X)))] if len(X) > 1 else []
     for d in range(depth):
         of_nodes, of_inputs = (np.asarray(a) for a in draws(d))
         below = []
-        for slot, (node, points) in enumerate(level):
+        for slot, (own, parent, points) in enumerate(level):
             n = np.float32(len(points))
             one = min(int(of_nodes[0, slot] * n), len(points) - 1)
             other = min(int(of_nodes[1, slot] * (n - np.float32(1))), len(points) - 2)
@@ -28,15 +29,18 @@ def grow(X, y, depth, draws):
                 continue
             ranks = (of_nodes[3, slot] + of_inputs[1]) % np.float32(1)
             best = int(np.argmax(np.where(gains >= (1 - 1e-4) * gains.max(), ranks, -1)))
-            nodes[node] = best, thresholds[best], count
+            number = len(splits)
+            if parent is not None:
+                splits[parent[0]][2 + parent[1]] = number
+            splits.append([best, thresholds[best], ~own, ~(number + 1)])
             goes_left = X[points, best] <= thresholds[best]
-            for child, part in enumerate((points[goes_left], points[~goes_left])):
-                leaf[part] = count + child
+            children = (own, points[goes_left]), (number + 1, points[~goes_left])
+            for side, (child, part) in enumerate(children):
+                leaf[part] = child
                 if len(part) > 1:
-                    below.append((count + child, part))
-            count += 2
+                    below.append((child, (number, side), part))
         level = below
-    return nodes, leaf
+    return splits, leaf
 
 
 def reduction(x, y, threshold):
