@@ -16,6 +16,8 @@ from jaxmkl._blocks import largest_of_runs
 # Reductions of variance that differ by less than this share count as equal.
 TIE = 1e-4
 
+SPAN = 8  # points of a node whose values span those that a threshold is drawn from
+
 _PIECE = 256  # points or nodes that are looked at together
 
 
@@ -40,23 +42,18 @@ class Tree(NamedTuple):
         return cls(jnp.full((N, 2), -1, jnp.int32), jnp.zeros(N, jnp.int32), jnp.zeros(N, dtype))
 
 
-class Draws(NamedTuple):
-    """Random numbers in [0, 1) for nodes of a tree's level, and for its D inputs."""
+def draws_of_nodes(key: jax.Array, piece: jax.Array | int, num_nodes: int) -> jax.Array:
+    """Random numbers in [0, 1) (3, C) for a piece of the nodes of a level with a key.
 
-    nodes: jax.Array
-    """For each node (4, C): two points, a place between them, and a rank among equals."""
-    inputs: jax.Array
-    """(2, D): shifts of the place and of the rank for each input."""
+    The first of the points that span a node's thresholds; the place between them; and the node's
+    rank among equals.
+    """
+    return jax.random.uniform(jax.random.fold_in(key, piece + 1), (3, num_nodes), jnp.float32)
 
 
-def draws_of(
-    key: jax.Array, level: jax.Array, piece: jax.Array | int, num_nodes: int, num_inputs: int
-) -> Draws:
-    """The random numbers of a level of the tree with a key, for a piece of its nodes."""
-    key = jax.random.fold_in(key, level)
-    nodes = jax.random.uniform(jax.random.fold_in(key, piece + 1), (4, num_nodes), jnp.float32)
-    inputs = jax.random.uniform(jax.random.fold_in(key, 0), (2, num_inputs), jnp.float32)
-    return Draws(nodes, inputs)
+def draws_of_inputs(key: jax.Array, num_inputs: int) -> jax.Array:
+    """Random numbers in [0, 1) (2, D): shifts of a level's places and ranks for each input."""
+    return jax.random.uniform(jax.random.fold_in(key, 0), (2, num_inputs), jnp.float32)
 
 
 def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
@@ -114,6 +111,8 @@ class _Growth(NamedTuple):
     """The leaf of each position, unless its node splits (N,)."""
     thresholds: jax.Array
     """Of each slot by each input (C, D + 1)."""
+    ranks: jax.Array
+    """Of each slot (C,)."""
     sums: jax.Array
     """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
 
@@ -123,10 +122,11 @@ def grown(
 ) -> tuple[Tree, jax.Array]:
     """T trees on the first ``num_points`` of the points X (N, D), and the leaf (T, N) of each.
 
-    Every node with two points or more draws two of them; every input then has a threshold, uniform
-    between its values at these two, and the node splits by the input and threshold that reduce the
-    variance of the labels most, the sum over the outputs; among equals one is drawn. A node
-    without a reduction is a leaf, and so are all at ``depth``.
+    In every node with two points or more every input has a threshold, uniform between its least
+    and its largest value there; of more than 8 points, among 8 that are evenly spaced in the
+    points' order. The node splits by the input and threshold that reduce the variance of the
+    labels most, the sum over the outputs; among equals one is drawn. A node without a reduction is
+    a leaf, and so are all at ``depth``.
 
     Args:
       keys: typed (T,).
@@ -149,6 +149,7 @@ def grown(
         slot=jnp.where(splits & (place < num_points), 0, jnp.int32(C)),
         leaf=jnp.zeros(N, jnp.int32),
         thresholds=jnp.zeros((C, D + 1), X.dtype),
+        ranks=jnp.zeros(C, jnp.float32),
         sums=jnp.zeros((C, 1 + K, D + 1), jnp.int32),
     )
     begun = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (T, *leaf.shape)), root)
@@ -199,20 +200,29 @@ def _level(
     def put(array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
         return jax.lax.dynamic_update_slice_in_dim(array, part, piece * len(part), 0)
 
-    def begin(piece: jax.Array, own: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """Draw thresholds for a piece of the slots, whose sums begin."""
-        draws, first = draws_of(key, level, piece, size, D), cut(nodes.begin, piece)
-        number = jnp.maximum(cut(nodes.end, piece) - first, 2)
-        one = _whole(draws.nodes[0], number)
-        other = (one + 1 + _whole(draws.nodes[1], number - 1)) % number
-        # behind the last node positions may be none
-        a, b = (X[growth.order[jnp.minimum(first + which, N - 1)]] for which in (one, other))
-        between = (draws.nodes[2][:, None] + jnp.pad(draws.inputs[:1], ((0, 0), (0, 1)))) % 1.0
-        thresholds = a + between.astype(X.dtype) * (b - a)
-        sums = jnp.zeros((size, 1 + K, D + 1), jnp.int32)
-        return put(own[0], thresholds, piece), put(own[1], sums, piece)
+    key = jax.random.fold_in(key, level)
+    shifts, shifts_of_ranks = draws_of_inputs(key, D)
+    shifts = jnp.pad(shifts, (0, 1))
 
-    thresholds, sums = jax.lax.fori_loop(0, pieces, begin, (growth.thresholds, growth.sums))
+    def begin(piece: jax.Array, own: tuple) -> tuple:
+        """Draw thresholds for a piece of the slots, whose sums begin."""
+        of_first, of_place, ranks = draws_of_nodes(key, piece, size)
+        start = cut(nodes.begin, piece)
+        number = jnp.maximum(cut(nodes.end, piece) - start, 2)
+        first, stride = _whole(of_first, number), jnp.maximum(number // SPAN, 1)
+        spaced = first[None] + jnp.arange(SPAN)[:, None] * stride[None]
+        # behind the last node positions may be none
+        at = jnp.minimum(start[None] + spaced % number[None], N - 1)
+        spanning = X[growth.order[at]]
+        least, most = jnp.min(spanning, axis=0), jnp.max(spanning, axis=0)
+        between = ((of_place[:, None] + shifts[None]) % 1.0).astype(X.dtype)
+        thresholds = least + between * (most - least)
+        sums = jnp.zeros((size, 1 + K, D + 1), jnp.int32)
+        parts = thresholds, ranks, sums
+        return tuple(put(a, part, piece) for a, part in zip(own, parts, strict=True))
+
+    drawn = growth.thresholds, growth.ranks, growth.sums
+    thresholds, ranks, sums = jax.lax.fori_loop(0, pieces, begin, drawn)
 
     def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
         """Add the points at a piece of the positions to the sums of their nodes."""
@@ -239,9 +249,8 @@ def _level(
             gain += n * m * apart**2
         gain = jnp.where(good, gain, 0.0)
         most = jnp.max(gain, axis=1, keepdims=True)
-        draws = draws_of(key, level, piece, size, D)
-        ranks = (draws.nodes[3][:, None] + draws.inputs[1:]) % 1.0
-        input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, ranks, -1.0), axis=1)
+        of_inputs = (cut(ranks, piece)[:, None] + shifts_of_ranks[None]) % 1.0
+        input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, of_inputs, -1.0), axis=1)
         input, parts = input.astype(jnp.int32), most[:, 0] > 0
         threshold, lefts = (
             jnp.take_along_axis(array, input[:, None], axis=1)[:, 0]
@@ -310,7 +319,7 @@ def _level(
 
     moving = growth.order, growth.slot, growth.leaf, jnp.zeros(N, jnp.int32), zero
     order, slot, leaf, *_ = jax.lax.fori_loop(0, pieces_of_points, move, moving)
-    return _Growth(tree, num_splits, below, num_below, order, slot, leaf, thresholds, sums)
+    return _Growth(tree, num_splits, below, num_below, order, slot, leaf, thresholds, ranks, sums)
 
 
 def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:

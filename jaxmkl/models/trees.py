@@ -55,11 +55,13 @@ class TreeModels(Bank):
         n_l <- φ n_l + 1,    m_l <- m_l + (y - m_l) / n_l,    φ = ``forgetting``.
 
     So f is a kernel smoother, and its kernel the share of trees in which two examples share a
-    leaf. In rounds ``first``, 2 ``first``, 4 ``first``, ... all trees are grown anew on the
-    reservoir, whose labels then are what leaves begin with: every node draws two of its examples;
-    each input gets a threshold, uniform between its values at these; the node splits where that
-    reduces the variance of the labels most, the sum over the outputs. A node is a leaf if no split
-    reduces it, or at ``depth``. Before ``first`` each tree is one leaf: the mean label so far.
+    leaf. In rounds ``first``, 2 ``first``, 4 ``first``, ..., until the reservoir is full, and then
+    in every fourth times the last, all trees are grown anew on the reservoir, whose labels then
+    are what leaves begin with: in every node each input gets a threshold, uniform between its
+    least and its largest value at examples there (at 8 of them, if there are more); the node
+    splits where that reduces the variance of the labels most, the sum over the outputs. A node is
+    a leaf if no split reduces it, or at ``depth``. Before ``first`` each tree is one leaf: the
+    mean label so far.
 
     Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
     is a constant for derivatives. The bank has no update rule, so that the learner's loss is the
@@ -94,8 +96,8 @@ class TreeModels(Bank):
     True
     """
 
-    num_trees: int = pytree.count(default=24)
-    depth: int = pytree.count(default=14)
+    num_trees: int = pytree.count(default=16)
+    depth: int = pytree.count(default=16)
     groups: int = pytree.count(default=1)
     reservoir: Reservoir = pytree.part(
         Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(2000)", default=Reservoir(4000)
@@ -167,9 +169,14 @@ class TreeModels(Bank):
         return state._replace(reservoir=reservoir, means=means, counts=counts)
 
     def close(self, state: TreeModelsState, codes: TreeCode, round: jax.Array) -> TreeModelsState:
-        """All trees anew, in rounds that are ``first`` times a power of two."""
+        """All trees anew, in the rounds that the class names."""
         # a block of padding alone ends in the round it begins with, and grows nothing again
         due = is_doubling(round, self.first) & (codes.round[0] != round)
+        full = max(self.reservoir.size - 1, 0) // self.first  # doublings until it is full
+        doublings = full.bit_length()
+        rarely = 0x55555555 << doublings % 2 & 0x7FFFFFFF
+        times = round // self.first
+        due &= (times <= 2**doublings) | (times & rarely != 0)
         given = jax.lax.stop_gradient((state.key, state.reservoir, self.depth))
         old = state.trees, state.means, state.counts
         trees, means, counts = _grown_if(due, self.reservoir, given, round, old)

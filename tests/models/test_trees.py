@@ -8,7 +8,13 @@ import pytest
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.growing_trees import draws_of, grown, leaves, whole_numbers
+from jaxmkl.models.growing_trees import (
+    draws_of_inputs,
+    draws_of_nodes,
+    grown,
+    leaves,
+    whole_numbers,
+)
 from jaxmkl.reservoir import Reservoir
 from tests.oracles import trees as oracle
 
@@ -19,6 +25,17 @@ SMALL = TreeModels(4, depth=4, groups=2, reservoir=Reservoir(12), first=8)
 def grow(keys, X, y, number, depth):
     labels = whole_numbers(y, jnp.arange(len(X)) < number)
     return grown(keys, X, labels, number, depth)
+
+
+def draws(key, num_nodes, num_inputs, pieces=1):
+    """The random numbers of a tree's levels, for the oracle."""
+
+    def of_level(level):
+        own = jax.random.fold_in(key, level)
+        nodes = [draws_of_nodes(own, piece, num_nodes) for piece in range(pieces)]
+        return np.concatenate(nodes, axis=1), draws_of_inputs(own, num_inputs)
+
+    return of_level
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -35,9 +52,7 @@ def test_grows_as_plain_loops_do(number, kind):
             y[:] = -1.0
         key = jax.random.key(7)
         forest, (leaf,) = grow(key[None], X, y, number, 9)
-        splits, wanted = oracle.grow(
-            X[:number], y[:number], 9, lambda level: draws_of(key, level, 0, 20, 3)
-        )
+        splits, wanted = oracle.grow(X[:number], y[:number], 9, draws(key, 20, 3))
         assert bool(splits) == (number > 1 and kind in ("numbers", "classes"))
         n = len(splits)
         for i, array in enumerate((forest.input, forest.threshold)):
@@ -56,15 +71,8 @@ def test_many_points_grow_piece_by_piece():
     keys = jax.random.split(jax.random.key(2), 2)
     forest, leaf = grow(keys, X, y, 1100, 12)
 
-    def draws(key):
-        def of_level(level):
-            pieces = [draws_of(key, level, piece, 256, 2) for piece in range(3)]
-            return np.concatenate([own.nodes for own in pieces], axis=1), pieces[0].inputs
-
-        return of_level
-
     for i, key in enumerate(keys):
-        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key))
+        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key, 256, 2, 3))
         np.testing.assert_array_equal(leaf[i], wanted)
         np.testing.assert_array_equal(forest.input[i, : len(splits)], [s[0] for s in splits])
     np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
@@ -79,9 +87,7 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
     together = grow(keys, X, y, 64, 20)
     for i, key in enumerate(keys):
         trees, (leaf,) = grow(key[None], X, y, 64, 20)
-        _, wanted = oracle.grow(
-            X, y.astype(np.float64), 20, lambda level, key=key: draws_of(key, level, 0, 32, 3)
-        )
+        _, wanted = oracle.grow(X, y.astype(np.float64), 20, draws(key, 32, 3))
         np.testing.assert_array_equal(leaf, wanted)
         np.testing.assert_array_equal(together[1][i], leaf)
         np.testing.assert_array_equal(together[0].child[i], trees.child[0])
@@ -160,7 +166,7 @@ def test_derivatives_of_others_pass_by_growth():
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"groups": 5}, "groups must be a divisor of num_trees = 24"),
+        ({"groups": 5}, "groups must be a divisor of num_trees = 16"),
         ({"first": 48}, "first must be a power of two"),
         ({"reservoir": Reservoir(1)}, "reservoir must be of 2 to"),
         ({"forgetting": 0.0}, "forgetting must be a number in"),

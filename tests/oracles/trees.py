@@ -16,18 +16,18 @@ def grow(X, y, depth, draws):
         of_nodes, of_inputs = (np.asarray(a) for a in draws(d))
         below = []
         for slot, (own, parent, points) in enumerate(level):
-            n = np.float32(len(points))
-            one = min(int(of_nodes[0, slot] * n), len(points) - 1)
-            other = min(int(of_nodes[1, slot] * (n - np.float32(1))), len(points) - 2)
-            a, b = X[points[one]], X[points[(one + 1 + other) % len(points)]]
-            between = (of_nodes[2, slot] + of_inputs[0]) % np.float32(1)
-            thresholds = a + between.astype(X.dtype) * (b - a)
+            n = len(points)
+            first, stride = min(int(of_nodes[0, slot] * np.float32(n)), n - 1), max(n // 8, 1)
+            spanning = X[points[[(first + i * stride) % n for i in range(8)]]]
+            least, most = spanning.min(axis=0), spanning.max(axis=0)
+            between = (of_nodes[1, slot] + of_inputs[0]) % np.float32(1)
+            thresholds = least + between.astype(X.dtype) * (most - least)
             gains = np.array(
                 [reduction(X[points, j], y[points], t) for j, t in enumerate(thresholds)]
             )
             if gains.max() <= 1e-9:
                 continue
-            ranks = (of_nodes[3, slot] + of_inputs[1]) % np.float32(1)
+            ranks = (of_nodes[2, slot] + of_inputs[1]) % np.float32(1)
             best = int(np.argmax(np.where(gains >= (1 - 1e-4) * gains.max(), ranks, -1)))
             number = len(splits)
             if parent is not None:
