@@ -1,6 +1,6 @@
 """Small functions for blocks of examples, counters and random numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -51,6 +51,39 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
 def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Array:
     """Uniform numbers in [0, 1), the same in every dtype up to rounding."""
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
+
+
+def sum_over_rows(
+    function: Callable[[PyTree], PyTree], rows: PyTree, used: jax.Array, size: int = 256
+) -> PyTree:
+    """The sum of ``function(piece)`` over pieces of the rows, up to the last that is used.
+
+    Args:
+      function: of ``size`` rows at most, those behind the last padded with zeros.
+      rows: leaves (N, ...).
+      used: which rows count (N,); where none in a piece does, it adds nothing.
+      size: rows of a piece.
+    """
+    N = len(used)
+    size = min(size, N)
+
+    def cut(leaf: jax.Array) -> jax.Array:
+        return jnp.pad(leaf, ((0, -N % size), *((0, 0),) * (leaf.ndim - 1)))
+
+    padded = jax.tree.map(cut, rows)
+
+    def add(piece: jax.Array, total: PyTree) -> PyTree:
+        part = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, piece * size, size), padded
+        )
+        return jax.tree.map(jnp.add, total, function(part))
+
+    first = jax.tree.map(lambda leaf: leaf[:size], padded)
+    zeros = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, first)
+    )
+    last = jnp.max(jnp.where(used, jnp.arange(1, N + 1), 0))
+    return jax.lax.fori_loop(0, largest_of_runs(-(-last // size)), add, zeros)
 
 
 @jax.custom_batching.custom_vmap

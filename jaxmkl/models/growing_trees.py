@@ -117,14 +117,25 @@ class _Growth(NamedTuple):
     """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
 
 
+def inputs_of(key: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
+    """The inputs, different ones, that the tree with a key may split by: ``wanted`` of them."""
+    draws = jax.random.uniform(jax.random.fold_in(key, 2**31 - 1), (num_inputs,), jnp.float32)
+    return jax.lax.top_k(draws, wanted)[1]
+
+
 def grown(
-    keys: jax.Array, X: jax.Array, labels: jax.Array, num_points: jax.Array, depth: int | jax.Array
+    keys: jax.Array,
+    X: jax.Array,
+    labels: jax.Array,
+    num_points: jax.Array,
+    depth: int | jax.Array,
+    max_inputs: int,
 ) -> tuple[Tree, jax.Array]:
     """T trees on the first ``num_points`` of the points X (N, D), and the leaf (T, N) of each.
 
-    In every node with two points or more every input has a threshold, uniform between its least
-    and its largest value there; of more than 8 points, among 8 that are evenly spaced in the
-    points' order. The node splits by the input and threshold that reduce the variance of the
+    In every node with two points or more every input of the tree has a threshold, uniform between
+    its least and its largest value there; of more than 8 points, among 8 that are evenly spaced in
+    the points' order. The node splits by the input and threshold that reduce the variance of the
     labels most, the sum over the outputs; among equals one is drawn. A node without a reduction is
     a leaf, and so are all at ``depth``.
 
@@ -134,16 +145,22 @@ def grown(
       labels: of :func:`whole_numbers` (N, K).
       num_points: how many.
       depth: levels of splits at most.
+      max_inputs: if there are more inputs, every tree has so many of them, drawn by
+        :func:`inputs_of`.
     """
-    (_, D), T, K = X.shape, len(keys), labels.shape[1]
-    N, C = _whole_pieces(len(X)), _whole_pieces(max(len(X) // 2, 1))
+    inputs, of_tree = None, None
+    if max_inputs < X.shape[1]:
+        inputs = jax.vmap(lambda key: inputs_of(key, X.shape[1], max_inputs))(keys)
+        X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), 0
+    (*_, room, D), T, K = X.shape, len(keys), labels.shape[1]
+    N, C = _whole_pieces(room), _whole_pieces(max(room // 2, 1))
     most = largest_of_runs(num_points)
     place, none = jnp.arange(N, dtype=jnp.int32), jnp.zeros(C, jnp.int32)
     splits = num_points > 1
     root = _Growth(
-        tree=Tree.of_one_leaf(len(X), X.dtype),
+        tree=Tree.of_one_leaf(room, X.dtype),
         num_splits=jnp.zeros((), jnp.int32),
-        nodes=_Nodes(none, none + num_points, none, none + 2 * len(X)),
+        nodes=_Nodes(none, none + num_points, none, none + 2 * room),
         num_nodes=splits.astype(jnp.int32),
         order=place,
         slot=jnp.where(splits & (place < num_points), 0, jnp.int32(C)),
@@ -154,10 +171,9 @@ def grown(
     )
     begun = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (T, *leaf.shape)), root)
     # one input more, by which no node splits: its sums are those over all points of a node
-    padded = jnp.pad(X, ((0, N - len(X)), (0, 1)))
-    counted = jnp.pad(
-        jnp.pad(labels, ((0, N - len(X)), (0, 0))), ((0, 0), (1, 0)), constant_values=1
-    )
+    X = jnp.pad(X, (*((0, 0),) * (X.ndim - 2), (0, N - room), (0, 1)))
+    labels = jnp.pad(labels, ((0, N - room), (0, 0)))
+    counted = jnp.pad(labels, ((0, 0), (1, 0)), constant_values=1)
 
     def more(carry: tuple[jax.Array, _Growth]) -> jax.Array:
         level, growth = carry
@@ -165,12 +181,15 @@ def grown(
 
     def deeper(carry: tuple[jax.Array, _Growth]) -> tuple[jax.Array, _Growth]:
         level, growth = carry
-        each = jax.vmap(lambda key, own: _level(key, level, padded, counted, most, own))
-        return level + 1, each(keys, growth)
+        each = jax.vmap(_level, in_axes=(0, None, of_tree, None, None, 0))
+        return level + 1, each(keys, level, X, counted, most, growth)
 
     _, after = jax.lax.while_loop(more, deeper, (jnp.zeros((), jnp.int32), begun))
     of_point = jax.vmap(lambda order, leaf: leaf.at[order].set(leaf, unique_indices=True))
-    return after.tree, of_point(after.order, after.leaf)[:, : len(X)]
+    tree = after.tree
+    if inputs is not None:
+        tree = tree._replace(input=jnp.take_along_axis(inputs, tree.input, axis=1))
+    return tree, of_point(after.order, after.leaf)[:, :room]
 
 
 def _whole_pieces(number: int) -> int:

@@ -4,10 +4,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import common_period, rounds_of, take
+from jaxmkl._blocks import (
+    common_period,
+    largest_of_runs,
+    rounds_of,
+    sum_over_rows,
+    take,
+)
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
 from jaxmkl._types import Number, PyTree
@@ -18,7 +25,6 @@ from jaxmkl.updates import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
-_PIECE = 250  # examples whose gradients lie in memory at once
 _RECENT = 0.01  # weight of the latest round in the models' losses
 _STEEP = 4  # power of the inverse losses that weighs their gradients
 
@@ -223,24 +229,19 @@ class MetricModels(Bank):
         shares: jax.Array,
     ) -> jax.Array:
         """M (D, D) or its diagonal (D,), of models of weights θ (K, R, P, M)."""
-        (N, D), (K, R, P, _) = X.shape, weights.shape
+        D, (K, R, P, _) = X.shape[1], weights.shape
         shares = jnp.tile(shares.reshape(1, 1, R, P), (1, K, 1, 1))
         # squares of the weights of models that diverge may overflow
         weights = jnp.where(shares[0, ..., None] > 0, weights, 0).reshape(K * R, P, -1)
-        size = min(_PIECE, N)
-        padding = -N % size
-        X = jnp.pad(X, ((0, padding), (0, 0))).reshape(-1, size, D)
-        filled = jnp.pad(filled, (0, padding)).reshape(-1, size)
 
-        def piece(total: jax.Array, rows: tuple) -> tuple[jax.Array, None]:
+        def outer(rows: tuple[jax.Array, jax.Array]) -> jax.Array:
             X, filled = rows
             inside = applied(metric, X)
             by = self.bank.features.gradients(features, self.bank.kernels, inside, weights)
-            counts = jnp.broadcast_to(filled[:, None, None, None] * shares, (size, K, R, P))
-            outer = outer_products(by.reshape(-1, D), counts.reshape(-1), metric.ndim == 1)
-            return total + outer, None
+            counts = jnp.broadcast_to(filled[:, None, None, None] * shares, (len(X), K, R, P))
+            return outer_products(by.reshape(-1, D), counts.reshape(-1), metric.ndim == 1)
 
-        inside, _ = jax.lax.scan(piece, jnp.zeros_like(metric), (X, filled))
+        inside = sum_over_rows(outer, (X, filled.astype(X.dtype)), filled)
         # gradients by x are L times those by L'x
         if metric.ndim == 1:
             return metric**2 * inside
@@ -286,8 +287,12 @@ def _weights_of(rule: Rule, state: PyTree, round: jax.Array, empty: jax.Array) -
 @jax.custom_jvp
 def _renewed_if(due: jax.Array, owner: MetricModels, given: tuple, changing: tuple) -> tuple:
     """What changes at a renewal, after the repetitions of one if it is due."""
-    turns = jnp.where(due, owner.repetitions, 0)
-    return jax.lax.fori_loop(0, turns, lambda _, own: owner.renewed(given, own), changing)
+
+    def turn(_: jax.Array, own: tuple) -> tuple:
+        return optax.tree.where(due, owner.renewed(given, own), own)
+
+    turns = largest_of_runs(jnp.where(due, owner.repetitions, 0))
+    return jax.lax.fori_loop(0, turns, turn, changing)
 
 
 @_renewed_if.defjvp

@@ -74,6 +74,7 @@ class TreeModels(Bank):
       reservoir: the :class:`jaxmkl.reservoir.Reservoir` that trees are grown on, by default of
         4,000 places; it has 2 or more. A share of the latest examples lets trees follow drift.
       first: the round in which they grow first, a power of two.
+      max_inputs: inputs that a tree may split by, drawn for each tree anew where there are more.
       forgetting: φ in (0, 1].
 
     Raises:
@@ -82,8 +83,9 @@ class TreeModels(Bank):
 
     References:
       Geurts, Ernst and Wehenkel (2006), Extremely randomized trees,
-      https://doi.org/10.1007/s10994-006-6226-1. Davies and Ghahramani (2014), The random forest
-      kernel, https://arxiv.org/abs/1402.4293.
+      https://doi.org/10.1007/s10994-006-6226-1. Ho (1998), The random subspace method for
+      constructing decision forests, https://doi.org/10.1109/34.709601. Davies and Ghahramani
+      (2014), The random forest kernel, https://arxiv.org/abs/1402.4293.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (600, 2))
@@ -103,6 +105,7 @@ class TreeModels(Bank):
         Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(2000)", default=Reservoir(4000)
     )
     first: int = pytree.count(default=64)
+    max_inputs: int = pytree.count(default=32)
     forgetting: Any = pytree.share(default=1.0, exclusive=True)
     many_outputs = True
 
@@ -179,18 +182,18 @@ class TreeModels(Bank):
         due &= (times <= 2**doublings) | (times & rarely != 0)
         given = jax.lax.stop_gradient((state.key, state.reservoir, self.depth))
         old = state.trees, state.means, state.counts
-        trees, means, counts = _grown_if(due, self.reservoir, given, round, old)
+        trees, means, counts = _grown_if(due, self, given, round, old)
         return state._replace(trees=trees, means=means, counts=counts)
 
 
-def _grown(reservoir: Reservoir, given: tuple, round: jax.Array, old: tuple) -> tuple:
+def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tuple:
     """New trees on a reservoir, and the means and counts of their leaves."""
     (key, kept, depth), (_, means, _) = given, old
     T, N, K = means.shape
-    inside, y = reservoir.filled(kept), kept.y.reshape(-1, K)
+    inside, y = owner.reservoir.filled(kept), kept.y.reshape(-1, K)
     labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
     keys = jax.random.split(jax.random.fold_in(key, round), T)
-    trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(depth))
+    trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(depth), owner.max_inputs)
 
     def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
         counts = jnp.zeros(N, y.dtype).at[leaf].add(1.0, mode="drop")
@@ -202,14 +205,14 @@ def _grown(reservoir: Reservoir, given: tuple, round: jax.Array, old: tuple) -> 
 
 @jax.custom_jvp
 def _grown_if(
-    due: jax.Array, reservoir: Reservoir, given: tuple, round: jax.Array, old: tuple
+    due: jax.Array, owner: TreeModels, given: tuple, round: jax.Array, old: tuple
 ) -> tuple:
     """The trees, means and counts: new ones if they are due."""
 
     def turn(number: jax.Array, own: tuple) -> tuple:
         # else XLA would see that all turns do the same, and do it before the loop, always
         mine, _ = jax.lax.optimization_barrier((given, number))
-        new = _grown(reservoir, mine, round, own)
+        new = _grown(owner, mine, round, own)
         return optax.tree.where(due, new, own)
 
     return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, old)

@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import dots
+from jaxmkl._blocks import dots, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl._types import Number, Numbers, PyTree
@@ -293,10 +293,15 @@ class RLS(Rule):
         forgetting = rates + jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))
         total = jnp.sum(counts)
         share = 1.0 / jnp.maximum(1.0, total * (1.0 - forgetting)) / regularization  # (R,)
-        weighted = Z * counts[:, None, None]
-        information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
-        labels = y.reshape(len(y), -1)
-        towards = jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
+
+        def products(rows: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+            Z, labels, counts = rows
+            weighted = Z * counts[:, None, None]
+            information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
+            return information, jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
+
+        rows = Z, y.reshape(len(y), -1), counts
+        information, towards = sum_over_rows(products, rows, counts > 0)
         information = share[:, None, None, None] * information[None]
         trace = jnp.trace(information, axis1=-2, axis2=-1)[..., None, None]
         ridge = 1.0 + 2.0 * jnp.finfo(dtype).eps * trace

@@ -1,5 +1,7 @@
 """Forests against plain loops, and their bank under the contract of learners."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from jaxmkl.models.growing_trees import (
     draws_of_inputs,
     draws_of_nodes,
     grown,
+    inputs_of,
     leaves,
     whole_numbers,
 )
@@ -21,10 +24,10 @@ from tests.oracles import trees as oracle
 SMALL = TreeModels(4, depth=4, groups=2, reservoir=Reservoir(12), first=8)
 
 
-@jax.jit
-def grow(keys, X, y, number, depth):
+@partial(jax.jit, static_argnums=5)
+def grow(keys, X, y, number, depth, max_inputs=32):
     labels = whole_numbers(y, jnp.arange(len(X)) < number)
-    return grown(keys, X, labels, number, depth)
+    return grown(keys, X, labels, number, depth, max_inputs)
 
 
 def draws(key, num_nodes, num_inputs, pieces=1):
@@ -61,6 +64,21 @@ def test_grows_as_plain_loops_do(number, kind):
             np.testing.assert_array_equal(forest.child[0, :n, i], [own[2 + i] for own in splits])
         np.testing.assert_array_equal(leaf[:number], wanted)
         np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
+
+
+def test_each_tree_has_inputs_of_its_own():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))
+    keys = jax.random.split(jax.random.key(3), 3)
+    forest, leaf = grow(keys, X, y.astype(np.float32), 40, 20, 2)
+    chosen = [np.asarray(inputs_of(key, 5, 2)) for key in keys]
+    assert len({tuple(sorted(own)) for own in chosen}) > 1
+    for i, key in enumerate(keys):
+        splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 20, 2))
+        np.testing.assert_array_equal(leaf[i], wanted)
+        by = [chosen[i][own[0]] for own in splits]
+        np.testing.assert_array_equal(forest.input[i, : len(splits)], by)
+    np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
 
 
 @pytest.mark.slow
