@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from .evaluate import Runs, Stream, keys_of
 
 # Their budget managers are the library's defaults. StreamProbabilisticAL wants to know how many
 # labels there are near an example: by its own kernel estimate, with a Gaussian.
-STRATEGIES: dict[str, dict[str, Any]] = {
+STRATEGIES: dict[str, dict[str, str]] = {
     "VariableUncertainty": {},
     "Split": {},
     "StreamProbabilisticAL": {"metric": "rbf"},
@@ -39,11 +39,13 @@ def _classifier() -> Any:
     class Told(SkactivemlClassifier):
         positive = 0.5  # the probability of the class +1
 
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        def fit(
+            self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+        ) -> Self:
             """Nothing is fitted here: the learner learns by itself."""
             return self
 
-        def predict_proba(self, X: Any) -> np.ndarray:
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
             """Return the probabilities of the classes -1 and +1 for each row."""
             return np.tile([1.0 - self.positive, self.positive], (len(X), 1))
 
@@ -51,17 +53,19 @@ def _classifier() -> Any:
 
 
 @jax.jit
-def _predict(learner: Any, state: Any, x: Any) -> jax.Array:
+def _predict(learner: jaxmkl.Learner, state: object, x: jax.Array) -> jax.Array:
     return learner.predict(state, x).value
 
 
 @partial(jax.jit, static_argnames="asked")
-def _after(learner: Any, state: Any, x: Any, y: Any, asked: bool) -> Any:
+def _after(
+    learner: jaxmkl.Learner, state: object, x: jax.Array, y: jax.Array, asked: bool
+) -> object:
     return learner.update(state, x, y) if asked else learner.skip(state, x)
 
 
 def _play(
-    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, strategy: Any
+    learner: jaxmkl.Learner, state: object, X: np.ndarray, y: np.ndarray, strategy: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return predictions (T,) in [-1, 1] and which labels were asked for (T,)."""
     classifier, by_kernel = _classifier(), hasattr(strategy, "metric")
@@ -70,7 +74,7 @@ def _play(
     for t, x in enumerate(X):
         prediction[t] = np.clip(_predict(learner, state, x), -1.0, 1.0)
         classifier.positive = (1.0 + prediction[t]) / 2.0
-        seen: dict[str, Any] = {}
+        seen: dict[str, np.ndarray] = {}
         if by_kernel:  # the examples with labels, and this one without
             chosen = np.append(np.flatnonzero(queried[:t]), t)
             seen = {"X": X[chosen], "y": known[chosen]}
@@ -86,7 +90,7 @@ def _play(
     return prediction, queried
 
 
-def asked_by(how: str, share: float, learner: Any, stream: Stream, seeds: int) -> Runs:
+def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, seeds: int) -> Runs:
     """Play a learner of two classes over a stream, its labels asked for by one of STRATEGIES.
 
     Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed: the

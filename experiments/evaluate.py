@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 import jaxmkl
+from jaxmkl import Learner
 from jaxmkl import evaluate as evaluation
 from jaxmkl.evaluate import Candidate, Row, rows
 from jaxmkl.evaluate.rows import Printed
@@ -36,7 +38,7 @@ class Stream:
     y: np.ndarray
     task: str
 
-    def astype(self, dtype: Any) -> "Stream":
+    def astype(self, dtype: DTypeLike) -> "Stream":
         """Return the stream in another precision."""
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
@@ -58,7 +60,7 @@ def candidate(
     return made._replace(learner=learner, parameters=parameters)
 
 
-def stacked(learners: Sequence[Any]) -> Any:
+def stacked(learners: Sequence[Learner]) -> Learner:
     """Return learners of one structure as one, with a leading axis on every leaf."""
     return jax.tree.map(lambda *leaves: jnp.stack([*map(jnp.asarray, leaves)]), *learners)
 
@@ -151,10 +153,10 @@ def compiled(
     return ready, Stages(tracing, lowering, compiling)
 
 
-_programs: dict[Any, Any] = {}
+_programs: dict[tuple, Callable] = {}
 
 
-def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) -> Any:
+def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) -> Callable:
     """Compile a function, or find it compiled for arguments of the same structure and shapes."""
     leaves, structure = jax.tree.flatten(arguments)
     key = (function, structure, *map(jax.typeof, leaves), brief, *static.items())
@@ -173,21 +175,23 @@ def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
 
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
-def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Callable) -> Any:
+def _run_many(
+    learner: Learner, keys: jax.Array, X: jax.Array, y: jax.Array, permute: bool, record: Callable
+) -> tuple[jaxmkl.Output, jax.Array | None]:
     states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)
     return outputs, num_supports(learner, states)
 
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def sweep(
-    learners: Any,
-    *data: Any,
+    learners: Learner,
+    *data: jax.Array,
     permute: bool = True,
     record: Callable = jaxmkl.streaming.without_info,
-) -> Any:
+) -> jaxmkl.Output:
     """Return what runs of stacked learners over keys, X and y record (G, S, T, ...), at once."""
 
-    def of_one(learner: Any) -> Any:
+    def of_one(learner: Learner) -> jaxmkl.Output:
         return jaxmkl.run_many(learner, *data, permute=permute, record=record)[1]
 
     return jax.vmap(of_one)(learners)
@@ -199,7 +203,7 @@ def keys_of(seeds: int) -> jax.Array:
 
 
 def prepare(
-    learner: Any,
+    learner: Learner,
     stream: Stream,
     seeds: int,
     *,
@@ -237,7 +241,7 @@ def prepare(
     return play
 
 
-def evaluate(learner: Any, stream: Stream, seeds: int, *, permute: bool) -> Runs:
+def evaluate(learner: Learner, stream: Stream, seeds: int, *, permute: bool) -> Runs:
     """Compile the runs of a learner over a stream and play them at once."""
     return prepare(learner, stream, seeds, permute=permute)()
 

@@ -5,11 +5,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl import MKL
+
 ROWS_AT_ONCE = 512
 
 
 def hindsight_losses(
-    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
+    learner: MKL, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
 ) -> np.ndarray:
     """Return the total squared loss (P,) of the best fixed function of each kernel, in hindsight.
 

@@ -19,7 +19,7 @@ from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
 
-def kernels_of(learner: Any) -> Kernel:
+def kernels_of(learner: jaxmkl.Learner) -> Kernel:
     """Return the kernels of a learner, scaled or not.
 
     >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
@@ -30,17 +30,17 @@ def kernels_of(learner: Any) -> Kernel:
 
 
 @functools.cache
-def kernel_weights(number: int) -> Callable[[Any], Any]:
+def kernel_weights(number: int) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
     """Return a record of the weights of so many kernels, summed over their models: cached, as
     another object would be another compilation."""
 
-    def record(output: Any) -> Any:
+    def record(output: jaxmkl.Output) -> jaxmkl.Output:
         return output._replace(info=output.info.weights.reshape(-1, number).sum(0))
 
     return record
 
 
-def num_supports(learner: Any, states: Any) -> jax.Array | None:
+def num_supports(learner: jaxmkl.Learner, states: object) -> jax.Array | None:
     """Return how many support vectors (S,) all kernels of states have; None for a learner without.
 
     A support vector that several kernels hold counts once for each.
@@ -50,30 +50,30 @@ def num_supports(learner: Any, states: Any) -> jax.Array | None:
     return None if number is None else number.reshape(len(number), -1).sum(axis=1)
 
 
-def whole_blocks(learner: Any, X: Any) -> Any:
+def whole_blocks(learner: jaxmkl.Learner, X: jax.Array) -> jax.Array:
     """Return the whole blocks of X (N, B, D), of the size that the learner prefers."""
     block = learner.preferred_block_size
     return X[: len(X) // block * block].reshape(-1, block, X.shape[1])
 
 
-def encode(learner: Any, state: Any, X: Any) -> jax.Array:
+def encode(learner: jaxmkl.Learner, state: object, X: jax.Array) -> jax.Array:
     """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
 
-    def total(part: Any) -> Any:
+    def total(part: jax.Array) -> jax.Array | int:
         leaves = jax.tree.leaves(learner.encode(state, part))
         return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number))
 
     return jax.lax.map(total, whole_blocks(learner, X))
 
 
-def with_step_size(learner: Any, step_size: Any) -> Any:
+def with_step_size(learner: jaxmkl.MKL, step_size: float | jax.Array) -> jaxmkl.MKL:
     """Return a learner with support vectors that makes steps of another size."""
     (bank,) = learner.models
     rule = dataclasses.replace(bank.rule, step_sizes=step_size)
     return dataclasses.replace(learner, models=dataclasses.replace(bank, rule=rule))
 
 
-def query(name: str, value: Any) -> Any:
+def query(name: str, value: float) -> jaxmkl.query.Query:
     """Return a rule of asking by its name; the value is h, or the share asked for by chance.
 
     >>> query("chance", 0.5)
@@ -83,7 +83,7 @@ def query(name: str, value: Any) -> Any:
     return getattr(jaxmkl.query, known[name])(value)
 
 
-def scoring(learner: Any) -> Any:
+def scoring(learner: Any) -> jaxmkl.MKL:
     """Return a learner of one kernel a round that tells its score, not its vote: a vote is no 0.
 
     >>> scoring(jaxmkl.oks()).aggregate.output
@@ -116,7 +116,7 @@ class SlippedSupport(DenseSupport):
         return learned._replace(number=state.number + came.astype(jnp.int32))
 
 
-def slipped(learner: Any) -> Any:
+def slipped(learner: jaxmkl.MKL) -> jaxmkl.MKL:
     """Return a learner whose support vectors go where the printed program puts them."""
     (bank,) = learner.models
     bank = dataclasses.replace(bank, store=SlippedSupport(bank.store.capacity))

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import Element
 
 from jaxmkl.evaluate import LOW_IS_BETTER, Row, UsageError, figure, lines, markup, settings
@@ -47,7 +46,7 @@ def read(path: Path) -> tuple[str, list[Row]]:
         raise UsageError(f"{path}: is no JSON file that --json wrote ({said})") from error
 
 
-def _number(value: Any) -> float:
+def _number(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
 
 

@@ -3,10 +3,9 @@
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -34,7 +33,7 @@ class Report:
         self.console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
-    def progress(self, title: str, total: int) -> Iterator[Any]:
+    def progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
         """Show how far a loop is: a bar on a terminal, else a line for each step.
 
         Yields a function that is called with a step's name when the step begins.
@@ -155,7 +154,7 @@ class Report:
         self.say(f"plot: {path}")
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     """Write a parameter shortly, and nothing for one that is no number."""
     return f"{value:g}" if isinstance(value, int | float) else "-"
 

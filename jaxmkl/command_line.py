@@ -4,7 +4,7 @@ import argparse
 import ast
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 
@@ -34,7 +34,7 @@ def count(text: str) -> int:
     return int(text)
 
 
-def setting(text: str) -> tuple[str, Any]:
+def setting(text: str) -> tuple[str, object]:
     """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
     name, equals, value = text.partition("=")
     if not name.isidentifier() or not equals:

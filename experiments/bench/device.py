@@ -1,7 +1,5 @@
 """Many seeds at once on whatever accelerator JAX finds, in microseconds an example and seed."""
 
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -22,7 +20,7 @@ EXAMPLES = {"raker": 1024, "expert_mkl": 256, "spa": 512, "omkc_dd": 256, "multi
 TIMES_MORE = 8
 
 
-def learners() -> dict[str, Any]:
+def learners() -> dict[str, jaxmkl.Learner]:
     """Return the learners by name."""
     return {
         "raker": jaxmkl.raker(),
@@ -33,7 +31,7 @@ def learners() -> dict[str, Any]:
     }
 
 
-def examples(name: str, learner: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+def examples(name: str, learner: jaxmkl.Learner, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Return generated examples X (T, D) and y (T,) of a learner's task, float32."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(number, INPUTS)).astype(np.float32)

@@ -6,8 +6,8 @@ from the other is what no precision can tell. The number of examples is given (`
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -45,10 +45,12 @@ def spa_on_a_budget() -> jaxmkl.MKL:
     return jaxmkl.MKL(bank, spa.aggregate, spa.select, spa.query)
 
 
-def learners() -> dict[str, Callable[[], Any]]:
+def learners() -> dict[str, Callable[[], jaxmkl.Learner]]:
     """Return what makes each learner whose cost and memory do not grow, by name."""
     budgets = [name for name in jaxmkl.LEARNERS if "budget" in parameters_of(name)]
-    found: dict[str, Callable[[], Any]] = {name: jaxmkl.LEARNERS[name] for name in FAMILY}
+    found: dict[str, Callable[[], jaxmkl.Learner]] = {
+        name: jaxmkl.LEARNERS[name] for name in FAMILY
+    }
     found |= {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
     near = jaxmkl.kernels.GaussianWidths(start=0.5)  # the default ones are too wide here
     for name in ("oks_sil", "okl_gd"):
@@ -58,7 +60,7 @@ def learners() -> dict[str, Callable[[], Any]]:
     return found | {"spa": spa_on_a_budget, "multitask": tasks}
 
 
-def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+def examples(learner: jaxmkl.Learner, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
     """Return examples of the stream for a learner: of two classes, or numbers; or of tasks.
 
     >>> examples(jaxmkl.raker(), 0, 3)[0].shape, examples(jaxmkl.rbp(), 0, 3)[0].shape
@@ -76,7 +78,9 @@ def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarra
 class Played:
     """A learner's pass over the stream in one precision; what is drawn at first is the same."""
 
-    def __init__(self, learner: Any, num_inputs: int, precision: str, moved: float = 0.0) -> None:
+    def __init__(
+        self, learner: jaxmkl.Learner, num_inputs: int, precision: str, moved: float = 0.0
+    ) -> None:
         self.learner, self.precision, self.moved = learner, precision, moved
         self.draws = np.random.default_rng(0)
         key = jax.random.key(0)
@@ -89,10 +93,10 @@ class Played:
         self.errors: list[float] = []  # sums of chunks
         self.ends: list[tuple] = []  # states and examples from which a tenth's end is played again
 
-    def _precision(self) -> Any:
+    def _precision(self) -> AbstractContextManager:
         return jax.enable_x64(self.precision == "float64")
 
-    def run(self, state: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    def run(self, state: object, X: np.ndarray, y: np.ndarray) -> tuple:
         """Play some examples."""
         with self._precision():
             return jaxmkl.run(self.learner, state, X, y)
@@ -137,7 +141,9 @@ def tenths(rounds: int) -> tuple[int, int]:
     return -(-each // number), number
 
 
-def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> list[Row]:
+def play(
+    name: str, learner: jaxmkl.Learner, rounds: int, step: Callable[[str], None]
+) -> list[Row]:
     """Play a learner in every way of :data:`RUNS` and return the rows of what was measured."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)

@@ -68,7 +68,7 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 
 @jax.jit
-def _product(learner: Any, state: Any, X: jax.Array) -> jax.Array:
+def _product(learner: jaxmkl.MKL, state: Any, X: jax.Array) -> jax.Array:
     """The bare product X V' of whole blocks, each stored where the next one will be."""
     blocks, frequencies = (
         whole_blocks(learner, X),
@@ -95,7 +95,7 @@ def short(options: Options, report: Report) -> None:
     digits = jnp.arange(few) % NUM_CLASSES
     state, keys = raker.init(key, INPUTS), keys_of(SEEDS_AT_ONCE)
     # what is called, with what, and the examples it plays
-    calls: dict[str, tuple[Any, tuple, int]] = {
+    calls: dict[str, tuple[Callable, tuple, int]] = {
         "raker": (one_run, (raker, state, X, y), T),
         f"raker, {SEEDS_AT_ONCE} seeds": (many_runs, (raker, keys, X, y), T * SEEDS_AT_ONCE),
         "encoding": (jax.jit(encode), (raker, state, X), T),

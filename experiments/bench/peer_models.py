@@ -33,14 +33,14 @@ class Model:
     package: str
     regression: str | None = None
     classification: str | None = None
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
     scaler: Mapping[str, str] = dataclasses.field(default_factory=dict)  # river's, by task
 
     def path(self, task: str) -> str | None:
         """Return where it is inside its package, None where it does not do the task."""
         return self.regression if task == "regression" else self.classification
 
-    def made(self, task: str, **arguments: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
+    def made(self, task: str, **arguments: object) -> tuple[Callable[[], Any], dict[str, object]]:
         """Return what makes it anew, and every parameter it has then."""
         module, _, name = f"{self.package}.{self.path(task)}".rpartition(".")
         make = getattr(importlib.import_module(module), name)
@@ -116,8 +116,8 @@ def missing(package: str) -> str | None:
 class Ready(NamedTuple):
     """A model and a stream."""
 
-    play: Callable[[], Iterable[Any]]  # a pass of a fresh model; returns what it predicted (T,)
-    settings: dict[str, Any]
+    play: Callable[[], Iterable[object]]  # a pass of a fresh model; returns what it predicted (T,)
+    settings: dict[str, object]
     start: Callable[[], dict[str, float]] = dict  # once before the first pass; tells metrics
 
 

@@ -31,7 +31,7 @@ class Case:
     dataset: str
     learner: str
     orders: int
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
     length: int | None = None  # examples, where it is not all
 
     @property
@@ -69,7 +69,9 @@ def of_two_classes(name: str) -> Data:
 
 
 @jax.jit
-def orders_at_once(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+def orders_at_once(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
     return outputs.prediction, num_supports(learner, states)
@@ -125,7 +127,7 @@ def tenths(options: Options, report: Report) -> None:
     report.say(f"playing {dataset} in {TENTHS} chunks of {size}")
     next(jaxmkl.stream(learner, start, chunks[:1]))  # compiles
 
-    def played(state: Any, chunk: tuple) -> Any:
+    def played(state: object, chunk: tuple) -> tuple:
         return next(jaxmkl.stream(learner, state, [chunk]))
 
     states, seconds = [start], []

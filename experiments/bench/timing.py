@@ -32,13 +32,13 @@ def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
 
 
 @jax.jit
-def one_run(learner: Any, state: Any, X: Any, y: Any) -> Any:
+def one_run(learner: jaxmkl.Learner, state: object, X: jax.Array, y: jax.Array) -> jaxmkl.Output:
     """Return the outputs of a run from a state."""
     return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
 
 
 @jax.jit
-def many_runs(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+def many_runs(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array) -> tuple:
     """Return the states and outputs of runs of all keys, in file order."""
     return jaxmkl.run_many(
         learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
@@ -46,7 +46,7 @@ def many_runs(learner: Any, keys: Any, X: Any, y: Any) -> Any:
 
 
 def in_turn(
-    functions: Mapping[str, Callable[[], Any]], repeats: int, *, twice: bool = True
+    functions: Mapping[str, Callable[[], object]], repeats: int, *, twice: bool = True
 ) -> dict[str, list[float]]:
     """Call functions in turn, several rounds of them, and return the seconds of each call.
 
@@ -79,10 +79,10 @@ class Measured(NamedTuple):
 
 def measured(
     report: Report,
-    calls: Mapping[str, tuple[Any, tuple]],
+    calls: Mapping[str, tuple[Callable, tuple]],
     repeats: int,
     *,
-    others: Mapping[str, Callable[[], Any]] | None = None,
+    others: Mapping[str, Callable[[], object]] | None = None,
     twice: bool = True,
 ) -> dict[str, Measured]:
     """Compile jitted functions for their arguments, call each once, then time all in turn.
@@ -90,7 +90,7 @@ def measured(
     ``calls`` has functions and arguments by name, ``others`` functions that are not compiled, to
     be timed among them; the rest is as in :func:`in_turn`.
     """
-    functions: dict[str, Callable[[], Any]] = {}
+    functions: dict[str, Callable[[], object]] = {}
     first: dict[str, tuple[Any, Stages]] = {}
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():

@@ -18,7 +18,6 @@ The parts:
 import functools
 import math
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,7 +82,7 @@ NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a
 def table_rows(job: Job, part: str) -> list[Row]:
     """Run the rows of the tables."""
 
-    def tuned(dataset: str, name: str) -> dict[str, Any]:
+    def tuned(dataset: str, name: str) -> dict[str, float]:
         return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
 
     datasets, names = job.among(part, REGRESSION, tuple(TABLES))
@@ -115,7 +114,7 @@ TUNED_ON = 2000
 NORMED_ON = 500
 
 
-def tuned_step(learner: Any, stream: Stream) -> float:
+def tuned_step(learner: jaxmkl.MKL, stream: Stream) -> float:
     """Return the step size with the least error over the stream's first examples.
 
     The grid is in units of 1 / k(x, x), by which a step on an example is to be measured.
@@ -133,7 +132,7 @@ def support(job: Job) -> None:
     datasets, names = job.among("support", REGRESSION, tuple(SUPPORT))
     found: list[Row] = []
     for stream, name in job.each("support", datasets, names, stream_of):
-        arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
+        arguments: dict[str, object] = {"budget": BUDGET} if name == "omkl_b" else {}
         if name in ONE_KERNEL:
             arguments["kernel"] = ONE_KERNEL[name]
         settings = job.options.settings

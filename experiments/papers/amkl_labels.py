@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def labels(job: Job) -> None:
         queries[f"expert_mkl (chance {share:g})"] = Random(share)
         queries[f"expert_mkl (every {1 / share:g}th)"] = Disagreement(math.inf, 1 / share - 1)
 
-    def query_of(dataset: str, name: str) -> dict[str, Any]:
+    def query_of(dataset: str, name: str) -> dict[str, Query]:
         return {"query": queries[name]} if name in queries else {}
 
     found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
@@ -54,7 +53,7 @@ def some(stream: Stream) -> Stream:
 
 def strategies(job: Job, datasets: Sequence[str]) -> None:
     """The same learner as scikit-activeml's strategies ask for its labels, on shorter streams."""
-    asking: dict[str, Any] = {
+    asking: dict[str, tuple[str, float]] = {
         f"expert_mkl ({how} {share:g})": (how, share)
         for share in PEER_RATES
         for how in ("rate", "chance", *STRATEGIES)

@@ -1,8 +1,7 @@
 """expert_mkl on the data sets that the package river carries: in file order, nothing tuned."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -27,7 +26,11 @@ VARIANTS = (
 )
 
 
-def bundled(name: str) -> Callable[[], Any] | None:
+# The inputs of an example by name, and its label, as river has them.
+Example = tuple[Mapping[str, float], bool | float | str]
+
+
+def bundled(name: str) -> Callable[[], Iterable[Example]] | None:
     """Return river's data set of that name, or None where river is not installed."""
     try:
         from river import datasets
@@ -36,7 +39,7 @@ def bundled(name: str) -> Callable[[], Any] | None:
     return getattr(datasets, name)
 
 
-def read(name: str, examples: Any) -> Stream:
+def read(name: str, examples: Iterable[Example]) -> Stream:
     """Return the stream of pairs of a dict of numbers and a label, as river has them.
 
     Two classes become -1 and +1, several ones 0, 1, ... in the order of their names.
@@ -72,7 +75,7 @@ def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
     """Return a variant of expert_mkl that scales inputs, and targets that are numbers, online."""
     wrappers = jaxmkl.wrappers
     scaler = wrappers.RunningRanks() if name in ONLINE_RANKS else wrappers.RunningMoments()
-    arguments = combined(stream.task, name)
+    arguments: dict[str, object] = {**combined(stream.task, name)}
     if several(stream):
         arguments["num_classes"] = int(stream.y.max()) + 1
     made = candidate(name, "expert_mkl", stream.task, job.options.settings, scaler, **arguments)

@@ -1,7 +1,6 @@
 """Runs of active learning with multiple kernels: data sets, and learners on them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
 }
 
 
-def combined(task: str, name: str) -> dict[str, Any]:
+def combined(task: str, name: str) -> dict[str, Aggregate]:
     """Return the arguments of a variant of expert_mkl: what it stands on.
 
     >>> combined("regression", "expert_mkl (mixture, one memory)")["aggregate"].memories
@@ -54,7 +53,7 @@ def played(
     part: str,
     datasets: Sequence[str],
     names: Sequence[str],
-    arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
+    arguments: Callable[[str, str], Mapping[str, object]] = lambda dataset, name: {},
     printed: Printed | None = None,
 ) -> list[Row]:
     """Return the rows of learners on data sets; those that no part before has run are run.
@@ -80,7 +79,10 @@ def played(
 
 
 def of_both_tasks(
-    job: Job, part: str, names: Sequence[str], arguments: Callable[[str, str], Mapping[str, Any]]
+    job: Job,
+    part: str,
+    names: Sequence[str],
+    arguments: Callable[[str, str], Mapping[str, object]],
 ) -> list[Row]:
     """Return the rows of variants of expert_mkl on the sets of regression and of classes."""
     found: list[Row] = []

@@ -173,7 +173,7 @@ def sensitivity(job: Job) -> None:
     found: dict[tuple, Runs] = {}
     with job.report.progress("sensitivity", len(pairs) + len(others) * len(BETAS)) as step:
 
-        def play(key: tuple, words: str, **arguments: Any) -> None:
+        def play(key: tuple, words: str, **arguments: float) -> None:
             name = key[0]
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
@@ -200,7 +200,7 @@ def sensitivity(job: Job) -> None:
             "as spa: a budget of as many support vectors in all as SPA has with that beta",
         ),
     )
-    metrics: dict[str, Callable[[Runs], Any]] = {
+    metrics: dict[str, Callable[[Runs], np.ndarray | float]] = {
         "mistake rate": lambda runs: runs.error[:, -1],
         "support vectors": supports,
         "seconds a run": lambda runs: runs.seconds_per_run,

@@ -7,10 +7,10 @@ The parts:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse
 from sklearn.svm import SVC
 
 from jaxmkl.evaluate import Row, rows
@@ -34,7 +34,9 @@ PERCENT = dict.fromkeys(
 )
 
 
-def accuracy_of(X: Any, y: np.ndarray, labelled: np.ndarray, test: np.ndarray) -> float:
+def accuracy_of(
+    X: np.ndarray | scipy.sparse.csr_matrix, y: np.ndarray, labelled: np.ndarray, test: np.ndarray
+) -> float:
     """Return the share of test points (m,) an RBF SVC on labelled ones (k,) names the class of.
 
     With points of one class alone that class is named. X has features (n, D), y classes (n,).
@@ -136,7 +138,7 @@ def rows_of(
     splits: pools.Splits, name: str, scored: pools.Choice, settings: Settings
 ) -> list[Row]:
     """Return the rows of a method: accuracy, number of active points, objective."""
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         "labels": splits.counts,
         "accuracies": scored.accuracy.mean(axis=0),
         "deviations": scored.accuracy.std(axis=0, ddof=1) if len(scored.accuracy) > 1 else None,

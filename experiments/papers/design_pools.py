@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -57,7 +57,7 @@ class Splits(NamedTuple):
     """A data set, parted at random into pools and test points S times."""
 
     name: str
-    X: Any  # features (n, D), dense, or a matrix of SciPy
+    X: np.ndarray | scipy.sparse.csr_matrix  # features (n, D), dense, or a matrix of SciPy
     inner: np.ndarray  # inner products of the features (n, n)
     y: np.ndarray  # classes (n,)
     pools: np.ndarray  # indices (S, m) of the points that may be labelled
@@ -78,7 +78,7 @@ BUNDLED: Mapping[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def features_of(job: Job, name: str) -> tuple[Any, np.ndarray]:
+def features_of(job: Job, name: str) -> tuple[np.ndarray | scipy.sparse.csr_matrix, np.ndarray]:
     """Return features and classes: columns on [-1, 1], of texts tf-idf in rows of length 1."""
     if name in BUNDLED:
         X, y = BUNDLED[name]()
@@ -123,7 +123,7 @@ def accepts(factory: str) -> tuple[str, ...]:
     return tuple(name for name in known if name in SETTABLE)
 
 
-def settings_of(factory: str, settings: Settings) -> dict[str, Any]:
+def settings_of(factory: str, settings: Settings) -> Settings:
     """Return the settings that a method knows."""
     return {name: value for name, value in settings.items() if name in accepts(factory)}
 
@@ -183,7 +183,9 @@ def group_size(number: int, nbytes: int, limit: int) -> int:
 
 
 @functools.cache
-def chooser(factory: str, num_points: int, settings: tuple) -> Any:
+def chooser(
+    factory: str, num_points: int, settings: tuple
+) -> Callable[[jax.Array, jax.Array], design.Design]:
     """Return what takes Gram matrices and a regularization, jitted."""
     method = functools.partial(getattr(design, factory), num_points=num_points, **dict(settings))
 

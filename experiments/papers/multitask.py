@@ -88,7 +88,7 @@ def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)
 
 
-def play(job: Job, learner: Any, stream: Stream) -> Played:
+def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
     """Run a learner over a stream, each seed in an order of its own, all at once."""
     runs = evaluate(learner, stream, job.seeds, permute=True)
     task = stream.X[:, 0].astype(int)
@@ -165,7 +165,7 @@ def told(what: str, metric: str, found: Difference) -> str:
 
 HS = (0.01, 0.1, 1.0)
 # What each learner is played with; the second is its name in the table.
-MODES: tuple[tuple[dict[str, Any], str], ...] = (
+MODES: tuple[tuple[Mapping[str, object], str], ...] = (
     ({}, "{}"),
     ({"update_on": "unsure"}, "{} (also where unsure)"),
     *(({"h": h}, f"{{}} (h = {h:g})") for h in HS),
@@ -258,8 +258,8 @@ def asking(job: Job) -> None:
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
-                    rule = {"query": query(name, value)}
-                    found[name, share] = played(f"{name} ({share:.0%})", **rule)
+                    label = f"{name} ({share:.0%})"
+                    found[name, share] = played(label, query=query(name, value))
             everything = played("all labels")
             lines += against_chance(dataset, found)
             draw(job, dataset, found, everything)

@@ -62,7 +62,7 @@ def budget_of(length: int) -> int:
     return 150 if length < LARGE else 200
 
 
-def mistaken(name: str, f: Any, y: Any) -> np.ndarray:
+def mistaken(name: str, f: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return which scores are mistakes: y f <= 0; OKS takes a score of 0 for the class +1.
 
     >>> f, y = np.array([0.5, 0.0, 0.0]), np.array([1.0, 1.0, -1.0])
@@ -86,7 +86,9 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
 
 
 @functools.partial(jax.jit, static_argnames="rounds")
-def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tuple:
+def _first_rounds(
+    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, rounds: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Play the first rounds of the orders of N keys with a learner for each.
 
     The runs are those of :func:`jaxmkl.run_many` with that key.
@@ -95,7 +97,7 @@ def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tupl
         scores and labels (N, rounds), and how many support vectors (N,) there are at the end.
     """
 
-    def of_one(learner: Any, key: Any) -> tuple:
+    def of_one(learner: jaxmkl.Learner, key: jax.Array) -> tuple:
         order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
         state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
         state = learner.enlarged(state, rounds)
@@ -106,7 +108,9 @@ def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tupl
 
 
 @jax.jit
-def _all_rounds(learner: Any, keys: Any, X: Any, y: Any) -> tuple:
+def _all_rounds(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Play a learner in the order of each key, with the data in memory once; the same figures."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y)
     labels = y[jaxmkl.permutations(keys, len(y))]
@@ -114,7 +118,7 @@ def _all_rounds(learner: Any, keys: Any, X: Any, y: Any) -> tuple:
 
 
 def play(
-    learners: Any, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
+    learners: jaxmkl.Learner, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
 ) -> Played:
     """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them.
 
@@ -187,7 +191,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
     precise, double = in_precision(stream, name)
     with jax.enable_x64(double):
         made = tuned(job, precise, name)
-        learners: Any = made.learner
+        learners = made.learner
         if name == "proj_ka":
             first = stream if len(stream.y) > LARGE else precise
             widths = aligned_widths(first, keys, made.parameters["num_aligned"])
@@ -204,7 +208,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
     kernels = jaxmkl.kernels.zhang_liao()
     whole = num_aligned >= len(stream.y)  # then no order matters
 
-    def of_rows(rows: Any) -> float:
+    def of_rows(rows: slice | np.ndarray) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
         return float(np.asarray(kernels.bandwidth)[int(np.argmax(np.asarray(alignments)))])
 
@@ -217,7 +221,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
 _alignments = jax.jit(jaxmkl.kernels.kernel_alignment)
 
 
-def two_pass(widths: Sequence[float], budget: int) -> Any:
+def two_pass(widths: Sequence[float], budget: int) -> jaxmkl.Learner:
     """Return stacked Projectrons, one of each width, whose prediction is their score."""
     kernels = map(jaxmkl.Gaussian, widths)
     return stacked([scoring(jaxmkl.projectron(kernel, budget=budget)) for kernel in kernels])

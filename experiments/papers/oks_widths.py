@@ -29,7 +29,7 @@ def steps_of(job: Job) -> tuple[float, ...]:
     return runs.STEP_SIZES if chosen is None else (chosen,)
 
 
-def _with_parameters(output: Any) -> Any:
+def _with_parameters(output: jaxmkl.Output) -> jaxmkl.Output:
     """Keep the kernel's parameters of a round."""
     return output._replace(info=output.info.parameters)
 
@@ -121,10 +121,14 @@ KINDS = {
 
 
 @jax.jit
-def _of_streams(learners: Any, keys: Any, X: Any, y: Any) -> Any:
+def _of_streams(
+    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> jaxmkl.Output:
     """Return what stacked learners record (G, S, T, ...) of a stream for every key."""
 
-    def of_one(learner: Any, key: Any, X: Any, y: Any) -> Any:
+    def of_one(
+        learner: jaxmkl.Learner, key: jax.Array, X: jax.Array, y: jax.Array
+    ) -> jaxmkl.Output:
         state = learner.init(key, X.shape[1], X.dtype)
         return jaxmkl.run(learner, state, X, y, record=_with_parameters)[1]
 

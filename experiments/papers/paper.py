@@ -58,7 +58,7 @@ class Job:
     datasets: tuple[str, ...]
     algorithms: tuple[str, ...]
     seeds: int
-    results: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    results: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
     def among(self, part: str, datasets: Sequence[str], algorithms: Sequence[str]) -> tuple:
         """Return the chosen ones of the data sets and algorithms a part knows.
@@ -74,7 +74,7 @@ class Job:
 
     def each(
         self, part: str, datasets: Sequence[str], names: Sequence[str], read: Callable
-    ) -> Iterator[tuple[Any, str]]:
+    ) -> Iterator[tuple[Stream, str]]:
         """Yield every stream that is read with every name, and show how far it is."""
         with self.report.progress(part, len(datasets) * len(names)) as step:
             for dataset in datasets:

@@ -59,6 +59,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.cli import options, show
 from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
@@ -130,8 +132,8 @@ def command(given: Namespace) -> int:
     rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
     ranking = _ranking(given, rows) if is_pool and pipeline is None else []
     with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as journal:
-        learner, state = _learner(given, rows, pipeline)
-        learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
+        begun_from = _learner(given, rows, pipeline)
+        learner, state = asking(*begun_from, rows, _budget(given, rows), is_pool)
         labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
         try:
             if given.jsonl:
@@ -204,7 +206,7 @@ def _ranking(given: Namespace, rows: Rows) -> list[int]:
     return items
 
 
-def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, Any]:
+def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Learner, PyTree]:
     if pipeline is not None:
         return pipeline.learner, pipeline.state
     names, K = [given.learner or LEARNER], len(rows.target.classes)

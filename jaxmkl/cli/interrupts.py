@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar
 
 INTERRUPTED = 128 + signal.SIGINT
+T = TypeVar("T")
 LOOK = 0.1  # seconds between two looks of the main thread
 
 
@@ -36,11 +38,11 @@ class Interrupts:
                     self._before[number] = signal.signal(number, self._come)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _come(self, number: int, frame: Any) -> None:
+    def _come(self, number: int, frame: FrameType | None) -> None:
         if self.status:
             os._exit(self.status)
         self.status, self._since = 128 + number, time.monotonic()
@@ -50,7 +52,7 @@ class Interrupts:
         if self.status:
             raise KeyboardInterrupt(self.status)
 
-    def heard(self, work: Callable[[], Any]) -> Any:
+    def heard(self, work: Callable[[], T]) -> T:
         """Do some work, and return or raise what it does.
 
         Raises:

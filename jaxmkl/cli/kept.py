@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def _tree(play: Play) -> tuple:
     return play.now, [player.now._replace(state=None) for player in _players(play)]
 
 
-def _write(path: str, header: dict[str, Any], play: Play) -> None:
+def _write(path: str, header: Mapping[str, object], play: Play) -> None:
     """A zip archive: the header as JSON, how far the run is, and a checkpoint of each player."""
     players = _players(play)
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(play))}

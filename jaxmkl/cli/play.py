@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Seen
@@ -18,7 +20,7 @@ from jaxmkl.wrappers import delayed
 class Achieved(NamedTuple):
     """How far one learner with one seed is."""
 
-    state: Any
+    state: PyTree
     score: Score
     labels: Curve  #: that were asked for
     known_from: float  #: the row from which on it knows a label
@@ -33,10 +35,11 @@ class Player:
     """
 
     def __init__(
-        self, learner: Any, state: Any, delay: int, now: Achieved, *, compiles: bool
+        self, learner: Learner, state: PyTree, delay: int, now: Achieved, *, compiles: bool
     ) -> None:
-        self.learner = delayed(learner, delay) if delay else learner
-        self.now = now._replace(state=self.learner.around(state) if delay else state)
+        self._late = delayed(learner, delay) if delay else None
+        self.learner = self._late or learner
+        self.now = now._replace(state=self._late.around(state) if self._late else state)
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
@@ -59,10 +62,10 @@ class Player:
         )
         return then, prediction
 
-    def settled(self) -> tuple[Any, Any]:
+    def settled(self) -> tuple[Learner, PyTree]:
         """The learner and its state, once the labels that are due have come."""
-        learner, state = self.learner, self.now.state
-        return (learner.learner, learner.flushed(state).inner) if self._delay else (learner, state)
+        late, state = self._late, self.now.state
+        return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
 class Progress(NamedTuple):
@@ -210,7 +213,7 @@ def _in_units(
 
 
 def chunks_of(
-    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], Any]
+    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], object]
 ) -> Iterator[Chunk]:
     """The chunks behind the first ``skip`` rows; ``on`` is told of each."""
     chunk: Chunk | None = first

@@ -7,7 +7,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from jaxmkl.cli import show
 from jaxmkl.cli.pipelines import differences
@@ -61,7 +61,7 @@ def command(given: Namespace) -> int:
 
 
 @contextlib.contextmanager
-def written(out: Path | None) -> Iterator[Any]:
+def written(out: Path | None) -> Iterator[TextIO]:
     """A file to be written, or standard output."""
     if out is None:
         yield sys.stdout

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxmkl._version import __version__
 from jaxmkl.evaluate import Row, lines, plain
@@ -58,7 +58,7 @@ class Results:
     curves: Curves
     columns: tuple[str, ...]  #: what each column became, a sentence each
     notes: tuple[str, ...]  #: what else is to be said, a sentence each
-    settings: Mapping[str, Any]  #: of the command, by option
+    settings: Mapping[str, object]  #: of the command, by option
     seconds: float  #: from the beginning to the end, compilation and reading included
     peak_bytes: int  #: the most memory the process held
     is_interrupted: bool = False  #: whether it was stopped before the table's end

@@ -31,7 +31,7 @@ from jaxmkl.evaluate import (
     rows,
     state_bytes,
 )
-from jaxmkl.tables import Chunk, Pipeline, save_pipeline
+from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
@@ -97,7 +97,7 @@ class Run:
     def __init__(self, given: Namespace, interrupts: Interrupts, outputs: Outputs) -> None:
         self.given, self.interrupts, self.outputs = given, interrupts, outputs
         self._play: Any = None
-        self._kept: Any = None
+        self._kept: Kept | None = None
         self._written: Predictions | None = None
 
     @property
@@ -237,9 +237,7 @@ def _pipeline(given: Namespace) -> Pipeline | None:
     return own_pipeline(given.from_, given, own)
 
 
-def _columns(given: Namespace, table: Any, first: Any) -> Any:
-    from jaxmkl.tables import Columns
-
+def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
     looked_at = first._replace(frame=first.frame[: given.first])
     of_arrays = getattr(table, "target", None)
     target = given.target if of_arrays is None else of_arrays
@@ -248,7 +246,7 @@ def _columns(given: Namespace, table: Any, first: Any) -> Any:
 
 
 def _candidates(
-    given: Namespace, columns: Any, pipeline: Pipeline | None, names: Sequence[str]
+    given: Namespace, columns: Columns, pipeline: Pipeline | None, names: Sequence[str]
 ) -> tuple[list[Candidate], list[str]]:
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
@@ -259,7 +257,7 @@ def _candidates(
 
 
 def _results(
-    given: Namespace, play: Play, made: Any, notes: list[str], interrupted: bool
+    given: Namespace, play: Play, made: Sequence[Candidate], notes: list[str], interrupted: bool
 ) -> Results:
     columns, now, learners = play.columns, play.now, dict[str, Learned]()
     dataset, found = Path(given.file).name, list[Row]()
@@ -267,8 +265,12 @@ def _results(
         players = play.players[one.name]
         first, seconds = players[0].now, sum(player.now.seconds for player in players)
         per_run = seconds / len(players)
-        of_one = {"parameters": one.parameters, "seconds_per_run": per_run}
-        found += rows(("own", dataset, one.name), _metrics(players, now), **of_one)
+        found += rows(
+            ("own", dataset, one.name),
+            _metrics(players, now),
+            parameters=one.parameters,
+            seconds_per_run=per_run,
+        )
         weights = kernel_weights(players[0].learner, first.state)
         cost = 1e6 * per_run / now.num_rows
         matters = importances(players[0].learner, first.state, columns.features)

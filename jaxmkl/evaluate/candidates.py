@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxmkl._learner import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
 from jaxmkl.kernels import Kernel, KernelDictionary, OnColumns, Product, Sum
 from jaxmkl.mkl import MKL
@@ -170,7 +172,7 @@ def kernel_names(kernels: Kernel) -> list[str]:
     return [f"{type(kernels).__name__}({inside})" for inside in made]
 
 
-def importances(learner: Any, state: Any, features: Sequence[str]) -> dict[str, float]:
+def importances(learner: Learner, state: PyTree, features: Sequence[str]) -> dict[str, float]:
     """How much each input matters, by the names of the ``features``, the most important first.
 
     Empty for a learner that learns no metric.
@@ -189,7 +191,7 @@ def importances(learner: Any, state: Any, features: Sequence[str]) -> dict[str, 
     return dict(sorted(zip(features, shares, strict=True), key=lambda item: -item[1]))
 
 
-def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
+def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     """Weights of the kernels by their names, summed over their models, meaned over classes.
 
     Empty for a learner that has none.

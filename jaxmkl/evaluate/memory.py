@@ -2,9 +2,10 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import jax
+
+from jaxmkl._types import PyTree
 
 
 def held_bytes(field: str = "VmHWM") -> int:
@@ -25,7 +26,7 @@ def held_bytes(field: str = "VmHWM") -> int:
     return peak if sys.platform == "darwin" else peak * 2**10
 
 
-def state_bytes(state: Any) -> int:
+def state_bytes(state: PyTree) -> int:
     """The bytes of a state's arrays, its keys left out.
 
     >>> state_bytes((jax.random.key(0), jax.numpy.zeros(3, "float32")))

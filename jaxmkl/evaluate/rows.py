@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 LOW_IS_BETTER = ("mistake_rate", "mse", "mae")
 
@@ -20,7 +21,7 @@ class Row(NamedTuple):
     std: float
     seeds: int
     printed: float | None = None
-    parameters: Mapping[str, Any] = {}
+    parameters: Mapping[str, object] = {}
     seconds_per_run: float | None = None
 
     @property
@@ -67,7 +68,7 @@ def rows(
     ]
 
 
-def spread(values: Any) -> tuple[float, float]:
+def spread(values: ArrayLike) -> tuple[float, float]:
     """The mean and the sample's standard deviation over the seeds, 0 where all are the same.
 
     >>> spread([1.0, 3.0]), spread([0.5, 0.5, 0.5])
@@ -125,7 +126,7 @@ def size(num_bytes: int) -> str:
     return f"{num_bytes / 2**20:.1f} MiB" if num_bytes > 1e5 else f"{num_bytes:,} B"
 
 
-def settings(of: Mapping[str, Any]) -> str:
+def settings(of: Mapping[str, object]) -> str:
     """Names and values on one line.
 
     >>> settings({"step_size": 0.5, "loss": "hinge"})
@@ -134,7 +135,7 @@ def settings(of: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {plain(value)}" for name, value in of.items())
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A value as strict JSON can hold it; a number that is not finite becomes null.
 
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, None)})

@@ -6,11 +6,14 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import figure, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
 LOOK = 0.2  # seconds between two looks whether there was an interrupt
@@ -30,7 +33,7 @@ def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead
       ahead: the number of questions that may wait at the same time.
     """
 
-    def say(line: Mapping[str, Any]) -> None:
+    def say(line: Mapping[str, object]) -> None:
         print(json.dumps(plain(line), allow_nan=False), file=out, flush=True)
 
     def fill() -> None:
@@ -49,7 +52,7 @@ def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead
     say({"labels": len(now.labels), "waiting": now.open})
 
 
-def _question(labelling: Labelling, item: int) -> dict[str, Any]:
+def _question(labelling: Labelling, item: int) -> dict[str, object]:
     row = labelling.rows.place(item)
     cells = {name: column[row] for name, column in labelling.rows.values.items()}
     kinds = str | bool | int | float | list | dict | None  # of JSON
@@ -57,7 +60,7 @@ def _question(labelling: Labelling, item: int) -> dict[str, Any]:
     return {"item": item, "row": shown, **labelling.said(item)}
 
 
-def _taken(labelling: Labelling, line: str) -> dict[str, Any]:
+def _taken(labelling: Labelling, line: str) -> dict[str, object]:
     """What is said to a line: its label was kept, or why not."""
     try:
         given = json.loads(line)
@@ -120,7 +123,7 @@ def _waiting(labelling: Labelling) -> int | None:
     return waiting[0] if waiting else labelling.ask()
 
 
-def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: Any) -> None:
+def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: "Console") -> None:
     from rich.table import Table
 
     rows, now = labelling.rows, labelling.standing
@@ -143,7 +146,7 @@ def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: Any
     console.print(f"[{', '.join(answers)}; {', '.join(commands)}] ", end="")
 
 
-def _printable(cell: Any) -> str:
+def _printable(cell: object) -> str:
     """A cell as text that does not move the cursor or change colours."""
     return "".join(c if c.isprintable() else " " for c in str(cell))
 
@@ -165,7 +168,7 @@ def sentence(said: Mapping[str, Any], target: str) -> str:
 
 
 def _replied(
-    labelling: Labelling, item: int, keys: Mapping[str, str], console: Any, read: Callable
+    labelling: Labelling, item: int, keys: Mapping[str, str], console: "Console", read: Callable
 ) -> str:
     """Read until something can be done with it, do it, and say what it was."""
     while (typed := read()) not in END:

@@ -5,7 +5,6 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any
 
 from jaxmkl._files import is_taken
 
@@ -34,7 +33,7 @@ class Journal:
         message names the file and the line.
     """
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+    def __init__(self, path: Path, about: dict[str, object]) -> None:
         self.path, is_new = path, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
@@ -60,7 +59,7 @@ class Journal:
         """Make the error that names the file, a line by its number, and the reason."""
         return ValueError(f"{self.path}, line {number}: {reason}, or give another --out")
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, object]]:
         self._file.seek(0)
         content = self._file.read()
         *lines, rest = content.split(b"\n")
@@ -71,7 +70,7 @@ class Journal:
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
-    def _event(self, number: int, line: bytes) -> dict[str, Any]:
+    def _event(self, number: int, line: bytes) -> dict[str, object]:
         found = CHECKSUM.search(line)
         body = line[: found.start()] + b"}" if found else line
         try:
@@ -93,7 +92,7 @@ class Journal:
             raise self.refusal(number, f"{text}; {ADVICE}")
         return event
 
-    def _is_about_else(self, first: dict[str, Any], about: dict[str, Any]) -> bool:
+    def _is_about_else(self, first: dict[str, object], about: dict[str, object]) -> bool:
         """Tell whether the lines are about something else, in which case none may be an answer."""
         others = [name for name, value in about.items() if first.get(name) != value]
         if others and any("ask" not in event for event in self.events):
@@ -103,7 +102,7 @@ class Journal:
             raise self.refusal(1, f"{text}; move it away")
         return bool(others)
 
-    def append(self, event: dict[str, Any]) -> None:
+    def append(self, event: dict[str, object]) -> None:
         """Add an event; it is on the disk when this returns."""
         body = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
         self._checksum = zlib.crc32(body, self._checksum)

@@ -7,7 +7,9 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl import Learner
 from jaxmkl._checks import leaves_by_name
+from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.evaluate import UsageError
 from jaxmkl.query import Query, Rate
@@ -16,7 +18,9 @@ from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, layers
 SURE = 0.9  # the share of numbers within the radius that is shown
 
 
-def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> tuple[Any, Any]:
+def asking(
+    learner: Learner, state: PyTree, rows: Rows, budget: int, is_pool: bool
+) -> tuple[Wrapper, PyTree]:
     """Return the learner with a budget of labels, and its state.
 
     Without a pool the budget is spread over the rows by :class:`jaxmkl.query.Rate`. A learner
@@ -49,13 +53,13 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     return _around(jaxmkl.label_budget(learner, budget), state)
 
 
-def taught(learner: Any, state: Any) -> tuple[Any, Any]:
+def taught(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
     """Return the learner inside that of :func:`asking`, and its state, for a pipeline's file."""
-    learner, state = learner.learner, state.inner
-    return (learner.learner, state.inner) if isinstance(learner, Intervals) else (learner, state)
+    inside, state = learner.learner, state.inner
+    return (inside.learner, state.inner) if isinstance(inside, Intervals) else (inside, state)
 
 
-def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
+def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, PyTree]:
     """Give the learner another query, which begins anew; all else of the state stays.
 
     >>> learner = jaxmkl.label_budget(jaxmkl.raker(), 3)
@@ -65,7 +69,7 @@ def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
     (Rate(rate=0.5, epsilon=0.001), 0)
     """
 
-    def changed(layer: Any) -> Any:
+    def changed(layer: Learner) -> Learner:
         inside: Any = layer
         if isinstance(layer, Wrapper):
             return dataclasses.replace(inside, learner=changed(inside.learner))
@@ -78,7 +82,7 @@ def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
     return learner, jax.tree.unflatten(jax.tree.structure(fresh), leaves)
 
 
-def _around(wrapper: Any, inner: Any) -> tuple[Any, Any]:
+def _around(wrapper: Wrapper, inner: PyTree) -> tuple[Wrapper, PyTree]:
     """Return a wrapper and its state before the first round, around this state."""
     inside = wrapper.learner
     start = wrapper.init(inner.key, inside.num_inputs(inner), inside.dtype(inner))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Fills
 
 
+Label = str | float  # a class, or a number
+
+
 class Refused(Exception):
     """An answer that cannot be taken; the message is the reason."""
 
@@ -65,7 +68,7 @@ class Rows:
         """The row of each item."""
         return {item: row for row, item in enumerate(self.items)}
 
-    def place(self, item: Any) -> int:
+    def place(self, item: object) -> int:
         """Return the row of an item, or raise :class:`Refused` if the table has none."""
         row = self.places.get(item) if type(item) is int else None
         if row is None:
@@ -78,13 +81,13 @@ class Rows:
         return ~np.isnan(self.y)
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """A description that tells these rows and labels from others."""
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
         of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
         return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
 
-    def cells(self, row: int) -> dict[str, Any]:
+    def cells(self, row: int) -> dict[str, object]:
         """Return a row's cells as they stand in the table, without the target."""
         cells = self.chunk.frame.row(row, named=True)
         return {name: cell for name, cell in cells.items() if name != self.target.name}
@@ -94,7 +97,7 @@ class Rows:
         """The cells of each column as they are read: numbers, text, None; not the target's."""
         return self.columns.known(self.chunk)
 
-    def label(self, answer: Any) -> Any:
+    def label(self, answer: object) -> Label:
         """Read an answer as a class or a number, as cells are, or raise :class:`Refused`."""
         classes = self.target.classes
         if classes:
@@ -116,12 +119,12 @@ class Rows:
             raise Refused(f"{answer!r} is no number that can be learned")
         return number
 
-    def code(self, label: Any) -> float:
+    def code(self, label: Label) -> float:
         """Turn a label into -1 or +1, 0 to K - 1, or the number that it is."""
         classes = self.target.classes
-        return self.target.coded(float(classes.index(label))) if classes else label
+        return self.target.coded(float(classes.index(label))) if classes else float(label)
 
-    def write(self, path: Path, labels: Mapping[int, Any]) -> int:
+    def write(self, path: Path, labels: Mapping[int, Label]) -> int:
         """Write the rows that have a label, the table's own or one of ``labels`` by item, as CSV.
 
         The file appears whole or not at all. Returns the number of rows.

@@ -18,10 +18,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.journal import ADVICE, Journal
-from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.cli.labelling.rows import Label, Refused, Rows
 from jaxmkl.tables import Seen
+from jaxmkl.wrappers import Wrapper
 
 EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
 AT_ONCE = 1024  # rows of a pool that are judged together
@@ -32,14 +36,16 @@ UNDONE = 100  # answers that can be undone
 class Standing(NamedTuple):
     """Where things stand between two events."""
 
-    state: Any  #: of the learner
+    state: PyTree  #: of the learner
     seen: Seen  #: all labels so far, those of the table included
     row: int = 0  #: of a table asked in its order: the first row that was not passed
     open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
-    closed: Mapping[int, Any] = {}  #: labels by item, in the order of the answers; None: skipped
+    closed: Mapping[
+        int, Label | None
+    ] = {}  #: labels by item, in the order of the answers; None: skipped
 
     @property
-    def labels(self) -> dict[int, Any]:
+    def labels(self) -> dict[int, Label]:
         """The answers by item, without what was skipped."""
         return {item: label for item, label in self.closed.items() if label is not None}
 
@@ -65,8 +71,8 @@ class Labelling:
     def __init__(
         self,
         rows: Rows,
-        learner: Any,
-        state: Any,
+        learner: Wrapper,
+        state: PyTree,
         journal: Journal,
         *,
         is_pool: bool = False,
@@ -93,7 +99,7 @@ class Labelling:
         """The number of questions that may still be asked."""
         return max(0, int(self.standing.state.remaining))
 
-    def said(self, item: int) -> dict[str, Any]:
+    def said(self, item: int) -> dict[str, object]:
         """Return what the learner says of an item now.
 
         That is the "prediction", a class or a number, and how sure it is: "probabilities" by
@@ -120,13 +126,13 @@ class Labelling:
             self._happen({"ask": item})
         return item
 
-    def answer(self, item: Any, answer: Any) -> Any:
+    def answer(self, item: object, answer: object) -> Label:
         """Learn an answer and return the label that it names."""
         label = self.rows.label(answer)
         self._happen({"answer": item, "label": label})
         return label
 
-    def skip(self, item: Any) -> None:
+    def skip(self, item: object) -> None:
         """Do without an answer; the question was asked, and counts."""
         self._happen({"skip": item})
 
@@ -136,7 +142,7 @@ class Labelling:
 
     # events
 
-    def _happen(self, event: dict[str, Any]) -> None:
+    def _happen(self, event: dict[str, object]) -> None:
         after = self._after(event)
         self.journal.append(event)
         self._history = after
@@ -181,7 +187,7 @@ class Labelling:
                 state = _compiled("skip", self.learner, state, self.rows.X[row])
         return now._replace(state=state, row=end)
 
-    def _closed(self, now: Standing, item: Any, label: Any) -> Standing:
+    def _closed(self, now: Standing, item: Any, label: Label | None) -> Standing:
         row, target = self.rows.place(item), self.rows.target
         if item in now.closed:
             known = now.closed[item]
@@ -237,5 +243,5 @@ class Labelling:
 
 
 @partial(jax.jit, static_argnums=0)
-def _compiled(method: str, learner: Any, state: Any, *arguments: Any) -> Any:
+def _compiled(method: str, learner: Learner, state: PyTree, *arguments: ArrayLike) -> Any:
     return getattr(learner, method)(state, *arguments)
