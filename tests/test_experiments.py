@@ -72,8 +72,8 @@ def test_everything_the_main_job_offers_is_there():
         ),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
-        (["--seeds", "0"], "at least 1 is wanted; got '0'"),
-        (["--set", "num_features"], "NAME=VALUE is wanted; got 'num_features'"),
+        (["--seeds", "0"], "at least 1; got '0'"),
+        (["--set", "num_features"], "expected NAME=VALUE; got 'num_features'"),
         (["--set", "colour=1"], "--set colour: no parameter of raker, "),
         (["--set", "num_features=-3"], "raker: FourierFeatures: num_features must be an integer"),
         (

@@ -200,7 +200,7 @@ def test_what_is_to_be_said_of_a_run_that_did_not_go_well():
     text = page(results(rows=(*rows("raker", poor), *rows("spa", poor), *baselines),
                         is_interrupted=True))  # fmt: skip
     assert "No learner errs less than the baseline 'mean so far'" in text
-    assert "Interrupted: what follows is of the first 230 rows." in text
+    assert "Interrupted: what follows covers the first 230 rows." in text
     blank = tuple(row._replace(mean=math.nan, std=0.0) for row in results().rows)
     assert "No row with a target was judged." in page(results(rows=blank))
 

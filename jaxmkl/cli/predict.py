@@ -19,14 +19,14 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser("predict", help="predict a table with a pipeline",
                                  description=__doc__)  # fmt: skip
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline that run --save wrote")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
     parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
     parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
     parser.set_defaults(command=command)
 
 
 def command(given: Namespace) -> int:
-    """Write a line for each row: where it stands, the prediction, of classes its probability."""
+    """Write a line for each row: its number, its prediction and, for a class, the probability."""
     show.needs_rich()
     from jaxmkl.tables.source import without_rows
 
@@ -62,7 +62,7 @@ def command(given: Namespace) -> int:
 
 @contextlib.contextmanager
 def written(out: Path | None) -> Iterator[TextIO]:
-    """A file to be written, or standard output."""
+    """Open a file for writing, or standard output."""
     if out is None:
         yield sys.stdout
         return

@@ -53,7 +53,7 @@ class Target:
             advice = f"if the target is a number, say so (--task regression); else {advice}"
         known = f"the classes of the first rows, {shown(self.classes)}"
         wrong = found.is_not_null() & codes.is_null()
-        cells.refuse(wrong, f"{{}} is none of {known}; {advice}", found)
+        cells.refuse(wrong, f"{{}} is not one of {known}; {advice}", found)
         return self.coded(codes.fill_null(float("nan")).to_numpy())
 
     def coded(self, places: Codes) -> Codes:

@@ -1,4 +1,4 @@
-"""A learner that asks: at a rate, within a budget, and that tells how sure it is."""
+"""A learner that asks at a rate and within a budget, and says how sure it is."""
 
 import dataclasses
 from typing import Any
@@ -24,20 +24,20 @@ def asking(
     """Return the learner with a budget of labels, and its state.
 
     Without a pool the budget is spread over the rows by :class:`jaxmkl.query.Rate`. A learner
-    before its first round learns the labels in the table; a later one is taken to know them.
+    before its first round learns the labels in the table; a later one is assumed to know them.
 
     Raises:
-      UsageError: the learner cannot be told which labels to ask for.
+      UsageError: if the query of the learner cannot be replaced.
     """
     unlabelled = int((~rows.has_label).sum())
     rate = 1.0 if is_pool else max(min(1.0, budget / max(1, unlabelled)), 1e-9)
     inside = list(layers(learner))
     if rate < 1.0 and any(isinstance(layer, OneVsRest) for layer in inside):
-        text = "the learner asks for each class by itself and keeps no rate"
-        raise UsageError(f"--learner: {text}; take another, as raker")
+        text = "the learner asks for each class separately and cannot keep a rate"
+        raise UsageError(f"--learner: {text}; choose another, such as raker")
     if not isinstance(inside[-1], jaxmkl.MKL):
         name = type(inside[-1]).__name__
-        raise UsageError(f"--learner: {name} asks in its own way; take another, as raker")
+        raise UsageError(f"--learner: {name} asks in its own way; choose another, such as raker")
     if not rows.target.classes:
         learner, state = _around(jaxmkl.wrappers.intervals(learner, SURE), state)
     elif not any(isinstance(layer, Probabilities) for layer in inside):
@@ -54,13 +54,13 @@ def asking(
 
 
 def taught(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
-    """Return the learner inside that of :func:`asking`, and its state, for a pipeline's file."""
+    """Return the learner that :func:`asking` wrapped, and its state, to be saved as a pipeline."""
     inside, state = learner.learner, state.inner
     return (inside.learner, state.inner) if isinstance(inside, Intervals) else (inside, state)
 
 
 def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, PyTree]:
-    """Give the learner another query, which begins anew; all else of the state stays.
+    """Replace the query of the learner, which begins anew; the rest of the state stays.
 
     >>> learner = jaxmkl.label_budget(jaxmkl.raker(), 3)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
