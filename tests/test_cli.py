@@ -234,7 +234,7 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
     means, content = figures(out)
     shown = capsys.readouterr().out
     assert "--labels does not apply to amkl_aks, which asks in its own way" in shown
-    assert "--set num_features: no parameter of perceptron, left out there" in shown
+    assert "--set num_features: not a parameter of perceptron, ignored there" in shown
     assert 0.28 < means["perceptron", "label_rate"] < 0.35
     assert means["amkl_aks", "label_rate"] < 1
     assert content["classes"] == ["a", "b", "c"]
@@ -271,7 +271,7 @@ def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     run(path, *SMALL)
     assert "the table looks sorted" in capsys.readouterr().out
     assert main(["run", str(path), "--learner", "spa", "--task", "regression"]) == 2
-    assert "spa: does classification, and the target wants regression" in capsys.readouterr().err
+    assert "spa: is for classification, but the target needs regression" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -307,7 +307,10 @@ BAD = [
     (["run", "t.csv", "--as", "a"], "expected COLUMN=KIND; got 'a'"),
     (["run", "t.csv", "--as", "a=word"], "the kind must be one of number"),
     (["run", "t.csv", "--learner", "svm"], "unknown learner 'svm'; there are: raker, "),
-    (["run", "t.csv", "--set", "colour=1"], "--set colour: no parameter of raker, amkl_aks, exp"),
+    (
+        ["run", "t.csv", "--set", "colour=1"],
+        "--set colour: not a parameter of raker, amkl_aks, exp",
+    ),
     (["run", "t.csv", "--learner", "raker", "--set", "num_features=-3"], "raker: FourierFeatures"),
     (["run", "t.csv", "--learner", "amkl", "--labels", ".1"], "amkl asks in its own way"),
     (["run", "t.csv", "--target", "z"], "t.csv: has no column 'z'; its columns are 'a', 'y'"),

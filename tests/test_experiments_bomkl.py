@@ -36,7 +36,7 @@ def test_tables_of_budgets(data_folder, tmp_path, capsys):
     assert "mistake rate (%)" in shown
     assert "4062.9" in shown
     assert shown.count("magic04 spa") == 1  # one run serves both tables
-    assert "--set budget: no parameter of spa, left out there" in shown
+    assert "--set budget: not a parameter of spa, ignored there" in shown
 
 
 @pytest.mark.slow

@@ -324,10 +324,13 @@ def test_bars_are_standard_errors_and_points_are_drawn():
         (["--algorithms", "spa"], "there are: random, ted, cted, rrss, gmkal, lmkal, cted*"),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: australian, sonar"),
         (["--datasets", "sonar"], "name their folder with --data DIR or in JAXMKL_DATA"),
-        (["--set", "num_points=3"], "--set num_points: no parameter of random, ted"),
+        (["--set", "num_points=3"], "--set num_points: not a parameter of random, ted"),
         (["--set", "regularization=-1"], "ted: regularization must be positive and finite"),
         (["--algorithms", "lmkal", "--set", "max_iterations=0.5"], "lmkal: max_iterations must"),
-        (["--algorithms", "ted", "--set", "tolerance=1"], "--set tolerance: no parameter of ted"),
+        (
+            ["--algorithms", "ted", "--set", "tolerance=1"],
+            "--set tolerance: not a parameter of ted",
+        ),
         (["--parts", "table1"], "there are: tables, picture"),
     ],
 )
