@@ -1,4 +1,4 @@
-"""A classifier of this library whose labels are asked for by scikit-activeml's strategies."""
+"""A classifier of this library, with labels that scikit-activeml's strategies ask for."""
 
 import time
 import warnings
@@ -13,8 +13,8 @@ import jaxmkl
 
 from .evaluate import Runs, Stream, keys_of
 
-# Their budget managers are the library's defaults. StreamProbabilisticAL wants to know how many
-# labels there are near an example: by its own kernel estimate, with a Gaussian.
+# Their budget managers are the library's defaults. StreamProbabilisticAL needs the labels near an
+# example: by its own kernel estimate, with a Gaussian.
 STRATEGIES: dict[str, dict[str, str]] = {
     "VariableUncertainty": {},
     "Split": {},
@@ -24,7 +24,7 @@ CLASSES = (-1, 1)
 
 
 def installed() -> bool:
-    """Return whether scikit-activeml is there."""
+    """Return whether scikit-activeml is installed."""
     try:
         import skactiveml.stream  # noqa: F401
     except ImportError:
@@ -33,7 +33,7 @@ def installed() -> bool:
 
 
 def _classifier() -> Any:
-    """Return what a strategy takes for a classifier: it says the one probability it was told."""
+    """Return an object that a strategy takes for a classifier; it repeats a given probability."""
     from skactiveml.base import SkactivemlClassifier
 
     class Told(SkactivemlClassifier):
@@ -42,7 +42,7 @@ def _classifier() -> Any:
         def fit(
             self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
         ) -> Self:
-            """Nothing is fitted here: the learner learns by itself."""
+            """Do nothing, as the learner learns by itself."""
             return self
 
         def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def _after(
 def _play(
     learner: jaxmkl.Learner, state: object, X: np.ndarray, y: np.ndarray, strategy: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return predictions (T,) in [-1, 1] and which labels were asked for (T,)."""
+    """Return predictions (T,) in [-1, 1], and whether each label was asked for (T,)."""
     classifier, by_kernel = _classifier(), hasattr(strategy, "metric")
     prediction, queried = np.zeros(len(y)), np.zeros(len(y), bool)
     known = np.full(len(y), np.nan)
@@ -91,17 +91,17 @@ def _play(
 
 
 def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, seeds: int) -> Runs:
-    """Play a learner of two classes over a stream, its labels asked for by one of STRATEGIES.
+    """Play a learner of two classes over a stream, while one of STRATEGIES asks for labels.
 
-    Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed: the
-    keys, the orders, what is predicted and learned; but one example after the other.
+    Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed:
+    keys, orders, predictions and updates are the same, but examples are played one at a time.
 
     Args:
         how: the strategy's name.
         share: its budget, the share of labels.
-        learner: one that asks for every label by itself.
-        stream: the examples; labels -1 and +1.
-        seeds: S, how many orders.
+        learner: a learner that by itself asks for every label.
+        stream: the examples, with labels -1 and +1.
+        seeds: S, the number of orders.
     """
     import skactiveml.stream
 

@@ -82,7 +82,7 @@ def test_everything_the_main_job_offers_is_there():
         ),
         (["--unheard-of"], "unrecognized arguments: --unheard-of"),
         (["amkl"], "name their folder with --data DIR or in JAXMKL_DATA"),
-        (["amkl", "--data", "/no/such/folder"], "there is no folder /no/such/folder"),
+        (["amkl", "--data", "/no/such/folder"], "the folder /no/such/folder does not exist"),
         (["amkl", "--datasets", "mnist"], "unknown data set 'mnist'; there are: twitter, tom"),
         (["amkl", "--algorithms", "spa"], "unknown algorithm 'spa'; there are: raker, "),
         (["amkl", "--parts", "plots"], "unknown part 'plots'; there are: tables, "),

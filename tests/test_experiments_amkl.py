@@ -179,7 +179,7 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
         "regret",
     )
     for part in parts:
-        assert f"{part}: none of its data sets and algorithms was asked for" in shown
+        assert f"{part}: none of its data sets and algorithms was requested" in shown
 
 
 def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):

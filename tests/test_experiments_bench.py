@@ -103,7 +103,7 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
     assert before == ["trace_seconds", "lowering_seconds", "compile_seconds"]
     assert [len(one.seconds) for one in found.values()] == [2, 2, 2]
     assert len(calls) == 4  # one that is not timed before each
-    assert "timing 3 things in turn, 2 times" in capsys.readouterr().out
+    assert "timing 3 functions in turn, 2 times" in capsys.readouterr().out
     rows = timing.figures("made", "x", {"seconds": [1.0, 2.0, 6.0], "one": [3.0]}, seeds=4)
     assert [(row.metric, row.mean, row.std, row.seeds) for row in rows] == [
         ("seconds", 2.0, pytest.approx(7**0.5), 4),

@@ -245,7 +245,7 @@ def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch
     monkeypatch.setitem(PAPERS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
-    assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
+    assert "scikit-learn's breast_cancer, wine, digits are used" in capsys.readouterr().out
 
 
 def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):

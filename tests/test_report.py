@@ -356,9 +356,9 @@ def test_a_page_of_a_papers_figures(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no JSON file that --json wrote"),
-        ("[]", "is no JSON file that --json wrote"),
-        ('{"command": "", "rows": [{"mean": 1}]}', "is no JSON file that --json wrote"),
+        ("{", "is not a JSON file that --json wrote"),
+        ("[]", "is not a JSON file that --json wrote"),
+        ('{"command": "", "rows": [{"mean": 1}]}', "is not a JSON file that --json wrote"),
         (None, "No such file or directory"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Many seeds at once on whatever accelerator JAX finds, in microseconds an example and seed."""
+"""Many seeds at once on the accelerator that JAX finds, in microseconds per example and seed."""
 
 import jax
 import numpy as np
@@ -50,7 +50,7 @@ def run(report: Report) -> None:
     for name, learner in learners().items():
         T = EXAMPLES[name] * more
         data = jax.device_put(examples(name, learner, T))
-        # an order for each seed: else a learner without random numbers would make one run of all
+        # an order for each seed, or all runs of a learner without random numbers would be the same
         calls = {str(S): (orders_at_once, (learner, keys_of(S), *data)) for S in SEEDS}
         report.say(f"{name}: {T} examples")
         for seeds, found in measured(report, calls, REPEATS, twice=False).items():
