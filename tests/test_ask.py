@@ -112,7 +112,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     plain = learner_of(rows)
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
-        y = rows.y[row] if row < 6 else rows.code("tree")
+        y = rows.y[row] if row < 6 else rows.number("tree")
         state = played("update", plain, state, rows.X[row], np.float32(y))
     learner, found = taught(labelling.learner, labelling.standing.state)
     both = [
@@ -314,14 +314,14 @@ def test_answers_that_are_numbers(answer, wanted):
             rows.label(answer)
     else:
         assert rows.label(answer) == wanted
-        assert rows.code(wanted) == wanted
+        assert rows.number(wanted) == wanted
 
 
 def test_classes_that_are_numbers():
     frame = pl.DataFrame({"x": range(8), "digit": [0, 1, 2, 1, 0, 2, None, None]})
     chunk = next(open_table(frame).chunks(8))
     rows = Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True))
-    assert (rows.label(2), rows.label("1"), rows.code("2")) == ("2", "1", 2.0)
+    assert (rows.label(2), rows.label("1"), rows.number("2")) == ("2", "1", 2.0)
 
 
 def test_a_process_gets_numbers_as_numbers():

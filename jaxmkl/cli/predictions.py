@@ -55,11 +55,11 @@ class Predictions:
             self._file.flush()
 
     def _spelled(self, values: np.ndarray) -> list:
-        """Codes as class names, or numbers; empty for NaN."""
+        """Names of classes, or numbers; empty for NaN."""
         if not self._target.classes:
             return spelled(values)
         classes = self._target.classes
-        return ["" if np.isnan(code) else classes[int(code)] for code in values.tolist()]
+        return ["" if np.isnan(place) else classes[int(place)] for place in values.tolist()]
 
     def length(self) -> int:
         """The number of bytes so far, which are flushed to the disk."""

@@ -135,7 +135,7 @@ def _best(results: Results, metric: str) -> float:
 
 
 def _errors(results: Results) -> Element:
-    of = merged(results.curves)
+    of = coarser(results.curves)
     if results.classes:
         what, unit = "mistakes in %", "%"
         lines = {name: 100 * np.array(values) for name, values in of.error.items()}
@@ -159,7 +159,7 @@ def _errors(results: Results) -> Element:
 
 
 def _labels(results: Results) -> Element:
-    of, title = merged(results.curves), "Labels asked for"
+    of, title = coarser(results.curves), "Labels asked for"
     rates = {name: results.lines[name]["label_rate"].mean for name in results.learners}
     text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates.items())
     said = element("p", f"Of all labels in the table: {text}.")
@@ -175,7 +175,7 @@ def _first_seed(results: Results) -> str:
     return ", of the first seed" if results.seeds > 1 else ""
 
 
-def merged(curves: Curves) -> Curves:
+def coarser(curves: Curves) -> Curves:
     """Join windows of curves until there are at most ``WINDOWS``.
 
     A value is the mean of those it joins, weighted by the number of rows of their windows; missing

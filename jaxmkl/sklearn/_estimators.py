@@ -14,15 +14,15 @@ from jaxmkl.sklearn._online import Online
 from jaxmkl.wrappers import probabilities, scaled_targets
 
 
-def _sorted_by_class(codes: np.ndarray) -> bool:
+def _sorted_by_class(numbers: np.ndarray) -> bool:
     """Whether classes come in so few runs that the order of the rows is unlikely to be chance.
 
-    Rows of K classes, n_k rows each, have n! / Π n_k! orders, and at most C(n - 1, r - 1) K (K -
-    1)^(r - 1) of these have r runs. This bounds the share of the orders that have as few runs as
+    Rows of K classes, n_k rows each, have n! / Π n_k! orders, and at most C(n-1, r-1) K
+    (K-1)^(r-1) of these have r runs. This bounds the share of the orders that have as few runs as
     there are here, at most 2 K; the rows count as sorted only if the bound is below 1/1000.
     """
-    counts, n = np.unique(codes, return_counts=True)[1], len(codes)
-    K, runs = len(counts), 1 + np.count_nonzero(np.diff(codes))
+    counts, n = np.unique(numbers, return_counts=True)[1], len(numbers)
+    K, runs = len(counts), 1 + np.count_nonzero(np.diff(numbers))
     r = np.arange(K, runs + 1)
     few = gammaln(n) - gammaln(r) - gammaln(n - r + 1) + np.log(K) + (r - 1) * np.log(K - 1)
     orders = gammaln(n + 1) - gammaln(counts + 1).sum()
@@ -156,7 +156,7 @@ class MKLClassifier(ClassifierMixin, Online):
             raise ValueError(f"{type(self).__name__}: {text}")
         self._begin(X, K if K > 2 else None)
 
-    def _codes(self, y: np.ndarray) -> np.ndarray:
+    def _numbers(self, y: np.ndarray) -> np.ndarray:
         """Labels as the learner reads them: -1 and +1 for two classes, else 0 to K - 1."""
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
@@ -171,12 +171,12 @@ class MKLClassifier(ClassifierMixin, Online):
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self._begin_with(X, y)
-        codes = self._codes(y)
-        if not self.shuffle and _sorted_by_class(codes):
+        numbers = self._numbers(y)
+        if not self.shuffle and _sorted_by_class(numbers):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=2)
-        return self._play(*self._ordered(X, codes))
+        return self._play(*self._ordered(X, numbers))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows.
@@ -197,7 +197,7 @@ class MKLClassifier(ClassifierMixin, Online):
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
-        return self._play(X, self._codes(y))
+        return self._play(X, self._numbers(y))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""

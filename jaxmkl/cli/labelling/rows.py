@@ -34,7 +34,7 @@ class Rows:
     columns: "Columns"
     fills: "Fills"  #: what fills missing numbers, after these rows
     X: np.ndarray  #: inputs (n, D)
-    y: np.ndarray  #: labels in the table, as :meth:`code` has them, else NaN (n,) float64
+    y: np.ndarray  #: labels in the table, as :meth:`number` has them, else NaN (n,) float64
     seen: Seen  #: labels before the first question
 
     @classmethod
@@ -119,10 +119,10 @@ class Rows:
             raise Refused(f"{answer!r} is not a number that can be learned")
         return number
 
-    def code(self, label: Label) -> float:
+    def number(self, label: Label) -> float:
         """Turn a label into -1 or +1, 0 to K - 1, or the number that it is."""
         classes = self.target.classes
-        return self.target.coded(float(classes.index(label))) if classes else float(label)
+        return self.target.numbered(float(classes.index(label))) if classes else float(label)
 
     def write(self, path: Path, labels: Mapping[int, Label]) -> int:
         """Write the rows with a label, in the table or in ``labels`` by item, as CSV.

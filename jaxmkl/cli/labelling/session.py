@@ -199,9 +199,9 @@ class Labelling:
         now = now._replace(open=waiting, closed={**now.closed, item: label})
         if label is None:
             return now
-        code = self.rows.code(label)
-        seen = now.seen.after(np.array([target.places(code)]), len(target.classes))
-        y = np.float32(code - seen.start)
+        number = self.rows.number(label)
+        seen = now.seen.after(np.array([target.places(number)]), len(target.classes))
+        y = np.float32(number - seen.start)
         state = _compiled("update", self.learner, now.state, self.rows.X[row], y)
         return now._replace(state=state, seen=seen)
 
