@@ -48,11 +48,6 @@ class Online(Parametrised):
         self.random_state = random_state
         self._parameters = parameters
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return state | {"state_": packed(state["state_"])} if "state_" in state else state

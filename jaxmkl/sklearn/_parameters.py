@@ -19,6 +19,11 @@ class Parametrised(BaseEstimator):
 
     _parameters: dict[str, Any]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _names(self) -> Iterable[str] | None:
         """The names that ``parameters`` may have; None if the function is not known."""
         raise NotImplementedError

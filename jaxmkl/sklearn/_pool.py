@@ -81,11 +81,6 @@ class PoolSelector(Parametrised):
         self.random_state = random_state
         self._parameters = parameters
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _names(self) -> Iterable[str] | None:
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         return None if known is None else [n for n in names_of(known) if n not in _OWN]
