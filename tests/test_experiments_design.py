@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, value
+from experiment_rows import pictures, rows_of, rows_of_run, value
 from sklearn.svm import SVC
 
 import jaxmkl
@@ -64,12 +64,11 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
-    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["design", "--datasets", "wine", "--algorithms", "random,ted,gmkal"]
     arguments += ["--seeds", "3", "--parts", "tables", "--plots", str(plots)]
     arguments += ["--set", "regularization=0.1"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     literal = {name: literal_accuracies(name, 3) for name in ("ted", "gmkal")}
     for name, accuracy in literal.items():
         (found,) = (r for r in rows if (r["algorithm"], r["metric"]) == (name, "accuracy"))
@@ -284,10 +283,9 @@ def test_texts_become_rows_of_length_1(tmp_path):
 @pytest.mark.endless
 def test_the_picture(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["design", "--parts", "picture", "--algorithms", "random,ted", "--seeds", "2"]
-    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
     assert {r["algorithm"] for r in rows} == {"random", "ted"}
     assert pictures(plots) == {"design_plane.png"}
     found = []
@@ -347,9 +345,7 @@ def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)
     monkeypatch.setattr(pools, "SMALL_CASES", (case,))
-    out = tmp_path / "bench.json"
-    assert main(["bench", "--pools", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "bench", "--pools")
     (seconds,) = (r for r in rows if r["metric"] == "seconds")
     assert seconds["parameters"]["repeats"] == 2
     assert seconds["parameters"]["features"] == 8
