@@ -1,4 +1,4 @@
-"""The command line: every option there is, and which job it belongs to."""
+"""The command line: all options, and the commands that they belong to."""
 
 import argparse
 import sys
@@ -19,8 +19,8 @@ from .report import Report
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     common = Parser(add_help=False)
-    common.add_argument("--seeds", type=count, metavar="N", help="runs of every learner")
-    common.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    common.add_argument("--seeds", type=count, metavar="N", help="runs of each learner")
+    common.add_argument("--json", type=Path, metavar="FILE", help="write the figures to it")
     common.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this folder")
     common.add_argument(
         "--set",
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
             help=f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}",
         )
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
-    of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures to it")
     of_bench.add_argument("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
     of_bench.add_argument(
         "--datasets", type=names, metavar="A,B", help="--peers: some of its data"
@@ -67,21 +67,21 @@ def parser() -> argparse.ArgumentParser:
         ("--long", f"the stream of {LONG:,} examples"),
         ("--memory", "the memory of many support vectors"),
         ("--peers", "models of other packages, in turn with ours: some minutes"),
-        ("--device", "1, 32 and 1,024 seeds at once, on the accelerator there is"),
+        ("--device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
         ("--fleet", "10,000 small learners, each on a stream of its own"),
         ("--endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("--pools", "choosing points of pools"),
-        ("--large-pools", "choosing points of pools of 100,000 and of 1,000,000: some minutes"),
+        ("--large-pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
         instead.add_argument(name, action="store_true", help=f"{what}, instead")
-    of_page = commands.add_parser("report", help="a page of the figures of a JSON file")
-    of_page.add_argument("file", type=Path, metavar="FILE.json", help="what --json wrote")
+    of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
+    of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")
     of_page.add_argument("--out", type=Path, metavar="OUT.html", help="default: FILE.html")
     return result
 
 
 def options_of(arguments: Sequence[str]) -> Options:
-    """Parse a command line; without a command it is the tour's."""
+    """Parse a command line; the default command is the tour."""
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
         arguments = ["tour", *arguments]
     values = vars(parser().parse_args(arguments))
@@ -92,7 +92,7 @@ def options_of(arguments: Sequence[str]) -> Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, or 2 for a request that cannot be met."""
+    """Run one command and return its exit status: 0, or 2 if the request cannot be met."""
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
         if arguments[:1] == ["run"]:

@@ -1,10 +1,10 @@
-"""A classifier of this library whose labels are asked for by scikit-activeml's strategies."""
+"""A classifier of this library, with labels that scikit-activeml's strategies ask for."""
 
 import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -13,9 +13,9 @@ import jaxmkl
 
 from .evaluate import Runs, Stream, keys_of
 
-# Their budget managers are the library's defaults. StreamProbabilisticAL wants to know how many
-# labels there are near an example: by its own kernel estimate, with a Gaussian.
-STRATEGIES: dict[str, dict[str, Any]] = {
+# Their budget managers are the library's defaults. StreamProbabilisticAL needs the labels near an
+# example: by its own kernel estimate, with a Gaussian.
+STRATEGIES: dict[str, dict[str, str]] = {
     "VariableUncertainty": {},
     "Split": {},
     "StreamProbabilisticAL": {"metric": "rbf"},
@@ -24,7 +24,7 @@ CLASSES = (-1, 1)
 
 
 def installed() -> bool:
-    """Return whether scikit-activeml is there."""
+    """Return whether scikit-activeml is installed."""
     try:
         import skactiveml.stream  # noqa: F401
     except ImportError:
@@ -33,17 +33,19 @@ def installed() -> bool:
 
 
 def _classifier() -> Any:
-    """Return what a strategy takes for a classifier: it says the one probability it was told."""
+    """Return an object that a strategy takes for a classifier; it repeats a given probability."""
     from skactiveml.base import SkactivemlClassifier
 
     class Told(SkactivemlClassifier):
         positive = 0.5  # the probability of the class +1
 
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            """Nothing is fitted here: the learner learns by itself."""
+        def fit(
+            self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+        ) -> Self:
+            """Do nothing, as the learner learns by itself."""
             return self
 
-        def predict_proba(self, X: Any) -> np.ndarray:
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
             """Return the probabilities of the classes -1 and +1 for each row."""
             return np.tile([1.0 - self.positive, self.positive], (len(X), 1))
 
@@ -51,26 +53,28 @@ def _classifier() -> Any:
 
 
 @jax.jit
-def _predict(learner: Any, state: Any, x: Any) -> jax.Array:
+def _predict(learner: jaxmkl.Learner, state: object, x: jax.Array) -> jax.Array:
     return learner.predict(state, x).value
 
 
 @partial(jax.jit, static_argnames="asked")
-def _after(learner: Any, state: Any, x: Any, y: Any, asked: bool) -> Any:
+def _after(
+    learner: jaxmkl.Learner, state: object, x: jax.Array, y: jax.Array, asked: bool
+) -> object:
     return learner.update(state, x, y) if asked else learner.skip(state, x)
 
 
 def _play(
-    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, strategy: Any
+    learner: jaxmkl.Learner, state: object, X: np.ndarray, y: np.ndarray, strategy: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return predictions (T,) in [-1, 1] and which labels were asked for (T,)."""
+    """Return predictions (T,) in [-1, 1], and whether each label was asked for (T,)."""
     classifier, by_kernel = _classifier(), hasattr(strategy, "metric")
     prediction, queried = np.zeros(len(y)), np.zeros(len(y), bool)
     known = np.full(len(y), np.nan)
     for t, x in enumerate(X):
         prediction[t] = np.clip(_predict(learner, state, x), -1.0, 1.0)
         classifier.positive = (1.0 + prediction[t]) / 2.0
-        seen: dict[str, Any] = {}
+        seen: dict[str, np.ndarray] = {}
         if by_kernel:  # the examples with labels, and this one without
             chosen = np.append(np.flatnonzero(queried[:t]), t)
             seen = {"X": X[chosen], "y": known[chosen]}
@@ -86,18 +90,18 @@ def _play(
     return prediction, queried
 
 
-def asked_by(how: str, share: float, learner: Any, stream: Stream, seeds: int) -> Runs:
-    """Play a learner of two classes over a stream, its labels asked for by one of STRATEGIES.
+def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, seeds: int) -> Runs:
+    """Play a learner of two classes over a stream, while one of STRATEGIES asks for labels.
 
-    Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed: the
-    keys, the orders, what is predicted and learned; but one example after the other.
+    Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed:
+    keys, orders, predictions and updates are the same, but examples are played one at a time.
 
     Args:
         how: the strategy's name.
         share: its budget, the share of labels.
-        learner: one that asks for every label by itself.
-        stream: the examples; labels -1 and +1.
-        seeds: S, how many orders.
+        learner: a learner that by itself asks for every label.
+        stream: the examples, with labels -1 and +1.
+        seeds: S, the number of orders.
     """
     import skactiveml.stream
 

@@ -1,4 +1,4 @@
-"""One learner on one stream, many seeds in one vmapped call, timed apart from its compilation."""
+"""One learner on one stream, many seeds in one vmapped call, timed without its compilation."""
 
 import dataclasses
 import functools
@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 import jaxmkl
+from jaxmkl import Learner
 from jaxmkl import evaluate as evaluation
 from jaxmkl.evaluate import Candidate, Row, rows
 from jaxmkl.evaluate.rows import Printed
@@ -22,21 +24,21 @@ from .report import Panel
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
 
-PROGRAMS = 16  # compiled ones that are kept
-# Of CPUs, to compile in half the time: loops as XLA emitted them before, and less done by LLVM.
+PROGRAMS = 16  # compiled programs that are kept
+# On CPUs, to compile in half the time: XLA's former emitters of loops, and less work for LLVM.
 BRIEF = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stream:
-    """Examples in the order they are played; the labels of a classification are -1 and +1."""
+    """Examples in the order in which they are played; labels of two classes are -1 and +1."""
 
     name: str
     X: np.ndarray
     y: np.ndarray
     task: str
 
-    def astype(self, dtype: Any) -> "Stream":
+    def astype(self, dtype: DTypeLike) -> "Stream":
         """Return the stream in another precision."""
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
@@ -44,9 +46,9 @@ class Stream:
 def candidate(
     name: str, factory: str, task: str, settings: Settings, scaler: Any = None, **arguments: Any
 ) -> Candidate:
-    """Make a learner for a task, as :func:`jaxmkl.evaluate.candidate`.
+    """Make a learner for a task, as :func:`jaxmkl.evaluate.candidate` does.
 
-    ``scaler`` is an online scaler of the features to stand before it, or None.
+    ``scaler`` is an online scaler that is put before it, or None.
     """
     made = evaluation.candidate(name, factory, task, settings, **arguments)
     if scaler is None:
@@ -58,13 +60,13 @@ def candidate(
     return made._replace(learner=learner, parameters=parameters)
 
 
-def stacked(learners: Sequence[Any]) -> Any:
+def stacked(learners: Sequence[Learner]) -> Learner:
     """Return learners of one structure as one, with a leading axis on every leaf."""
     return jax.tree.map(lambda *leaves: jnp.stack([*map(jnp.asarray, leaves)]), *learners)
 
 
 class Played(NamedTuple):
-    """Figures of S runs: metrics by name, each (S,), and the seconds of one run."""
+    """The figures of S runs: metrics by name, each (S,), and the seconds of one run."""
 
     metrics: Mapping[str, np.ndarray]
     seconds_per_run: float
@@ -79,10 +81,10 @@ class Played(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
-    """Predictions, queries and weights of S runs over a stream of T examples."""
+    """The predictions, queries and weights of S runs over a stream of T examples."""
 
     stream: Stream
-    order: np.ndarray  # (S, T): the examples in the order they were played
+    order: np.ndarray  # (S, T): the examples in the order in which they were played
     prediction: np.ndarray  # (S, T), in that order
     queried: np.ndarray  # (S, T)
     weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
@@ -124,7 +126,7 @@ class Runs:
 
 
 class Stages(NamedTuple):
-    """The seconds of what comes before a first call."""
+    """The seconds of the stages before a first call."""
 
     trace: float = 0.0
     lowering: float = 0.0
@@ -134,28 +136,28 @@ class Stages(NamedTuple):
 def compiled(
     function: Any, *arguments: Any, brief: bool = False, **static: Any
 ) -> tuple[Any, Stages]:
-    """Trace, lower and compile a jitted function for its arguments, the static ones by name.
+    """Trace, lower and compile a jitted function for its arguments; static ones are named.
 
-    What runs for moments only (``brief``) is optimized less.
+    A function that runs only for moments (``brief``) is optimised less.
 
     Returns:
-        what is to be called with the arguments, and the seconds of each.
+        the compiled function of the arguments, and the seconds of each stage.
     """
     traced, tracing = timed(functools.partial(function.trace, **static), *arguments)
     lowered, lowering = timed(traced.lower)
     options = BRIEF if brief and jax.default_backend() == "cpu" else None
     try:
         ready, compiling = timed(lowered.compile, options)
-    except jax.errors.JaxRuntimeError:  # a version that does not know the options
+    except jax.errors.JaxRuntimeError:  # this version does not know the options
         ready, compiling = timed(lowered.compile)
     return ready, Stages(tracing, lowering, compiling)
 
 
-_programs: dict[Any, Any] = {}
+_programs: dict[tuple, Callable] = {}
 
 
-def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) -> Any:
-    """Compile a function, or find it compiled for arguments of the same structure and shapes."""
+def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) -> Callable:
+    """Compile a function, or reuse one compiled for arguments of the same shapes."""
     leaves, structure = jax.tree.flatten(arguments)
     key = (function, structure, *map(jax.typeof, leaves), brief, *static.items())
     if key not in _programs:
@@ -173,21 +175,23 @@ def timed(function: Callable, *arguments: Any) -> tuple[Any, float]:
 
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
-def _run_many(learner: Any, keys: Any, X: Any, y: Any, permute: bool, record: Callable) -> Any:
+def _run_many(
+    learner: Learner, keys: jax.Array, X: jax.Array, y: jax.Array, permute: bool, record: Callable
+) -> tuple[jaxmkl.Output, jax.Array | None]:
     states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=permute, record=record)
     return outputs, num_supports(learner, states)
 
 
 @functools.partial(jax.jit, static_argnames=("permute", "record"))
 def sweep(
-    learners: Any,
-    *data: Any,
+    learners: Learner,
+    *data: jax.Array,
     permute: bool = True,
     record: Callable = jaxmkl.streaming.without_info,
-) -> Any:
-    """Return what runs of stacked learners over keys, X and y record (G, S, T, ...), at once."""
+) -> jaxmkl.Output:
+    """Run stacked learners over keys, X and y at once; return their records (G, S, T, ...)."""
 
-    def of_one(learner: Any) -> Any:
+    def of_one(learner: Learner) -> jaxmkl.Output:
         return jaxmkl.run_many(learner, *data, permute=permute, record=record)[1]
 
     return jax.vmap(of_one)(learners)
@@ -199,7 +203,7 @@ def keys_of(seeds: int) -> jax.Array:
 
 
 def prepare(
-    learner: Any,
+    learner: Learner,
     stream: Stream,
     seeds: int,
     *,
@@ -207,10 +211,10 @@ def prepare(
     weights: bool = False,
     brief: bool = False,
 ) -> Callable[[], Runs]:
-    """Compile the runs of a learner over a stream, every seed at once, and return what plays them.
+    """Compile runs of a learner over a stream, all seeds at once, and return a function for them.
 
     With ``permute`` every run has its own order of the examples; with ``weights`` the kernels'
-    weights are kept; what is ``brief`` is compiled in less time.
+    weights are kept; with ``brief`` compilation takes less time.
     """
     keys, T = keys_of(seeds), len(stream.y)
     record = (
@@ -237,7 +241,7 @@ def prepare(
     return play
 
 
-def evaluate(learner: Any, stream: Stream, seeds: int, *, permute: bool) -> Runs:
+def evaluate(learner: Learner, stream: Stream, seeds: int, *, permute: bool) -> Runs:
     """Compile the runs of a learner over a stream and play them at once."""
     return prepare(learner, stream, seeds, permute=permute)()
 
@@ -256,7 +260,7 @@ def recent(running: np.ndarray, window: int) -> np.ndarray:
 
 
 def over_time(title: str, results: Mapping[str, Runs]) -> list[Panel]:
-    """Return the panels of learners' errors and shares of labels up to each round."""
+    """Return panels of the learners' errors and shares of labels up to each round."""
     metric = next(iter(results.values())).metric.replace("_", " ")
     errors = {name: (runs.times, runs.error) for name, runs in results.items()}
     labels = {name: (runs.times, runs.labels) for name, runs in results.items()}

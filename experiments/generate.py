@@ -1,15 +1,15 @@
-"""Generated streams: example t is a pure function of (key, t), so any chunk can be made alone.
+"""Generated streams: example t is a pure function of (key, t), so any chunk can be made by itself.
 
 In the drifting stream inputs are standard normal. The target is a sum of J sines,
 
     y_t = sum_j sqrt(4/J) cos(phase_j + 2 pi t / turn) sin(w_j' x_t + b_j) + noise,
 
 of variance near 1. The slow turn of the amplitudes is the gradual drift; every ``period`` examples
-the directions w_j, offsets and phases are exchanged at once for others: the abrupt drift. The
+all directions w_j, offsets and phases are replaced at once, which is the abrupt drift. The
 stationary stream keeps the first ones and does not turn.
 
-In the stream of abrupt changes two functions of five standard normal inputs change places. They
-are random Fourier series, nearly Gaussian processes whose kernel is a Gaussian of bandwidth 1 (the
+In the stream of abrupt changes two functions of five standard normal inputs alternate. They are
+random Fourier series, nearly Gaussian processes whose kernel is a Gaussian of bandwidth 1 (the
 rough one) and 4 (the smooth one):
 
     y_t = sum_j sqrt(2/J) cos(w_j' x_t / bandwidth + b_j) + noise,      w_j standard normal.
@@ -18,8 +18,8 @@ Another stream has two classes and ten inputs, uniform on [-1, 1], of which the 
 
     y_t = sign(sin(4 x_t1) x_t2)
 
-Two more have 32 standard normal inputs, of which few matter: four of them, or two directions u, v
-at right angles to each other that are drawn once:
+Two more have 32 standard normal inputs, of which few matter: four of them, or two orthogonal
+directions u, v that are drawn once:
 
     y_t = sin(2 x_t1) + x_t2 x_t3 + x_t4 / 2 + noise
     y_t = sin(2 u'x_t) + ((v'x_t)^2 - 1) / 2 + noise
@@ -35,21 +35,21 @@ import numpy as np
 
 DIMENSIONS = 10
 NOISE = 0.1
-CONCEPTS = 8  # they recur after that many changes
+CONCEPTS = 8  # they recur after so many changes
 WAVES = 6
 PERIOD = 5_000
 TURN = 20_000
-BANDWIDTHS = (1.0, 4.0)  # of the functions that change places
+BANDWIDTHS = (1.0, 4.0)  # of the functions that alternate
 ABRUPT_DIMENSIONS = 5
 ABRUPT_WAVES = 100
 MANY = 32  # inputs of which few matter
-PADDING = 4096  # numbers of examples are made up to a multiple, so that few are compiled for
+PADDING = 4096  # lengths are rounded up to a multiple, so that few programs are compiled
 
 
 @partial(jax.jit, static_argnames="drift")
 def _examples(key: jax.Array, index: jax.Array, drift: bool) -> tuple:
     dtype = jnp.float32
-    # flat draws: those of several axes take seconds to compile
+    # flat draws, as those of several axes take seconds to compile
     keys = jax.random.split(key, 4)
     shape = (CONCEPTS, WAVES, DIMENSIONS)
     directions = jax.random.normal(keys[0], (math.prod(shape),), dtype).reshape(shape)
@@ -79,7 +79,7 @@ def examples(
     Args:
         key: a typed JAX key, or an integer seed.
         start: index of the first example, from 0.
-        stop: index behind the last example.
+        stop: index after the last example.
         drift: whether the target drifts.
 
     Returns:
@@ -94,7 +94,7 @@ def examples(
 
 
 def _key_and_indices(key: jax.Array | int, start: int, stop: int) -> tuple:
-    """Return a typed key and the indices from ``start``, ``stop`` among them or before it."""
+    """Return a typed key and indices from ``start``, up to or beyond ``stop``."""
     padded = -(-(stop - start) // PADDING) * PADDING
     key = jax.random.key(key) if isinstance(key, int) else key
     return key, start + np.arange(padded, dtype=np.int32)
@@ -103,7 +103,7 @@ def _key_and_indices(key: jax.Array | int, start: int, stop: int) -> tuple:
 def chunks(
     key: jax.Array | int, total: int, size: int, *, drift: bool = True
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the stream's first ``total`` examples in chunks, each made when it is asked for."""
+    """Yield the stream's first ``total`` examples in chunks, each generated on demand."""
     for start in range(0, total, size):
         yield examples(key, start, min(start + size, total), drift=drift)
 
@@ -154,8 +154,8 @@ def abrupt(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return examples ``start`` to ``stop - 1`` of two functions, a rough and a smooth one.
 
-    They change places every ``period`` examples; the rough one is the first. The other arguments
-    are those of :func:`examples`. X (stop - start, 5) and y (stop - start,), float32.
+    They alternate every ``period`` examples, the rough one first. The other arguments are those of
+    :func:`examples`. X (stop - start, 5) and y (stop - start,) are float32.
 
     >>> X, y = abrupt(0, 0, 100, period=50)
     >>> X.shape, y.shape

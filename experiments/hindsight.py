@@ -1,29 +1,32 @@
-"""The best fixed function of each kernel, which regret is measured against."""
+"""The best fixed function of each kernel, against which regret is measured."""
 
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl import MKL
+
 ROWS_AT_ONCE = 512
 
 
 def hindsight_losses(
-    learner: Any, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
+    learner: MKL, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
 ) -> np.ndarray:
     """Return the total squared loss (P,) of the best fixed function of each kernel, in hindsight.
 
         loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
 
-    on the learner's own random features z_p; of several best θ (λ = 0) the shortest. By the
-    triangular factor of the features in float64, block by block, not by normal equations, whose
-    condition would be squared: memory does not grow with T, and features may be dependent.
+    on the learner's own random features z_p; of several best θ (λ = 0) the shortest is taken. The
+    solution uses the triangular factor of the features in float64, block by block, instead of
+    normal equations, which would square the condition number: memory does not grow with T, and
+    features may be dependent.
 
     Args:
-        learner: one on random features, as :func:`jaxmkl.raker`.
+        learner: a learner on random features, such as :func:`jaxmkl.raker`.
         state: one of its states, for the frequencies (P, F, D) of the first bank of models.
         X: inputs (T, D). Rows that are not finite, in X or y, are left out, as the learner does.
-        y: numbers (T,), at least one row of them finite.
+        y: numbers (T,); at least one row is finite.
         regularization: λ >= 0. The losses are without the penalty.
 
     >>> import jax, jaxmkl

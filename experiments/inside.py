@@ -1,7 +1,7 @@
-"""All that experiments know of the inside of learners, so that it changes in one place.
+"""All that experiments know of the inside of learners, in one place.
 
-Everything else goes through the learners' names, their parameters, and what every learner has:
-``init``, ``run`` and the like, ``info``, ``task``.
+Everything else uses the names of learners, their parameters, and what every learner has: ``init``,
+``run`` and the like, ``info``, ``task``.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
 
-def kernels_of(learner: Any) -> Kernel:
+def kernels_of(learner: jaxmkl.Learner) -> Kernel:
     """Return the kernels of a learner, scaled or not.
 
     >>> kernels_of(jaxmkl.scaled(jaxmkl.raker(), jaxmkl.wrappers.RunningMoments())).num_kernels
@@ -30,51 +30,51 @@ def kernels_of(learner: Any) -> Kernel:
 
 
 @functools.cache
-def kernel_weights(number: int) -> Callable[[Any], Any]:
-    """Return a record of the weights of so many kernels, summed over their models: cached, as
-    another object would be another compilation."""
+def kernel_weights(number: int) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
+    """Return a record of the weights of so many kernels, summed over models; it is cached, as
+    another function object would be compiled again."""
 
-    def record(output: Any) -> Any:
+    def record(output: jaxmkl.Output) -> jaxmkl.Output:
         return output._replace(info=output.info.weights.reshape(-1, number).sum(0))
 
     return record
 
 
-def num_supports(learner: Any, states: Any) -> jax.Array | None:
-    """Return how many support vectors (S,) all kernels of states have; None for a learner without.
+def num_supports(learner: jaxmkl.Learner, states: object) -> jax.Array | None:
+    """Return the number of support vectors (S,) of all kernels of states; None without any.
 
-    A support vector that several kernels hold counts once for each.
+    A support vector that is shared by several kernels counts once for each.
     """
 
     number = jax.vmap(lambda state: getattr(learner.info(state), "support", None))(states)
     return None if number is None else number.reshape(len(number), -1).sum(axis=1)
 
 
-def whole_blocks(learner: Any, X: Any) -> Any:
-    """Return the whole blocks of X (N, B, D), of the size that the learner prefers."""
+def whole_blocks(learner: jaxmkl.Learner, X: jax.Array) -> jax.Array:
+    """Return the complete blocks of X (N, B, D), of the size that the learner prefers."""
     block = learner.preferred_block_size
     return X[: len(X) // block * block].reshape(-1, block, X.shape[1])
 
 
-def encode(learner: Any, state: Any, X: Any) -> jax.Array:
-    """Encode all whole blocks of X and sum their codes up, so that none can be left out."""
+def encode(learner: jaxmkl.Learner, state: object, X: jax.Array) -> jax.Array:
+    """Encode all complete blocks of X and add their codes, so that none can be optimised away."""
 
-    def total(part: Any) -> Any:
+    def total(part: jax.Array) -> jax.Array | int:
         leaves = jax.tree.leaves(learner.encode(state, part))
         return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.number))
 
     return jax.lax.map(total, whole_blocks(learner, X))
 
 
-def with_step_size(learner: Any, step_size: Any) -> Any:
-    """Return a learner with support vectors that makes steps of another size."""
+def with_step_size(learner: jaxmkl.MKL, step_size: float | jax.Array) -> jaxmkl.MKL:
+    """Return a learner with support vectors with another step size."""
     (bank,) = learner.models
     rule = dataclasses.replace(bank.rule, step_sizes=step_size)
     return dataclasses.replace(learner, models=dataclasses.replace(bank, rule=rule))
 
 
-def query(name: str, value: Any) -> Any:
-    """Return a rule of asking by its name; the value is h, or the share asked for by chance.
+def query(name: str, value: float) -> jaxmkl.query.Query:
+    """Return a query by its name; the value is h, or the share that is asked for by chance.
 
     >>> query("chance", 0.5)
     Random(rate=0.5)
@@ -83,8 +83,8 @@ def query(name: str, value: Any) -> Any:
     return getattr(jaxmkl.query, known[name])(value)
 
 
-def scoring(learner: Any) -> Any:
-    """Return a learner of one kernel a round that tells its score, not its vote: a vote is no 0.
+def scoring(learner: Any) -> jaxmkl.MKL:
+    """Return a learner that draws one kernel with its score as output: a vote is never 0.
 
     >>> scoring(jaxmkl.oks()).aggregate.output
     'value'
@@ -95,18 +95,18 @@ def scoring(learner: Any) -> Any:
 
 @pytree.dataclass
 class SlippedSupport(DenseSupport):
-    """Support vectors of the last three kernels go to the first three: the printed OMKC(SD).
+    """A store of the printed OMKC(SD): the last three kernels' supports go to the first three.
 
-    The program that made the table adds what the three polynomials take in to the Gaussians of
-    σ = 2^-6, 2^-5, 2^-4. So a polynomial stays zero and errs in every round. Where both the
-    polynomial and the Gaussian take an example in, the Gaussian does so twice; the two count as
+    The program that produced the table adds the support vectors of the three polynomials to the
+    Gaussians of σ = 2^-6, 2^-5, 2^-4. So a polynomial stays zero and errs in every round. If both
+    the polynomial and the Gaussian add an example, the Gaussian does so twice; the two count as
     two support vectors, as they do there.
     """
 
     def update(
         self, state: GrowingState, kernels: Kernel, code: Any, aux: Any, proposal: Proposal
     ) -> GrowingState:
-        """Take the example in, in another place than proposed."""
+        """Add the example in another place than proposed."""
         taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
         twice = taken[:3] + taken[-3:]
         taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])
@@ -116,8 +116,8 @@ class SlippedSupport(DenseSupport):
         return learned._replace(number=state.number + came.astype(jnp.int32))
 
 
-def slipped(learner: Any) -> Any:
-    """Return a learner whose support vectors go where the printed program puts them."""
+def slipped(learner: jaxmkl.MKL) -> jaxmkl.MKL:
+    """Return a learner whose support vectors are where the printed program puts them."""
     (bank,) = learner.models
     bank = dataclasses.replace(bank, store=SlippedSupport(bank.store.capacity))
     return dataclasses.replace(learner, models=bank)

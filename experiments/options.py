@@ -39,7 +39,7 @@ class Options:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Turn what a file or a value is refused with into the one line for the screen."""
+    """Turn the error for a file or a value into one line for the screen."""
     try:
         yield
     except OSError as error:
@@ -51,10 +51,10 @@ def refused() -> Iterator[None]:
 def chosen(
     kind: str, wanted: Collection[str] | None, known: Collection[str], default: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the wanted names in the order asked for, or the default ones.
+    """Return the requested names in their order, or the default ones.
 
     Raises:
-        UsageError: a wanted name is not a known one; the message lists those that are.
+        UsageError: if a requested name is unknown; the message lists the known ones.
     """
     if wanted is None:
         return tuple(default)

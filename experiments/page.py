@@ -1,10 +1,9 @@
-"""``report``: the figures of a JSON file as one page that needs no network."""
+"""``report``: write the figures of a JSON file as one page that needs no network."""
 
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import Element
 
 from jaxmkl.evaluate import LOW_IS_BETTER, Row, UsageError, figure, lines, markup, settings
@@ -18,10 +17,10 @@ NOT_DRAWN = ("label_rate",)  # unless there is nothing else
 
 
 def run(options: Options, report: Report) -> None:
-    """Write the page of a file that ``--json`` wrote.
+    """Write the page for a file that ``--json`` wrote.
 
     Raises:
-        UsageError: the file cannot be read or holds something else.
+        UsageError: if the file cannot be read or has other content.
     """
     assert options.file is not None
     out = options.out or options.file.with_suffix(".html")
@@ -35,7 +34,7 @@ def read(path: Path) -> tuple[str, list[Row]]:
     """Return the command and the rows of a JSON file.
 
     Raises:
-        UsageError: it does not hold what ``--json`` writes.
+        UsageError: if ``--json`` did not write it.
     """
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -44,15 +43,15 @@ def read(path: Path) -> tuple[str, list[Row]]:
         return str(content["command"]), rows
     except (ValueError, KeyError, TypeError) as error:
         said = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path}: is no JSON file that --json wrote ({said})") from error
+        raise UsageError(f"{path}: is not a JSON file that --json wrote ({said})") from error
 
 
-def _number(value: Any) -> float:
+def _number(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
 
 
 def page_of(command: str, rows: Sequence[Row]) -> str:
-    """Return the page: a drawing and a table for each data set, ours beside the printed."""
+    """Return the page: a drawing and a table for each data set, with the printed figures."""
     title = ", ".join(dict.fromkeys(row.paper for row in rows)) or "no figures"
     head = element("header", element("h1", title), element("pre", command))
     text = "Dots: measured, with a standard deviation over the seeds to either side. "

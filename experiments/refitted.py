@@ -1,4 +1,4 @@
-"""Batch models of scikit-learn, fitted anew every so often on all examples so far."""
+"""Batch models of scikit-learn, refitted at intervals on all examples so far."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -38,10 +38,11 @@ MODELS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
 
 
 def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int) -> np.ndarray:
-    """Return what a batch model predicts of each example (T,) after a fit on those before.
+    """Return the predictions (T,) of a batch model that is fitted on earlier examples.
 
-    It is fitted on the first ``every``, on the first twice as many, and so on, and then predicts
-    the next. Before the first fit it is the mean of the labels so far, or the larger class.
+    It is fitted on the first ``every`` examples, on the first twice as many, and so on, and then
+    predicts the next ones. Before the first fit the prediction is the mean of the labels so far,
+    or the larger class.
 
     >>> from sklearn.dummy import DummyRegressor
     >>> y = np.array([2.0, 4.0, 0.0, 6.0, 0.0])
@@ -61,9 +62,9 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
 
 
 def refitted(name: str, stream: Stream, orders: np.ndarray) -> tuple[Candidate, Runs]:
-    """Play one of MODELS on a stream in each of the orders (S, T), every time from random state 0.
+    """Play one of MODELS on a stream in each of the orders (S, T), always with random state 0.
 
-    The runs stand beside those of learners; all labels are taken.
+    The runs can be compared with those of learners; all labels are used.
     """
     began = time.perf_counter()
     model = MODELS[name][stream.task](random_state=0)

@@ -3,10 +3,9 @@
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -16,11 +15,11 @@ from rich.table import Table
 from jaxmkl.evaluate import Row, decimals, figure, lines, plain
 from jaxmkl.evaluate.drawings import Panel, drawing
 
-NARROWEST = 160  # columns of a table that no terminal shows
+NARROWEST = 160  # columns of a table if there is no terminal
 
 
 class Report:
-    """Collects the rows of one command and shows them."""
+    """The report of one command, which collects its rows and shows them."""
 
     def __init__(self, command: str, plots: Path | None = None) -> None:
         self.command = command
@@ -34,10 +33,10 @@ class Report:
         self.console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
-    def progress(self, title: str, total: int) -> Iterator[Any]:
-        """Show how far a loop is: a bar on a terminal, else a line for each step.
+    def progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show the progress of a loop: a bar on a terminal, else a line for each step.
 
-        Yields a function that is called with a step's name when the step begins.
+        Yields a function that must be called with the name of each step when it begins.
         """
         if not self.console.is_terminal:
             count, began = 0, time.perf_counter()
@@ -85,13 +84,13 @@ class Report:
     ) -> None:
         """Keep rows for the JSON file and show them, if there are any.
 
-        There is one line for a data set and algorithm, one column for a metric.
+        The table has a line for each data set and algorithm and a column for each metric.
 
         Args:
-            title: what the table is.
-            rows: the rows; a printed figure appears beside ours where there is one.
-            units: for a metric, the unit its figures are divided by and how that is written.
-            beside: further columns by title: a figure for each data set.
+            title: the title of the table.
+            rows: the rows; if there is a printed figure, it appears beside ours.
+            units: by metric, the unit by which its figures are divided, and its name.
+            beside: further columns by title, each with a figure for each data set.
             parameters: names of numeric parameters that get columns of their own.
             hidden: metrics that are not shown.
             notes: lines below the table.
@@ -146,7 +145,7 @@ class Report:
         self.say(f"{len(self.rows)} rows written to {path}")
 
     def plot(self, name: str, panels: Sequence[Panel]) -> None:
-        """Write panels to a PNG file in the plots' folder, if one was asked for."""
+        """Write panels to a PNG file in the folder for plots, if there is one."""
         if self.plots is None:
             return
         self.plots.mkdir(parents=True, exist_ok=True)
@@ -155,8 +154,8 @@ class Report:
         self.say(f"plot: {path}")
 
 
-def _number(value: Any) -> str:
-    """Write a parameter shortly, and nothing for one that is no number."""
+def _number(value: object) -> str:
+    """Return a number in few digits, and a hyphen for other parameters."""
     return f"{value:g}" if isinstance(value, int | float) else "-"
 
 

@@ -1,4 +1,4 @@
-"""The main job: the whole family on real data that comes with scikit-learn and on a drift."""
+"""The main job: the whole family on real data of scikit-learn and on a drifting stream."""
 
 import os
 from collections.abc import Callable
@@ -30,25 +30,25 @@ WINDOW = 500
 
 
 def diabetes() -> Stream:
-    """Disease progression of 442 patients; the target is standardised for the learners."""
+    """Return the disease progression of 442 patients, with a standardised target."""
     X, y = sklearn.datasets.load_diabetes(return_X_y=True, scaled=False)
     return stream("diabetes", X, (y - y.mean()) / y.std(), "regression")
 
 
 def breast_cancer() -> Stream:
-    """Malignant or benign, 569 tumours."""
+    """Return 569 tumours, malignant or benign."""
     X, y = sklearn.datasets.load_breast_cancer(return_X_y=True)
     return stream("breast_cancer", X, np.where(y, 1, -1), "classification")
 
 
 def digits() -> Stream:
-    """Even or odd, 1797 images of handwritten digits."""
+    """Return 1797 images of handwritten digits, even or odd."""
     X, y = sklearn.datasets.load_digits(return_X_y=True)
     return stream("digits", X, np.where(y % 2, -1, 1), "classification")
 
 
 def drift() -> Stream:
-    """The generated drifting regression stream."""
+    """Return the generated drifting regression stream."""
     return stream("drift", *generate.examples(0, 0, DRIFT_LENGTH), "regression")
 
 
@@ -61,12 +61,12 @@ STREAMS: dict[str, Callable[[], Stream]] = {
     make.__name__: make for make in (diabetes, breast_cancer, digits, drift)
 }
 
-# With the digits, too, the tour takes half a minute on two cores, the second time half of that.
+# With the digits the tour takes half a minute on two cores, and half of that the second time.
 DEFAULT = ("diabetes", "breast_cancer", "drift")
 
 
 def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
-    """Error, share of labels and kernel weights of a stream's learners over time."""
+    """Return the error, share of labels and kernel weights of a stream's learners over time."""
     drawn = over_time(name, results)
     if name == "drift":
         last = {a: (runs.times, recent(runs.error, WINDOW)) for a, runs in results.items()}
@@ -81,7 +81,7 @@ def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Play every stream with every learner, all seeds at once, and show what came out."""
+    """Play every stream with every learner, all seeds at once, and show the results."""
     datasets = chosen("data set", options.datasets, STREAMS, DEFAULT)
     names = chosen("algorithm", options.algorithms, FAMILY, FAMILY)
     for line in check_settings(options.settings, {name: parameters_of(name) for name in names}):
@@ -121,8 +121,8 @@ def run(options: Options, report: Report) -> None:
         "One pass, every example predicted before its label is seen",
         rows,
         notes=(
-            "diabetes: the target is standardised before, by all rows: the mean has an error of 1",
-            "bundled sets: another order for each seed, features scaled online by running moments",
+            "diabetes: the target is standardised by all rows, so the mean has an error of 1",
+            "bundled sets: an order for each seed, features scaled online by running moments",
             f"drift: generated, {DRIFT_LENGTH} examples, an abrupt change every {generate.PERIOD} "
             "and a slow turn throughout; the variance of y is near 1, that of its noise "
             f"{generate.NOISE**2:g}",

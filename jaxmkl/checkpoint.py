@@ -243,7 +243,7 @@ def unpacked(
         header = json.loads(bytes(arrays[_HEADER]).decode())
         refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
-        raise ValueError(f"load: {name} is no readable checkpoint: {error}") from None
+        raise ValueError(f"load: {name} is not a readable checkpoint: {error}") from None
     version = header.get("version")
     text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
     text += f"{header.get('format')!r} of version {header.get('version')!r}"

@@ -4,7 +4,7 @@ import argparse
 import ast
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 
@@ -20,25 +20,25 @@ class Parser(argparse.ArgumentParser):
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Parse names parted by commas."""
+    """Parse names separated by commas."""
     found = tuple(name.strip() for name in text.split(",") if name.strip())
     if not found:
-        raise argparse.ArgumentTypeError("names parted by commas are wanted")
+        raise argparse.ArgumentTypeError("expected names separated by commas")
     return found
 
 
 def count(text: str) -> int:
     """Parse a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is wanted; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1; got {text!r}")
     return int(text)
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """Parse NAME=VALUE; the value is a Python literal, or text where it is none."""
+def setting(text: str) -> tuple[str, object]:
+    """Parse NAME=VALUE; the value is a Python literal, or else text."""
     name, equals, value = text.partition("=")
     if not name.isidentifier() or not equals:
-        raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE; got {text!r}")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
@@ -46,7 +46,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def keep_programs() -> None:
-    """Keep compiled programs for later calls, where JAX was not told of a place for them."""
+    """Cache compiled programs for later calls, unless JAX has been given a place for them."""
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))

@@ -36,7 +36,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       weights stay.
     - A query and a selection must have no state of their own.
 
-    The learner must keep nothing that does not add up: its models are on features that do not
+    The learner must keep nothing that cannot be added: its models are on features that do not
     grow, and learn by :class:`jaxmkl.updates.RLS` without forgetting; its aggregate is
     :class:`jaxmkl.aggregate.Uniform`, :class:`jaxmkl.aggregate.Hedge` or
     :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses of badly conditioned covariances
@@ -55,8 +55,9 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       One state of the learner.
 
     Raises:
-      ValueError: if a part does not add up, which the message names; if states belong to another
-        learner or to different features; if rounding has left a covariance without an inverse.
+      ValueError: if the states of a part cannot be added, which the message names; if states
+        belong to another learner or to different features; if rounding has left a covariance
+        without an inverse.
 
     >>> import jaxmkl
     >>> features, rule = jaxmkl.features.FourierFeatures(10), jaxmkl.updates.RLS(0.1)
@@ -79,7 +80,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         check_state(learner, start)
     for name in ("query", "select"):
         good = not jax.tree.leaves(getattr(states, name))
-        wanted = "one without a state of its own, which does not add up"
+        wanted = "one without a state of its own, which cannot be added"
         pytree.require(good, "merge", f"learner.{name}", getattr(learner, name), wanted)
     states, start = jax.tree.map(local, (states, start))
     began = (None,) * len(learner.models) if start is None else start.models

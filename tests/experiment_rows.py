@@ -1,7 +1,9 @@
-"""What all tests of experiments read and play: JSON rows and pictures."""
+"""Helpers of all tests of experiments: JSON rows and pictures."""
 
 import json
 from pathlib import Path
+
+from experiments.__main__ import main
 
 ROW = {
     "paper",
@@ -38,6 +40,13 @@ def rows_of(path: Path) -> list[dict]:
     ]
     assert len(set(names)) == len(names)
     return content["rows"]
+
+
+def rows_of_run(folder: Path, *arguments: str) -> list[dict]:
+    """The rows that a command of the experiments writes to a file in the folder."""
+    out = folder / "rows.json"
+    assert main([*arguments, "--json", str(out)]) == 0
+    return rows_of(out)
 
 
 def value(rows: list[dict], algorithm: str, metric: str) -> float:

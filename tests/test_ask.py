@@ -112,7 +112,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     plain = learner_of(rows)
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
-        y = rows.y[row] if row < 6 else rows.code("tree")
+        y = rows.y[row] if row < 6 else rows.number("tree")
         state = played("update", plain, state, rows.X[row], np.float32(y))
     learner, found = taught(labelling.learner, labelling.standing.state)
     both = [
@@ -221,7 +221,7 @@ def test_undo_goes_back_answer_by_answer(session):
         labelling.undo()
         assert labelling.standing.open == (item,)
         same(labelling.standing, standing)
-    with pytest.raises(Refused, match="nothing to undo"):
+    with pytest.raises(Refused, match="nothing is left to undo"):
         labelling.undo()
 
 
@@ -249,10 +249,14 @@ def test_each_line_is_answered_or_refused(session):
     answers = [line for line in said[:-1] if "row" not in line]
     assert len(answers) == len(given) - 1
     wanted = [
-        *("tree", "answered before, as 'tree'", "wanted; got 'nonsense'", "wanted; got '[8]'"),
-        *("'oak' is none of the classes 'bush', 'tree'", "True is none of", '"label", or "skip"'),
+        *("tree", "answered before, as 'tree'", "true}; got 'nonsense'", "true}; got '[8]'"),
+        *(
+            "'oak' is not one of the classes 'bush', 'tree'",
+            "True is not one of",
+            '"label", or "skip"',
+        ),
         *('"label", or "skip"', True, "skipped before", "was not asked for"),
-        *("the table has no row 77", "wanted; got '[[[[", "the table has no row True"),
+        *("the table has no row 77", "true}; got '[[[[", "the table has no row True"),
         *("no row [9]", "no row '\\ud800'", "and nothing else"),
     ]
     for line, what in zip(answers, wanted, strict=True):
@@ -306,18 +310,18 @@ def test_each_damaged_line_is_answered_or_refused(numeric, session):
 def test_answers_that_are_numbers(answer, wanted):
     rows = numbers(10)
     if wanted is None:
-        with pytest.raises(Refused, match="is no number that can be learned"):
+        with pytest.raises(Refused, match="is not a number that can be learned"):
             rows.label(answer)
     else:
         assert rows.label(answer) == wanted
-        assert rows.code(wanted) == wanted
+        assert rows.number(wanted) == wanted
 
 
 def test_classes_that_are_numbers():
     frame = pl.DataFrame({"x": range(8), "digit": [0, 1, 2, 1, 0, 2, None, None]})
     chunk = next(open_table(frame).chunks(8))
     rows = Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True))
-    assert (rows.label(2), rows.label("1"), rows.code("2")) == ("2", "1", 2.0)
+    assert (rows.label(2), rows.label("1"), rows.number("2")) == ("2", "1", 2.0)
 
 
 def test_a_process_gets_numbers_as_numbers():
@@ -362,7 +366,7 @@ def test_many_classes_are_typed(session):
     said = labelling.said(item)
     assert sum(said["probabilities"].values()) == pytest.approx(1)
     assert said["prediction"] == max(said["probabilities"], key=said["probabilities"].get)
-    with pytest.raises(Refused, match="'oak' is none of the classes"):
+    with pytest.raises(Refused, match="'oak' is not one of the classes"):
         reply(labelling, item, "oak", keys)
     before = labelling.standing
     assert reply(labelling, item, "oak 1", keys) == "oak 1"
@@ -409,7 +413,7 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
     items = [json.loads(line)["item"] for line in said.splitlines() if '"row"' in line]
     assert items[:4] == ranked
     assert len(set(items)) == 5
-    assert f"4 rows with their labels: {out}; to go on: jaxmkl ask {first} --pool" in error
+    assert f"4 rows with their labels: {out}; to continue: jaxmkl ask {first} --pool" in error
     labelled = pl.read_csv(out)
     assert labelled.columns == ["height", "colour", "kind"]
     assert labelled["height"].to_list() == [frame["height"][i - 2] for i in sorted(ranked)]
@@ -441,15 +445,18 @@ def test_from_a_ranking_to_a_model_and_on(tmp_path, monkeypatch, capsys):
 
 NEW = ("t.csv", "--jsonl", "--target", "z", "--classes")
 BAD = [
-    (["t.csv"], "ask wants a terminal; --jsonl is for a process"),
+    (["t.csv"], "ask needs a terminal; a process talks to it with --jsonl"),
     (["-", "--jsonl"], "the table must be a file"),
-    (["t.csv", "--jsonl", "--target", "a"], ": --classes A,B or --task regression tells"),
-    (["t.csv", "--jsonl", "--classes", "u"], "--classes: two classes or more are wanted"),
+    (["t.csv", "--jsonl", "--target", "a"], "; --classes A,B or --task regression says"),
+    (["t.csv", "--jsonl", "--classes", "u"], "--classes: name two or more classes"),
     (["t.csv", "--jsonl", "--rate", ".1", "--budget", "3"], "not allowed with argument"),
-    (["t.csv", "--jsonl", "--pool", "t.csv"], "t.csv is neither a pipeline nor what select wrote"),
-    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is what the session begins with"),
+    (
+        ["t.csv", "--jsonl", "--pool", "t.csv"],
+        "t.csv is neither a pipeline nor the output of select",
+    ),
+    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is an input of the session"),
     ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
-    ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class by itself"),
+    ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class separately"),
     (["r.csv", "--jsonl", "--pool", "t.csv"], "r.csv: line 9 is not in t.csv"),
     (["no.csv", "--jsonl"], "no.csv: No such file or directory"),
 ]

@@ -24,7 +24,7 @@ def test_the_journal_refuses_what_is_not_its_own(tmp_path):
     with pytest.raises(ValueError, match=r"another table \('a', now 'b'\)"):
         Journal(path, {"table": "b"})
     path.write_bytes(path.read_bytes() + b'nonsense\n{"ask": 1}\n')
-    with pytest.raises(ValueError, match=r"it, line 4: is no line of a journal"):
+    with pytest.raises(ValueError, match=r"it, line 4: is not a line of a journal"):
         Journal(path, about)
     for content in ("x,y\n1,2", "x,y\n1,2\n", '{"journal": 9}\n'):
         path.write_text(content)
@@ -69,7 +69,9 @@ def test_a_journal_that_was_changed_is_refused_by_line(form, tmp_path):
     for number, changed in damaged(lines):
         path.write_bytes(b"".join(line + b"\n" for line in changed))
         first = max(number, 3) if form == 1 else number  # that has a checksum
-        with pytest.raises(ValueError, match=f"it, line {first}: (by its|has no) checksum"):
+        with pytest.raises(
+            ValueError, match=f"it, line {first}: (does not match its|has no) checksum"
+        ):
             Journal(path, about)
         path.write_bytes(b"".join(line + b"\n" for line in changed[: number - 1]))
         with Journal(path, about) as journal:  # the lines before it are whole
@@ -78,14 +80,14 @@ def test_a_journal_that_was_changed_is_refused_by_line(form, tmp_path):
 
 IMPOSSIBLE = [
     ({"answer": 9, "label": "tree"}, "was not asked for"),
-    ({"answer": 7, "label": "oak"}, "'oak' is none of the classes 'bush', 'tree'"),
-    ({"answer": 7}, "'answer' is no question, answer, skip or undo"),
+    ({"answer": 7, "label": "oak"}, "'oak' is not one of the classes 'bush', 'tree'"),
+    ({"answer": 7}, "'answer' is not a question, answer, skip or undo"),
     ({"skip": "7"}, "the table has no row '7'"),
     ({"ask": 7}, "row 7 was asked for before"),
     ({"ask": 3}, "row 3 has a label in the table"),
     ({"ask": [1]}, r"the table has no row \[1\]"),
-    ({"undo": 7}, "nothing to undo"),
-    ({"what": 7}, "'what' is no question"),
+    ({"undo": 7}, "nothing is left to undo"),
+    ({"what": 7}, "'what' is not a question"),
 ]
 
 

@@ -91,8 +91,8 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     assert "% sure" in shown
     assert "[1 bush, 2 tree; s skip," in shown
     for key, text in (
-        ("1", "line 9"), ("x", "'x' is none of the keys 1, 2, s, u, q; again: "),
-        ("\x1b", "is none of the keys"), ("2", "line 10"), ("s", "line 11"), ("u", "line 10"),
+        ("1", "line 9"), ("x", "'x' is not one of the keys 1, 2, s, u, q; again: "),
+        ("\x1b", "is not one of the keys"), ("2", "line 10"), ("s", "line 11"), ("u", "line 10"),
         ("u", "line 9"), ("1", "line 10"),
     ):  # fmt: skip
         one.types(key)
@@ -101,7 +101,7 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     one.types("q")
     assert one.ends() == 0
     assert "2 labels" in one.shown
-    assert "to go on: jaxmkl ask" in one.shown
+    assert "to continue: jaxmkl ask" in one.shown
     journal = tmp_path / "plants.labels.csv.journal"
     # the question for line 10 stays when the second answer is undone and given again
     expected = ["ask", "answer", "ask", "answer", "ask", "skip", "ask", "undo", "undo", "answer"]
@@ -121,7 +121,7 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     three.types("1")
     three.waits_for("line 13")
     three.types("2")
-    three.waits_for("6 labels; all is asked")
+    three.waits_for("6 labels; no question is left")
     assert three.ends() == 0
     labelled = table_of(tmp_path / "plants.labels.csv")
     answers = ["bush", "bush", "tree", "tree", "bush", "tree"]
@@ -136,7 +136,7 @@ def test_a_person_types_numbers(tmp_path, environment):
     rows.chunk.frame.write_csv(path)
     person = Terminal([str(path), *SMALL], environment)
     for typed, text in (
-        ("", "± "), ("2.5\r", "line 6"), ("two\r", "'two' is no number that can be learned"),
+        ("", "± "), ("2.5\r", "line 6"), ("two\r", "'two' is not a number that can be learned"),
         ("u\r", "line 5"), ("-3\r", "line 6"), ("\x04", "1 labels"),
     ):  # fmt: skip
         person.types(typed)

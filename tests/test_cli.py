@@ -124,8 +124,8 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     state = saved.state
     assert main(["predict", str(pipeline), str(tmp_path / "other.csv")]) == 0
     out, error = capsys.readouterr()
-    assert "the pipeline's column 'height' is not there: missing cells" in error
-    assert "the column 'new' is not one of the pipeline's: ignored" in error
+    assert "the pipeline's column 'height' is absent; its cells are missing" in error
+    assert "the column 'new' is not used by the pipeline" in error
     with pytest.warns(UserWarning, match="'height'"):
         expected = saved.predict(frame), saved.predict_proba(frame)
     found = list(csv.DictReader(out.splitlines()))
@@ -177,9 +177,12 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
     assert_equal(one.state, other.state)
     np.testing.assert_array_equal(one.fills, other.fills)
     for more, text in (
-        (["--learner", "raker"], f"{part}: the pipeline has its own; leave out --learner"),
+        (
+            ["--learner", "raker"],
+            f"{part}: the pipeline has its own settings; leave out --learner",
+        ),
         (["--seeds", "3"], "leave out --seeds"),
-        (["--skip", "300"], "has no more rows than that"),
+        (["--skip", "300"], "has no rows after these"),
     ):
         assert main(["run", str(plants), "--from", str(part), *more]) == 2
         assert text in capsys.readouterr().err
@@ -203,7 +206,7 @@ def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatc
     assert main(["run", str(plants), *SMALL, "--save", str(pipeline)]) == 130
     out, error = capsys.readouterr()
     assert "16,384 rows" in out
-    assert f"go on with: jaxmkl run {plants} --from {pipeline} --skip 16384" in error
+    assert f"continue with: jaxmkl run {plants} --from {pipeline} --skip 16384" in error
     monkeypatch.undo()
     run(plants, "--from", pipeline, "--skip", "16384", "--save", pipeline)
     run(plants, *SMALL, "--save", tmp_path / "whole")
@@ -231,7 +234,7 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
     means, content = figures(out)
     shown = capsys.readouterr().out
     assert "--labels does not apply to amkl_aks, which asks in its own way" in shown
-    assert "--set num_features: no parameter of perceptron, left out there" in shown
+    assert "--set num_features: not a parameter of perceptron, ignored there" in shown
     assert 0.28 < means["perceptron", "label_rate"] < 0.35
     assert means["amkl_aks", "label_rate"] < 1
     assert content["classes"] == ["a", "b", "c"]
@@ -268,7 +271,7 @@ def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     run(path, *SMALL)
     assert "the table looks sorted" in capsys.readouterr().out
     assert main(["run", str(path), "--learner", "spa", "--task", "regression"]) == 2
-    assert "spa: does classification, and the target wants regression" in capsys.readouterr().err
+    assert "spa: is for classification, but the target needs regression" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -298,27 +301,33 @@ BAD = [
     (["nonsense"], "invalid choice: 'nonsense'"),
     (["run"], "the following arguments are required: FILE"),
     (["run", "no.csv"], "no.csv: No such file or directory"),
-    (["run", "t.csv", "--seeds", "0"], "at least 1 is wanted; got '0'"),
-    (["run", "t.csv", "--labels", "2"], "a share above 0, at most 1, is wanted; got '2'"),
-    (["run", "t.csv", "--set", "rate"], "NAME=VALUE is wanted; got 'rate'"),
-    (["run", "t.csv", "--as", "a"], "COLUMN=KIND is wanted; got 'a'"),
+    (["run", "t.csv", "--seeds", "0"], "at least 1; got '0'"),
+    (["run", "t.csv", "--labels", "2"], "a share above 0 and at most 1; got '2'"),
+    (["run", "t.csv", "--set", "rate"], "expected NAME=VALUE; got 'rate'"),
+    (["run", "t.csv", "--as", "a"], "expected COLUMN=KIND; got 'a'"),
     (["run", "t.csv", "--as", "a=word"], "the kind must be one of number"),
     (["run", "t.csv", "--learner", "svm"], "unknown learner 'svm'; there are: raker, "),
-    (["run", "t.csv", "--set", "colour=1"], "--set colour: no parameter of raker, amkl_aks, exp"),
+    (
+        ["run", "t.csv", "--set", "colour=1"],
+        "--set colour: not a parameter of raker, amkl_aks, exp",
+    ),
     (["run", "t.csv", "--learner", "raker", "--set", "num_features=-3"], "raker: FourierFeatures"),
     (["run", "t.csv", "--learner", "amkl", "--labels", ".1"], "amkl asks in its own way"),
     (["run", "t.csv", "--target", "z"], "t.csv: has no column 'z'; its columns are 'a', 'y'"),
     (["run", "t.csv", "--drop", "a"], "t.csv: has no features"),
-    (["run", "t.csv", "--from", "t.csv"], "t.csv is no readable checkpoint"),
+    (["run", "t.csv", "--from", "t.csv"], "t.csv is not a readable checkpoint"),
     (["run", "h.csv"], "h.csv, line 1: a header and no rows below it"),
-    (["run", "late.csv", *SMALL], "late.csv, line 1402, column 'y': 'w' is none of the classes"),
-    (["predict", "t.csv", "t.csv"], "is no readable checkpoint"),
+    (
+        ["run", "late.csv", *SMALL],
+        "late.csv, line 1402, column 'y': 'w' is not one of the classes",
+    ),
+    (["predict", "t.csv", "t.csv"], "is not a readable checkpoint"),
     (
         ["select", "t.csv", "--num", "9"],
         "--num 9: t.csv has too few rows, 3 different ones among 3",
     ),
     (["select", "t.csv", "--num", "1", "--target", "z"], "--target: t.csv has no column 'z'"),
-    (["info", "t.csv"], "is no readable checkpoint"),
+    (["info", "t.csv"], "is not a readable checkpoint"),
 ]
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from experiment_rows import SMALL, pictures, rows_of, value
+from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
 
 import jaxmkl
 from experiments import evaluate
@@ -17,12 +17,10 @@ SMALL_PROGRAMS = True
 
 @pytest.mark.slow
 def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
-    out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "naval", "--seeds", "2"]
     arguments += ["--algorithms", "raker,amkl_aks (tuned)", "--parts", "curves,tables"]
     plots = tmp_path / "plots"
-    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
     assert {(r["algorithm"], r["metric"]): r["printed"] for r in rows} == {
         ("raker", "mse"): 0.00025,
         ("raker", "label_rate"): 1.0,
@@ -48,11 +46,9 @@ def raker(name, factory, *given, **named):
 def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl_labels, "LABEL_RATES", (0.2,))
     monkeypatch.setattr(amkl_runs, "candidate", raker)
-    out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--parts", "labels", "--algorithms", "expert_mkl"]
-    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, *SMALL)
     assert value(rows, "expert_mkl", "label_rate") == 1
     assert abs(value(rows, "expert_mkl (every 5th)", "label_rate") - 0.2) < 0.005
     # of 300 examples: a classifier has its head start
@@ -66,11 +62,10 @@ def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
 def test_classification_and_what_stands_on_the_models(data_folder, tmp_path, monkeypatch, capsys):
     variants = "expert_mkl (Hedge)", "expert_mkl"
     monkeypatch.setattr(amkl_mixture, "VARIANTS", variants)
-    out, ranks = tmp_path / "amkl.json", "expert_mkl (online ranks)"
+    ranks = "expert_mkl (online ranks)"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--parts", "mixture,classification", "--algorithms", "expert_mkl"]
-    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, *SMALL)
     assert {r["algorithm"] for r in rows} == {*variants, *MODELS, ranks}
     for name in ("expert_mkl", ranks):
         assert value(rows, name, "mistake_rate") < 0.3
@@ -85,11 +80,10 @@ def test_classification_and_what_stands_on_the_models(data_folder, tmp_path, mon
 def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl, "TOLERANCES", (0.0, 1e9))
     monkeypatch.setattr(amkl, "LONGEST_PAUSES", (1, 4))
-    out, plots = tmp_path / "amkl.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
     arguments += ["--algorithms", "amkl", "--parts", "tradeoff"]
-    assert main([*arguments, *SMALL, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, *SMALL, "--plots", str(plots))
     # a tolerance beyond all skips as often as it may; with none the first label alone is skipped,
     # before which the kernels agree on zero
     assert value(rows, "amkl (η_c = 1e+09, M = 1)", "label_rate") == 0.5
@@ -103,11 +97,12 @@ def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
 def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(amkl, "LENGTHS", (100, 200))
-    out, plots = tmp_path / "amkl.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["amkl", "--parts", "regret", "--seeds", "2"]
-    arguments += ["--algorithms", "raker", "--json", str(out), "--plots", str(plots)]
-    assert main([*arguments, "--set", "step_size=0.005", "--set", "num_features=20"]) == 0
-    rows = rows_of(out)
+    arguments += ["--algorithms", "raker", "--plots", str(plots)]
+    rows = rows_of_run(
+        tmp_path, *arguments, "--set", "step_size=0.005", "--set", "num_features=20"
+    )
     regrets = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "regret"}
     errors = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "mse"}
     for length in (100, 200):
@@ -179,7 +174,7 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
         "regret",
     )
     for part in parts:
-        assert f"{part}: none of its data sets and algorithms was asked for" in shown
+        assert f"{part}: none of its data sets and algorithms was requested" in shown
 
 
 def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from experiment_rows import rows_of, value
+from experiment_rows import rows_of_run, value
 
 import jaxmkl
 from experiments import report
@@ -28,9 +28,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(supports, "LANDMINE", (150, 4, 5))
     monkeypatch.setattr(supports, "TASK_ORDERS", 2)
     monkeypatch.setattr(supports, "TASK_RUNS", {"multitask": 0.1})
-    out = tmp_path / "bench.json"
-    assert main(["bench", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "bench")
     assert all(r["mean"] > 0 for r in rows)
     for name in ("raker, 3 seeds", "encoding", "expert_mkl, ten classes", "scikit-learn"):
         assert value(rows, name, "microseconds_per_example") > 0
@@ -103,7 +101,7 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
     assert before == ["trace_seconds", "lowering_seconds", "compile_seconds"]
     assert [len(one.seconds) for one in found.values()] == [2, 2, 2]
     assert len(calls) == 4  # one that is not timed before each
-    assert "timing 3 things in turn, 2 times" in capsys.readouterr().out
+    assert "timing 3 functions in turn, 2 times" in capsys.readouterr().out
     rows = timing.figures("made", "x", {"seconds": [1.0, 2.0, 6.0], "one": [3.0]}, seeds=4)
     assert [(row.metric, row.mean, row.std, row.seeds) for row in rows] == [
         ("seconds", 2.0, pytest.approx(7**0.5), 4),
@@ -118,9 +116,7 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
     monkeypatch.setattr(device, "learners", lambda: learners)
     monkeypatch.setattr(device, "SEEDS", (1, 3))
     monkeypatch.setattr(device, "EXAMPLES", {"raker": 40})
-    out = tmp_path / "device.json"
-    assert main(["bench", "--device", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "bench", "--device")
     names = ["raker", "raker, 3 seeds"]
     assert list(dict.fromkeys(r["algorithm"] for r in rows)) == names
     for name in names:
@@ -136,9 +132,7 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
 def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     for name, small in {"STREAMS": 6, "EXAMPLES": 20, "REPEATS": 2, "NUM_FEATURES": 4}.items():
         monkeypatch.setattr(fleet, name, small)
-    out = tmp_path / "fleet.json"
-    assert main(["bench", "--fleet", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "bench", "--fleet")
     for name in ("raker, a fleet", "raker, a fleet, ragged"):
         assert value(rows, name, "times_one_run") > 0
     examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
@@ -175,11 +169,10 @@ def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_
 @pytest.mark.slow
 def test_endless_streams_in_both_precisions(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(endless, "REPEATS", 2)
-    out = tmp_path / "endless.json"
     names = ["raker"]
-    assert main(["bench", "--endless", "--rounds", "2000", "--algorithms", ",".join(names),
-                 "--json", str(out)]) == 0  # fmt: skip
-    rows = rows_of(out)
+    rows = rows_of_run(
+        tmp_path, "bench", "--endless", "--rounds", "2000", "--algorithms", ",".join(names)
+    )
     assert {row["parameters"]["examples"] for row in rows} == {2000}
     for name in names:
         single, double = f"{name}, float32", f"{name}, float64"

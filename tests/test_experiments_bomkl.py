@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, value
+from experiment_rows import pictures, rows_of, rows_of_run, value
 
 import jaxmkl
 from experiments import evaluate, inside, report
@@ -22,11 +22,9 @@ SMALL_PROGRAMS = True
 
 @pytest.mark.slow
 def test_tables_of_budgets(data_folder, tmp_path, capsys):
-    out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
     arguments += ["--algorithms", "bpas,spa", "--set", "budget=3"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
         "bpas": 0.2273,
         "spa": 0.1981,
@@ -36,15 +34,13 @@ def test_tables_of_budgets(data_folder, tmp_path, capsys):
     assert "mistake rate (%)" in shown
     assert "4062.9" in shown
     assert shown.count("magic04 spa") == 1  # one run serves both tables
-    assert "--set budget: no parameter of spa, left out there" in shown
+    assert "--set budget: not a parameter of spa, ignored there" in shown
 
 
 @pytest.mark.slow
 def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
-    out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "1"]
-    assert main([*arguments, "--algorithms", "perceptron*", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--algorithms", "perceptron*")
     # every mistake of a perceptron is a support vector, and no other example is
     (best,) = (r for r in rows if r["metric"] == "support")
     assert best["mean"] == pytest.approx(300 * value(rows, "perceptron*", "mistake_rate"))
@@ -106,11 +102,10 @@ def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(bomkl, "ALPHAS", (0.25, 1.0))
     monkeypatch.setattr(bomkl, "BETAS", (3.0, 10.0))
     monkeypatch.setattr(bomkl, "SAMPLE", 200)
-    out, plots = tmp_path / "bomkl.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "a9a", "--seeds", "2"]
     arguments += ["--algorithms", "spa,bogd", "--parts", "sensitivity", "--plots", str(plots)]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     assert {r["dataset"] for r in rows} == {"a9a, T = 200"}
     most = value(rows, "spa (α = 1, β = 3)", "support")
     least = value(rows, "spa (α = 1, β = 10)", "support")
@@ -123,11 +118,9 @@ def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
 
 @pytest.mark.endless
 def test_precision_compares_the_same_orders(data_folder, tmp_path):
-    out = tmp_path / "bomkl.json"
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--algorithms", "omkc_dd", "--parts", "precision"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     for metric in ("mistake_rate", "support"):
         single = value(rows, "omkc_dd (float32)", metric)
         double = value(rows, "omkc_dd (float64)", metric)

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, value
+from experiment_rows import pictures, rows_of, rows_of_run, value
 from sklearn.svm import SVC
 
 import jaxmkl
@@ -64,12 +64,11 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
-    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["design", "--datasets", "wine", "--algorithms", "random,ted,gmkal"]
     arguments += ["--seeds", "3", "--parts", "tables", "--plots", str(plots)]
     arguments += ["--set", "regularization=0.1"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     literal = {name: literal_accuracies(name, 3) for name in ("ted", "gmkal")}
     for name, accuracy in literal.items():
         (found,) = (r for r in rows if (r["algorithm"], r["metric"]) == (name, "accuracy"))
@@ -245,7 +244,7 @@ def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch
     monkeypatch.setitem(PAPERS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
-    assert "scikit-learn's breast_cancer, wine, digits are played" in capsys.readouterr().out
+    assert "scikit-learn's breast_cancer, wine, digits are used" in capsys.readouterr().out
 
 
 def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
@@ -284,10 +283,9 @@ def test_texts_become_rows_of_length_1(tmp_path):
 @pytest.mark.endless
 def test_the_picture(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    out, plots = tmp_path / "design.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["design", "--parts", "picture", "--algorithms", "random,ted", "--seeds", "2"]
-    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
     assert {r["algorithm"] for r in rows} == {"random", "ted"}
     assert pictures(plots) == {"design_plane.png"}
     found = []
@@ -324,10 +322,13 @@ def test_bars_are_standard_errors_and_points_are_drawn():
         (["--algorithms", "spa"], "there are: random, ted, cted, rrss, gmkal, lmkal, cted*"),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: australian, sonar"),
         (["--datasets", "sonar"], "name their folder with --data DIR or in JAXMKL_DATA"),
-        (["--set", "num_points=3"], "--set num_points: no parameter of random, ted"),
+        (["--set", "num_points=3"], "--set num_points: not a parameter of random, ted"),
         (["--set", "regularization=-1"], "ted: regularization must be positive and finite"),
         (["--algorithms", "lmkal", "--set", "max_iterations=0.5"], "lmkal: max_iterations must"),
-        (["--algorithms", "ted", "--set", "tolerance=1"], "--set tolerance: no parameter of ted"),
+        (
+            ["--algorithms", "ted", "--set", "tolerance=1"],
+            "--set tolerance: not a parameter of ted",
+        ),
         (["--parts", "table1"], "there are: tables, picture"),
     ],
 )
@@ -344,9 +345,7 @@ def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)
     monkeypatch.setattr(pools, "SMALL_CASES", (case,))
-    out = tmp_path / "bench.json"
-    assert main(["bench", "--pools", "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "bench", "--pools")
     (seconds,) = (r for r in rows if r["metric"] == "seconds")
     assert seconds["parameters"]["repeats"] == 2
     assert seconds["parameters"]["features"] == 8

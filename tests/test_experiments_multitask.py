@@ -4,13 +4,12 @@ import doctest
 
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, value
+from experiment_rows import pictures, rows_of_run, value
 from scipy.stats import ttest_rel
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
 from experiments import evaluate, report
-from experiments.__main__ import main
 from experiments.bench import supports
 from experiments.options import Options
 from experiments.papers import multitask
@@ -58,11 +57,9 @@ def job_of(folder, seeds=2, settings=None):
 @pytest.mark.slow
 def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "MODES", (({"h": 0.2}, "{} (h = 0.2)"),))
-    out = tmp_path / "multitask.json"
     arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]
-    arguments += ["--parts", "components", "--set", "size=12", "--json", str(out)]
-    assert main(arguments) == 0
-    rows = rows_of(out)
+    arguments += ["--parts", "components", "--set", "size=12"]
+    rows = rows_of_run(tmp_path, *arguments)
     names = {f"{name} (h = 0.2)" for name in multitask.COMPONENTS}
     assert {r["algorithm"] for r in rows} == names
     metrics = {"mistake_rate", "balanced_error", "auc", "late_auc", "label_rate", "support"}
@@ -83,12 +80,10 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
     monkeypatch.setattr(multitask, "GRID", 10.0 ** np.arange(-2, 1.1, 0.5))
     monkeypatch.setattr(multitask, "TRIAL_ORDERS", 2)
-    out, plots = tmp_path / "multitask.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
     arguments += ["--parts", "asking", "--algorithms", "unsure,chance", "--set", "size=12"]
-    arguments += ["--json", str(out)]
-    assert main([*arguments, "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
     names = {"unsure (50%)", "chance (50%)"}
     assert {r["algorithm"] for r in rows} == {*names, "all labels", "chance (0%)"}
     assert value(rows, "all labels", "label_rate") == 1
@@ -108,11 +103,9 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
 @pytest.mark.endless
 def test_labels_by_chance(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.5,))
-    out = tmp_path / "multitask.json"
     arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
     arguments += ["--parts", "asking", "--algorithms", "chance", "--set", "size=12"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     assert value(rows, "chance (50%)", "label_rate") == pytest.approx(0.5, abs=0.12)
     assert value(rows, "all labels", "label_rate") == 1
     assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, value
+from experiment_rows import pictures, rows_of, rows_of_run, value
 
 import jaxmkl
 from experiments import evaluate, report
@@ -40,11 +40,9 @@ def best_width(X: np.ndarray, y: np.ndarray) -> float:
 
 @pytest.mark.slow
 def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
-    out = tmp_path / "oks.json"
     arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--algorithms", "oks_sil,proj_ka", "--set", "budget=40", "--set", "step_size=1"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
         "oks_sil": 0.2961,
         "proj_ka": 0.3828,
@@ -77,11 +75,9 @@ def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
     archive = np.load(data_folder / "german.npz")
     far = (1e9 * archive["X"]).astype(np.float32)
     np.savez(data_folder / "mushrooms.npz", X=far, y=archive["y"])
-    out = tmp_path / "oks.json"
     arguments = ["oks", "--data", str(data_folder), "--datasets", "mushrooms", "--seeds", "2"]
     arguments += ["--algorithms", "oks_sil", "--set", "step_size=0.5", "--set", "budget=40"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     raw = [r for r in rows if r["dataset"] == "mushrooms"]
     assert value(raw, "oks_sil", "zero_rate") == value(raw, "oks_sil", "mistake_rate") == 1
     unit = [r for r in rows if r["dataset"] == "mushrooms (unit rows)"]
@@ -130,11 +126,10 @@ def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
 def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oks, "FIGURE_1", {"budget": (40,), "threshold": (0.5,)})
     np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
-    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["oks", "--data", str(data_folder), "--datasets", "spambase", "--seeds", "2"]
     arguments += ["--parts", "figure1", "--set", "step_size=0.5", "--plots", str(plots)]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     assert value(rows, "oks_sil (B = 40)", "support") == 40
     assert 40 < value(rows, "oks_sil (ν = 0.5)", "support") <= 150
     assert value(rows, "oks_sil (B = 40)", "mistake_rate") < 0.4
@@ -147,11 +142,10 @@ def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypa
     monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))
     np.savez(data_folder / "svmguide3.npz", **np.load(data_folder / "german.npz"))
-    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["oks", "--data", str(data_folder), "--datasets", "svmguide3", "--seeds", "2"]
     arguments += ["--parts", "width", "--plots", str(plots)]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments)
     raw = [r for r in rows if r["dataset"] == "svmguide3"]
     for start in (2.0, 8.0):
         assert value(raw, f"oks_sil (start {start:g}, held)", "width") == pytest.approx(start)
@@ -172,10 +166,9 @@ def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.05)
     kinds = {"one width": (False, False), "a width an input, adam": (True, True)}
     monkeypatch.setattr(oks_widths, "KINDS", kinds)
-    out, plots = tmp_path / "oks.json", tmp_path / "plots"
+    plots = tmp_path / "plots"
     arguments = ["oks", "--parts", "anisotropic", "--seeds", "2", "--set", "step_size=1.0"]
-    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
     one, each = (value(rows, f"oks_sil ({words})", "mistake_rate") for words in kinds)
     difference = value(rows, "oks_sil (a width an input, adam)", "difference")
     assert difference == pytest.approx(each - one)

@@ -196,7 +196,7 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
     assert main([*arguments, "--plots", str(tmp_path), "--json", str(out)]) == 0
     told = capsys.readouterr().out
     assert "capymoa: not installed, its models are left out" in told
-    assert "twitter: not there, left out" in told
+    assert "twitter: not available, left out" in told
     assert "river 0.1; jaxmkl 0.1" in told
     rows = rows_of(out)
     assert {(r["dataset"], r["algorithm"]) for r in rows} == {

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from experiment_rows import SMALL, rows_of, value
+from experiment_rows import SMALL, rows_of, rows_of_run, value
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import jaxmkl
@@ -83,9 +83,7 @@ def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, c
     monkeypatch.setattr(amkl_mixture, "PERIOD", 300)
     monkeypatch.setattr(amkl_mixture, "VARIANTS", (hedge, "expert_mkl"))
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    out = tmp_path / "amkl.json"
-    assert main(["amkl", "--parts", "drift", "--seeds", "2", *SMALL, "--json", str(out)]) == 0
-    rows = rows_of(out)
+    rows = rows_of_run(tmp_path, "amkl", "--parts", "drift", "--seeds", "2", *SMALL)
     assert {r["dataset"] for r in rows} == {"abrupt"}
     for name in amkl_mixture.VARIANTS:
         segments = [value(rows, name, f"segment_{i}") for i in (1, 2, 3, 4)]

@@ -222,7 +222,7 @@ def test_nothing_huge_is_made(name, saved, tmp_path):
     size = path.stat().st_size
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match=r"load: .*m is no readable checkpoint: .*state\."):
+        with pytest.raises(ValueError, match=r"load: .*m is not a readable checkpoint: .*state\."):
             jaxmkl.load_pipeline(path)
         assert tracemalloc.get_traced_memory()[1] < 10 * size + MEBIBYTE
     finally:

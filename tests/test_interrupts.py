@@ -106,7 +106,7 @@ def test_an_interrupt_ends_a_run_and_loses_nothing(
         amid(patched, 3, act)
         assert main(parts) == status
     said = capsys.readouterr()
-    assert f"interrupted after {rows} rows; the same command goes on" in said.err
+    assert f"interrupted after {rows} rows; the same command continues" in said.err
     assert "raker" in said.out
     assert sorted(os.listdir(tmp_path / "parts")) == ["model", "run.json", "said.csv"]
     assert main(parts) == main(whole) == 0

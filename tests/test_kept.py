@@ -87,7 +87,7 @@ def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys)
             stopped(patched, after)
             assert main(parts) == 130
         said = capsys.readouterr().err
-        assert f"interrupted after {rows} rows; the same command goes on" in said
+        assert f"interrupted after {rows} rows; the same command continues" in said
     assert main(parts) == 0
     wanted = outcome(tmp_path / "whole")
     assert_same(outcome(tmp_path / "parts"), wanted)
@@ -126,24 +126,26 @@ def test_a_checkpoint_is_of_one_run(flowers, tmp_path, capsys):
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept))
     assert main(parts) == 0
     assert main([*parts, "--seeds", "3"]) == 2
-    assert "is of a run with --seeds 2, and here it is 3" in capsys.readouterr().err
+    assert "belongs to a run with --seeds 2, and now it is 3" in capsys.readouterr().err
     text = flowers.read_text()
     flowers.write_text(text.replace(",x\n", ",w\n"))
     assert main(parts) == 2
-    assert "is of a file whose first rows were others" in capsys.readouterr().err
+    assert "belongs to a file whose first rows were different" in capsys.readouterr().err
     flowers.write_text(text)
     # damaged, and there is none before it
     for content, message in (
-        (kept.read_bytes()[:-100], "is no readable checkpoint"),
-        (b"", "is no readable checkpoint"),
+        (kept.read_bytes()[:-100], "is not a readable checkpoint"),
+        (b"", "is not a readable checkpoint"),
     ):
         kept.write_bytes(content)
         assert main(parts) == 2
         assert message in capsys.readouterr().err
     assert main([*command(flowers, tmp_path / "parts"), "--every", "5m"]) == 2
-    assert "--every: between checkpoints; name their file" in capsys.readouterr().err
+    assert "--every needs a checkpoint; name its file" in capsys.readouterr().err
     assert main([*parts, "--every", "soon"]) == 2
-    assert "rows as 100000 or minutes as 5m are wanted; got 'soon'" in capsys.readouterr().err
+    assert (
+        "expected rows such as 100000 or minutes such as 5m; got 'soon'" in capsys.readouterr().err
+    )
 
 
 def test_of_a_damaged_checkpoint_the_one_before_goes_on(flowers, tmp_path):
@@ -177,7 +179,7 @@ def test_a_file_that_lost_rows_is_refused(flowers, tmp_path, capsys):
     capsys.readouterr()
     flowers.write_text("".join(flowers.read_text().splitlines(keepends=True)[:301]))
     assert main(parts) == 2
-    text = f"is of a run that has passed 600 rows, and {flowers} has only 300"
+    text = f"belongs to a run past row 600, and {flowers} has only 300 rows"
     assert text in capsys.readouterr().err
 
 

@@ -39,10 +39,10 @@ def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys)
     (tmp_path / "folder").mkdir()
     before, table = sorted(os.listdir(tmp_path)), flowers.read_bytes()
     tries = {
-        "gone/it": "there is no folder",
-        "flowers.csv/it": "there is no folder",
-        "folder": "is no file",
-        "flowers.csv": "is what FILE names, too",
+        "gone/it": "does not exist",
+        "flowers.csv/it": "does not exist",
+        "folder": "is not a file",
+        "flowers.csv": "is also named by FILE",
         "n" * 300: "File name too long",
     }
     for name, message in tries.items():
@@ -58,7 +58,7 @@ def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys)
 def test_two_options_name_two_files(flowers, tmp_path, capsys):  # noqa: F811
     line = ["run", str(flowers), "--save", str(tmp_path / "it")]
     assert main([*line, "--json", str(tmp_path / "folder" / ".." / "it")]) == 2
-    assert "is what --save names, too" in capsys.readouterr().err
+    assert "is also named by --save" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["flowers.csv"]
 
 

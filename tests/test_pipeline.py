@@ -157,5 +157,5 @@ def test_files_that_are_no_pipelines(two, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"load_pipeline: .*no columns of this version"):
         jaxmkl.load_pipeline(path)
     path.write_text("nothing")
-    with pytest.raises(ValueError, match="is no readable checkpoint"):
+    with pytest.raises(ValueError, match="is not a readable checkpoint"):
         jaxmkl.load_pipeline(path)

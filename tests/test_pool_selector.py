@@ -171,7 +171,7 @@ def test_of_a_large_pool_some_rows_are_looked_at(monkeypatch, tmp_path, capsys):
     assert main(["select", str(path), "--num", "6"]) == 0
     out, error = capsys.readouterr()
     assert len(out.splitlines()) == 7
-    assert "40 of 300 different rows, drawn at random, were looked at" in error
+    assert "40 of 300 different rows, drawn at random, were considered" in error
 
 
 @pytest.mark.slow

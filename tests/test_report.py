@@ -21,7 +21,7 @@ from matplotlib import image
 
 from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
-from jaxmkl.cli.report import axis_of, merged, page
+from jaxmkl.cli.report import axis_of, coarser, page
 from jaxmkl.cli.results import Curves, Learned, Results
 from jaxmkl.evaluate import Row
 from jaxmkl.evaluate.drawings import Panel, as_svg, drawing
@@ -200,7 +200,7 @@ def test_what_is_to_be_said_of_a_run_that_did_not_go_well():
     text = page(results(rows=(*rows("raker", poor), *rows("spa", poor), *baselines),
                         is_interrupted=True))  # fmt: skip
     assert "No learner errs less than the baseline 'mean so far'" in text
-    assert "Interrupted: what follows is of the first 230 rows." in text
+    assert "Interrupted: what follows covers the first 230 rows." in text
     blank = tuple(row._replace(mean=math.nan, std=0.0) for row in results().rows)
     assert "No row with a target was judged." in page(results(rows=blank))
 
@@ -285,7 +285,7 @@ def test_many_windows_become_fewer():
     values[60:90] = np.nan
     rows = np.append(np.arange(10, 1900, 10), 1895)  # the last window is of 5 rows
     each = tuple(values.tolist())
-    made = merged(Curves(10, tuple(rows.tolist()), {"a": each}, {"b": each}))
+    made = coarser(Curves(10, tuple(rows.tolist()), {"a": each}, {"b": each}))
     assert made.window == 30
     assert made.rows == (*range(30, 1891, 30), 1895)
     by_row = np.repeat(each, np.diff(rows, prepend=0))
@@ -294,7 +294,7 @@ def test_many_windows_become_fewer():
     assert np.isnan(means[20])
     np.testing.assert_allclose(made.error["a"], means)
     np.testing.assert_allclose(made.labels["b"], means)
-    np.testing.assert_equal(merged(made), made)
+    np.testing.assert_equal(coarser(made), made)
 
 
 @pytest.fixture(scope="module")
@@ -356,9 +356,9 @@ def test_a_page_of_a_papers_figures(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no JSON file that --json wrote"),
-        ("[]", "is no JSON file that --json wrote"),
-        ('{"command": "", "rows": [{"mean": 1}]}', "is no JSON file that --json wrote"),
+        ("{", "is not a JSON file that --json wrote"),
+        ("[]", "is not a JSON file that --json wrote"),
+        ('{"command": "", "rows": [{"mean": 1}]}', "is not a JSON file that --json wrote"),
         (None, "No such file or directory"),
     ],
 )

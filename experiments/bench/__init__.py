@@ -1,10 +1,10 @@
-"""Speed: time an example, beside scikit-learn one example at a time, and a very long stream.
+"""Speed: the time of an example, beside that of scikit-learn, and a very long stream.
 
-And learners with support vectors: seconds a pass over data sets of the papers, and memory;
-whether the last tenth of a stream takes as long as the first where the support is bounded; passes
-over many tasks, and the memory of their models; choosing points of pools; models of other packages
-on the same streams; many small learners, each on a stream of its own; and many seeds at once on
-an accelerator.
+There are also learners with support vectors (seconds per pass over data sets of the papers, and
+memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
+passes over many tasks and the memory of their models, choosing points of pools, models of other
+packages on the same streams, many small learners, each on a stream of its own, and many seeds at
+once on an accelerator.
 """
 
 from jaxmkl.evaluate import UsageError
@@ -15,10 +15,10 @@ from . import device, endless, features, fleet, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the benchmark, or what was asked for instead.
+    """Run the benchmark, or another one that an option names.
 
     Raises:
-        UsageError: something was given that only ``--peers``, or ``--endless``, takes.
+        UsageError: if an option was given that only ``--peers`` or ``--endless`` takes.
     """
     if not options.peers and (options.datasets or options.plots):
         raise UsageError("bench: --datasets and --plots are those of --peers")

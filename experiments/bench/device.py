@@ -1,6 +1,4 @@
-"""Many seeds at once on whatever accelerator JAX finds, in microseconds an example and seed."""
-
-from typing import Any
+"""Many seeds at once on the accelerator that JAX finds, in microseconds per example and seed."""
 
 import jax
 import numpy as np
@@ -22,7 +20,7 @@ EXAMPLES = {"raker": 1024, "expert_mkl": 256, "spa": 512, "omkc_dd": 256, "multi
 TIMES_MORE = 8
 
 
-def learners() -> dict[str, Any]:
+def learners() -> dict[str, jaxmkl.Learner]:
     """Return the learners by name."""
     return {
         "raker": jaxmkl.raker(),
@@ -33,7 +31,7 @@ def learners() -> dict[str, Any]:
     }
 
 
-def examples(name: str, learner: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+def examples(name: str, learner: jaxmkl.Learner, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Return generated examples X (T, D) and y (T,) of a learner's task, float32."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(number, INPUTS)).astype(np.float32)
@@ -52,7 +50,7 @@ def run(report: Report) -> None:
     for name, learner in learners().items():
         T = EXAMPLES[name] * more
         data = jax.device_put(examples(name, learner, T))
-        # an order for each seed: else a learner without random numbers would make one run of all
+        # an order for each seed, or all runs of a learner without random numbers would be the same
         calls = {str(S): (orders_at_once, (learner, keys_of(S), *data)) for S in SEEDS}
         report.say(f"{name}: {T} examples")
         for seeds, found in measured(report, calls, REPEATS, twice=False).items():

@@ -1,13 +1,14 @@
-"""Streams without end: whether errors and times stay what they were, in single precision too.
+"""Endless streams: whether errors and times stay the same, in single precision too.
 
-Each learner plays a generated stream that is made chunk by chunk, in float32 and in float64 side
-by side, and in float64 once more on inputs that differ in the eighth digit: how far that run parts
-from the other is what no precision can tell. The number of examples is given (``--rounds``).
+Each learner plays a stream that is generated chunk by chunk, in float32 and in float64 side by
+side, and once more in float64 on inputs that differ in the eighth digit: a difference as large as
+that between the two runs in float64 is no effect of precision. ``--rounds`` is the number of
+examples.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -25,7 +26,7 @@ from .timing import figures, in_turn, ratios
 ROUNDS = 1_000_000
 CHUNK = 16_384  # examples, at most
 BUDGET = 64  # support vectors, where there is a budget
-INPUTS = 3  # of two classes; more are not learned on so small a budget
+INPUTS = 3  # of two classes; more cannot be learned with so small a budget
 TASKS = 5
 REPEATS = 5
 MOVED = 6e-8  # relative: what rounding to float32 changes
@@ -38,28 +39,30 @@ RUNS = {
 
 
 def spa_on_a_budget() -> jaxmkl.MKL:
-    """Return SPA whose oldest support vector goes where there are too many."""
+    """Return SPA with a budget, which removes the oldest support vector."""
     spa = jaxmkl.spa()
     store = supports.BudgetSupport(BUDGET, supports.RemoveOldest())
     bank = jaxmkl.models.SupportModels(spa.models[0].kernels, spa.models[0].rule, store)
     return jaxmkl.MKL(bank, spa.aggregate, spa.select, spa.query)
 
 
-def learners() -> dict[str, Callable[[], Any]]:
-    """Return what makes each learner whose cost and memory do not grow, by name."""
+def learners() -> dict[str, Callable[[], jaxmkl.Learner]]:
+    """Return a factory of each learner whose cost and memory do not grow, by name."""
     budgets = [name for name in jaxmkl.LEARNERS if "budget" in parameters_of(name)]
-    found: dict[str, Callable[[], Any]] = {name: jaxmkl.LEARNERS[name] for name in FAMILY}
+    found: dict[str, Callable[[], jaxmkl.Learner]] = {
+        name: jaxmkl.LEARNERS[name] for name in FAMILY
+    }
     found |= {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
     near = jaxmkl.kernels.GaussianWidths(start=0.5)  # the default ones are too wide here
     for name in ("oks_sil", "okl_gd"):
         found[name] = partial(jaxmkl.LEARNERS[name], near, budget=BUDGET)
-    # by default what is new enough for the dictionary depends on the precision
+    # the default threshold of the dictionary depends on the precision
     tasks = partial(jaxmkl.multitask, TASKS, jaxmkl.Gaussian(2.0), size=BUDGET, tolerance=1e-4)
     return found | {"spa": spa_on_a_budget, "multitask": tasks}
 
 
-def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return examples of the stream for a learner: of two classes, or numbers; or of tasks.
+def examples(learner: jaxmkl.Learner, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples of the stream for a learner: of two classes, numbers or tasks.
 
     >>> examples(jaxmkl.raker(), 0, 3)[0].shape, examples(jaxmkl.rbp(), 0, 3)[0].shape
     ((3, 10), (3, 3))
@@ -74,9 +77,11 @@ def examples(learner: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarra
 
 
 class Played:
-    """A learner's pass over the stream in one precision; what is drawn at first is the same."""
+    """A learner's pass over the stream in one precision; the initial draws are the same in all."""
 
-    def __init__(self, learner: Any, num_inputs: int, precision: str, moved: float = 0.0) -> None:
+    def __init__(
+        self, learner: jaxmkl.Learner, num_inputs: int, precision: str, moved: float = 0.0
+    ) -> None:
         self.learner, self.precision, self.moved = learner, precision, moved
         self.draws = np.random.default_rng(0)
         key = jax.random.key(0)
@@ -87,12 +92,14 @@ class Played:
             same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in pairs]
             self.state = jax.tree.unflatten(structure, same)
         self.errors: list[float] = []  # sums of chunks
-        self.ends: list[tuple] = []  # states and examples from which a tenth's end is played again
+        self.ends: list[
+            tuple
+        ] = []  # states and examples from which the end of a tenth is played again
 
-    def _precision(self) -> Any:
+    def _precision(self) -> AbstractContextManager:
         return jax.enable_x64(self.precision == "float64")
 
-    def run(self, state: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    def run(self, state: object, X: np.ndarray, y: np.ndarray) -> tuple:
         """Play some examples."""
         with self._precision():
             return jaxmkl.run(self.learner, state, X, y)
@@ -111,11 +118,11 @@ class Played:
         self.errors.append(float(np.sum(loss)))
 
     def keep(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Keep what stands now, so that examples can be timed from here later."""
+        """Keep the present state and examples, so that these can be timed later."""
         self.ends.append((self.state, X, y))
 
     def last_over_first(self, size: int) -> dict[str, list[float]]:
-        """Time the kept ends again, in turn."""
+        """Time the kept examples again, in turn."""
         names = "first", "last"
         again = {n: partial(self.run, *end) for n, end in zip(names, self.ends, strict=True)}
         seconds = in_turn(again, REPEATS)
@@ -127,7 +134,7 @@ class Played:
 
 
 def tenths(rounds: int) -> tuple[int, int]:
-    """Return the length of a chunk and how many make a tenth of the stream.
+    """Return the length of a chunk and the number of chunks in a tenth of the stream.
 
     >>> tenths(1_000_000), tenths(5_000)
     ((14286, 7), (500, 1))
@@ -137,8 +144,10 @@ def tenths(rounds: int) -> tuple[int, int]:
     return -(-each // number), number
 
 
-def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> list[Row]:
-    """Play a learner in every way of :data:`RUNS` and return the rows of what was measured."""
+def play(
+    name: str, learner: jaxmkl.Learner, rounds: int, step: Callable[[str], None]
+) -> list[Row]:
+    """Play a learner in every way of :data:`RUNS` and return the rows of its figures."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)
     runs = {label: Played(learner, X.shape[1], *how) for label, how in RUNS.items()}
@@ -166,10 +175,10 @@ def play(name: str, learner: Any, rounds: int, step: Callable[[str], None]) -> l
 
 
 def run(options: Options, report: Report) -> None:
-    """Play the learners asked for, one after the other.
+    """Play the requested learners, one after the other.
 
     Raises:
-        UsageError: there is no such learner.
+        UsageError: if a requested learner does not exist.
     """
     known = learners()
     names = chosen("learner", options.algorithms, known, known)
@@ -190,7 +199,7 @@ def run(options: Options, report: Report) -> None:
         notes=(
             f"{generate.DIMENSIONS} inputs and numbers, or {INPUTS} and two classes; budgets of "
             f"{BUDGET} support vectors a kernel; error: squares, or the share of mistakes",
-            f"inputs moved: by up to {MOVED:g} of themselves, another factor for each number",
+            f"inputs moved: each number by a factor of its own, within 1 ± {MOVED:g}",
             f"times: medians of {REPEATS} rounds of a chunk at the end of the first and of the "
             "last tenth, each from the state it met, in turn",
         ),

@@ -1,4 +1,4 @@
-"""Speed of learners on random features: an example's time, and a stream never in memory."""
+"""The speed of learners on random features: time per example, and a stream never in memory."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ COMPONENTS = NUM_KERNELS * NUM_FEATURES
 SEEDS_AT_ONCE = 32
 NUM_CLASSES = 10
 REPEATS = 5
-FIRST = {"scikit-learn": 500, "expert_mkl": 4_096}  # examples timed, where it is not all
+FIRST = {"scikit-learn": 500, "expert_mkl": 4_096}  # examples timed, if not all
 LONG = 10_000_000
 CHUNK = 100_000
 
@@ -68,8 +68,8 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 
 @jax.jit
-def _product(learner: Any, state: Any, X: jax.Array) -> jax.Array:
-    """The bare product X V' of whole blocks, each stored where the next one will be."""
+def _product(learner: jaxmkl.MKL, state: Any, X: jax.Array) -> jax.Array:
+    """The plain product X V' of whole blocks, each stored where the next one will be."""
     blocks, frequencies = (
         whole_blocks(learner, X),
         jax.lax.collapse(state.models[0].features, 0, 2),
@@ -94,8 +94,8 @@ def short(options: Options, report: Report) -> None:
     ]
     digits = jnp.arange(few) % NUM_CLASSES
     state, keys = raker.init(key, INPUTS), keys_of(SEEDS_AT_ONCE)
-    # what is called, with what, and the examples it plays
-    calls: dict[str, tuple[Any, tuple, int]] = {
+    # each function, its arguments, and the number of examples that it plays
+    calls: dict[str, tuple[Callable, tuple, int]] = {
         "raker": (one_run, (raker, state, X, y), T),
         f"raker, {SEEDS_AT_ONCE} seeds": (many_runs, (raker, keys, X, y), T * SEEDS_AT_ONCE),
         "encoding": (jax.jit(encode), (raker, state, X), T),
@@ -117,7 +117,7 @@ def short(options: Options, report: Report) -> None:
     )
     numbers = {name: call[2] for name, call in calls.items()} | {"scikit-learn": n}
     each = {name: [s / numbers[name] * 1e6 for s in found[name].seconds] for name in numbers}
-    # metrics that are ratios: of a row to another
+    # metrics that are ratios of two rows
     beside = {
         "raker": {"times_product": "product"},
         f"raker, {SEEDS_AT_ONCE} seeds": {"times_raker": "raker"},
@@ -151,7 +151,7 @@ def short(options: Options, report: Report) -> None:
 
 
 def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
-    """Play a generated stream that is never in memory: its cost and memory, first and last."""
+    """Measure the cost and memory of a stream that is never in memory, at its start and end."""
     making = 0.0
 
     def timed_chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -195,8 +195,8 @@ def long_stream(report: Report, total: int = LONG, chunk: int = CHUNK) -> None:
         f"{total:,} examples of {generate.DIMENSIONS} inputs, made chunk by chunk",
         rows,
         notes=(
-            "first and last: medians over the chunks of a tenth of the stream at either end; "
+            "first and last: medians over the chunks of the first and last tenth of the stream; "
             "making the examples is not counted",
-            "memory growth: of the process's peak, from the first tenth's end to the stream's",
+            "memory growth: of the process's peak, from the end of the first tenth to the end",
         ),
     )

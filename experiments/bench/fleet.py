@@ -20,9 +20,9 @@ NUM_FEATURES = 20
 
 
 def run(report: Report) -> None:
-    """Time a fleet on full streams and on ragged ones, and one run, checks of the input included.
+    """Time a fleet on full streams, one on ragged streams, and one run, including input checks.
 
-    Drivers are called as a person calls them; what they compile, they have compiled before.
+    Drivers are called as a user calls them, after their programs have been compiled.
     """
     learner = jaxmkl.raker(jaxmkl.Gaussian(BANDWIDTHS), num_features=NUM_FEATURES)
     draws = np.random.default_rng(0)
@@ -33,13 +33,13 @@ def run(report: Report) -> None:
     states = jax.jit(jax.vmap(partial(learner.init, num_inputs=INPUTS)))(keys)
     one = learner.init(jax.random.key(0), INPUTS)
     fleet = partial(jaxmkl.run_fleet, learner, states, X, y)
-    # what is called, and the examples it plays
+    # each function, and the number of examples that it plays
     calls = {
         "raker": (partial(jaxmkl.run, learner, one, X.reshape(-1, INPUTS), y.ravel()), y.size),
         "raker, a fleet": (fleet, y.size),
         "raker, a fleet, ragged": (partial(fleet, lengths=lengths), int(lengths.sum())),
     }
-    report.say(f"timing {len(calls)} things in turn, {REPEATS} times")
+    report.say(f"timing {len(calls)} functions in turn, {REPEATS} times")
     seconds = in_turn({name: call[0] for name, call in calls.items()}, REPEATS)
     rows: list[Row] = []
     for name, (_, examples) in calls.items():
@@ -53,7 +53,7 @@ def run(report: Report) -> None:
         notes=(
             f"raker: {len(BANDWIDTHS)} kernels of {NUM_FEATURES} features, {INPUTS} inputs; one "
             f"run of {y.size:,} examples, or {STREAMS:,} states of {EXAMPLES} each",
-            f"ragged: from 0 to {EXAMPLES} examples a stream, drawn alike",
-            "times one run: seconds of the call over those of the one run of all examples",
+            f"ragged: 0 to {EXAMPLES} examples per stream, drawn uniformly",
+            "times one run: seconds of the call relative to those of one run of all examples",
         ),
     )

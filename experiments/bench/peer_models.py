@@ -1,7 +1,8 @@
-"""Models of other packages, and ours beside them, each made ready to play one stream.
+"""Models of other packages, and ours beside them, each prepared for one stream.
 
-All of them predict an example, and learn it then. Inputs, and targets that are numbers, are scaled
-online where a package's documentation does so. What is not said here is the package's default.
+All of them predict an example and then learn it. Inputs, and targets that are numbers, are scaled
+online if the documentation of the package does so. All other settings are the defaults of the
+package.
 """
 
 import dataclasses
@@ -27,21 +28,21 @@ from .timing import one_run
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A model of a package, for numbers and for classes: where it is, and its arguments."""
+    """A model of a package, for numbers and for classes: its path and its arguments."""
 
     name: str  # in tables
     package: str
     regression: str | None = None
     classification: str | None = None
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
     scaler: Mapping[str, str] = dataclasses.field(default_factory=dict)  # river's, by task
 
     def path(self, task: str) -> str | None:
-        """Return where it is inside its package, None where it does not do the task."""
+        """Return its path inside its package; None if it does not support the task."""
         return self.regression if task == "regression" else self.classification
 
-    def made(self, task: str, **arguments: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
-        """Return what makes it anew, and every parameter it has then."""
+    def made(self, task: str, **arguments: object) -> tuple[Callable[[], Any], dict[str, object]]:
+        """Return a factory of fresh models, and all parameters of such a model."""
         module, _, name = f"{self.package}.{self.path(task)}".rpartition(".")
         make = getattr(importlib.import_module(module), name)
         bound = inspect.signature(make).bind(**{**self.arguments, **arguments})
@@ -102,11 +103,11 @@ MODELS = (
     Model("expert_mkl", "jaxmkl", "expert_mkl", "expert_mkl"),
     Model("spa", "jaxmkl", None, "spa"),
 )
-COMPONENTS = 850  # of scikit-learn's Fourier features: as many as raker has
+COMPONENTS = 850  # of scikit-learn's Fourier features, as many as raker has
 
 
 def missing(package: str) -> str | None:
-    """Return why the models of a package cannot be played here, None where they can."""
+    """Return why the models of a package cannot be played here; None if they can."""
     if find_spec(package) is None:
         return "not installed"
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
@@ -114,15 +115,15 @@ def missing(package: str) -> str | None:
 
 
 class Ready(NamedTuple):
-    """A model and a stream."""
+    """A model that is prepared for a stream."""
 
-    play: Callable[[], Iterable[Any]]  # a pass of a fresh model; returns what it predicted (T,)
-    settings: dict[str, Any]
-    start: Callable[[], dict[str, float]] = dict  # once before the first pass; tells metrics
+    play: Callable[[], Iterable[object]]  # a pass of a fresh model; returns the predictions (T,)
+    settings: dict[str, object]
+    start: Callable[[], dict[str, float]] = dict  # once before the first pass; returns metrics
 
 
 def of_sklearn(model: Model, stream: Stream) -> Ready:
-    """StandardScaler, RBFSampler and SGD by scikit-learn, fed one example after the other."""
+    """Prepare StandardScaler, RBFSampler and SGD of scikit-learn, with one example at a time."""
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.preprocessing import StandardScaler
 
@@ -152,7 +153,7 @@ def of_sklearn(model: Model, stream: Stream) -> Ready:
 
 
 def of_river(model: Model, stream: Stream) -> Ready:
-    """A model of river, behind one of its scalers or not."""
+    """Prepare a model of river, behind one of its scalers if it has one."""
     from river import preprocessing
 
     make, settings = model.made(stream.task)
@@ -169,7 +170,7 @@ def of_river(model: Model, stream: Stream) -> Ready:
         if scaler is not None:
             fresh = getattr(preprocessing, scaler)() | fresh
         for x, label in examples:
-            said.append(fresh.predict_one(x) or 0.0)  # None where it knows no class yet
+            said.append(fresh.predict_one(x) or 0.0)  # None while it knows no class
             fresh.learn_one(x, label)
         return said
 
@@ -177,7 +178,7 @@ def of_river(model: Model, stream: Stream) -> Ready:
 
 
 def of_capymoa(model: Model, stream: Stream) -> Ready:
-    """A model of CapyMOA, which is MOA in Java."""
+    """Prepare a model of CapyMOA, which is MOA in Java."""
     from capymoa.stream import NumpyStream
 
     kind, y, classes = "numeric", stream.y, None
@@ -190,7 +191,7 @@ def of_capymoa(model: Model, stream: Stream) -> Ready:
     def play() -> list[float]:
         fresh, said = make(), []
         for instance in instances:
-            told = fresh.predict(instance) or 0  # None where it knows no class yet
+            told = fresh.predict(instance) or 0  # None while it knows no class
             said.append(float(told if classes is None else classes[told]))
             fresh.train(instance)
         return said
@@ -200,7 +201,7 @@ def of_capymoa(model: Model, stream: Stream) -> Ready:
 
 
 def ours(model: Model, stream: Stream) -> Ready:
-    """A learner of this library behind running moments, compiled for the whole stream."""
+    """Prepare a learner of this library behind running moments, compiled for the whole stream."""
     name, more, K = str(model.path(stream.task)), {}, 0
     if several(stream):
         K = int(stream.y.max()) + 1
@@ -233,7 +234,7 @@ READY = {"sklearn": of_sklearn, "river": of_river, "capymoa": of_capymoa, "jaxmk
 
 
 def ready(model: Model, stream: Stream) -> Ready:
-    """Make a model ready to play a stream; its settings begin with its package and version."""
+    """Prepare a model for a stream; its settings begin with its package and version."""
     made = READY[model.package](model, stream)
     name = {"sklearn": "scikit-learn"}.get(model.package, model.package)
     return made._replace(settings={"package": f"{name} {version(name)}", **made.settings})

@@ -25,10 +25,10 @@ LENGTH = 4_000  # examples of the papers' data sets that are played
 OF_PAPERS = {"magic04": "classification", "tom": "regression", "twitter": "regression"}
 DATASETS = (*amkl_river.DATASETS, *OF_PAPERS)
 PASSES = 20
-ENOUGH = 2.0  # seconds: after as many no other pass is begun
+ENOUGH = 2.0  # seconds, after which no other pass is begun
 
 ERROR = {"mistake_rate": "mistakes", "mae": "mean absolute error"}  # that are drawn
-# each package's own; grey and colours of middling lightness can be seen on light and dark
+# one per package; grey and colours of medium lightness are visible on light and dark
 COLOURS = {"jaxmkl": "#e8590c", "river": "#2f9e44", "capymoa": "#7c6cf0", "sklearn": "#1c86d1"}
 GREY = "#7a7a7a"
 MARKS = "osD^v"
@@ -36,10 +36,10 @@ COLUMNS = 4
 
 
 def streams(options: Options, report: Report) -> list[Stream]:
-    """Return river's data sets and those of the papers that are there, as far as asked for.
+    """Return the requested data sets of river and of the papers, as far as they are available.
 
-    Classes of the papers come in an order drawn once, numbers in file order. Without any data a
-    generated stream stands for them.
+    Classes of the papers come in an order that is drawn once, numbers in file order. Without any
+    data, a generated stream takes their place.
     """
     found = []
     for name in chosen("data set", options.datasets, DATASETS, DATASETS):
@@ -54,7 +54,7 @@ def streams(options: Options, report: Report) -> list[Stream]:
         elif made := amkl_river.bundled(name):
             found.append(amkl_river.read(name, made()))
             continue
-        report.say(f"{name}: not there, left out")
+        report.say(f"{name}: not available, left out")
     if not found:
         dataset, X, y = of_77_inputs()
         found = [Stream(dataset, X[:LENGTH], y[:LENGTH].astype(np.float32), "regression")]
@@ -71,7 +71,7 @@ def errors(said: Iterable[float], stream: Stream) -> dict[str, list[float]]:
 
 def measured(model: Model, stream: Stream) -> list[Row]:
     """Play a model over a stream in this process and return its rows."""
-    jax.devices()  # the library is ready, as the packages are
+    jax.devices()  # the library is initialised, as the packages are
     import_module(model.package)
     made = ready(model, stream)
     before = peak_memory("VmRSS")
@@ -128,7 +128,7 @@ def run(options: Options, report: Report) -> None:
     if options.plots is not None:
         options.plots.mkdir(parents=True, exist_ok=True)
         path = options.plots / "peers.svg"
-        # text as text, and the same file for the same figures
+        # text stays text, and the same figures give the same file
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": "peers"}):
             picture(rows).savefig(path, transparent=True, metadata={"Date": None})
         report.say(f"picture: {path}")

@@ -1,7 +1,8 @@
-"""Speed and memory of choosing points of pools, each in a process of its own.
+"""The speed and memory of choosing points of pools, each in a process of its own.
 
-A first call, which compiles, then others; all are calls as a user makes them, the checks of the
-input included. Double precision for Gram matrices, single for the large pools of features.
+A first call, which compiles, is followed by others; all are made as a user makes them, including
+the checks of the input. Gram matrices are in double precision, the large pools of features in
+single.
 """
 
 import dataclasses
@@ -30,16 +31,16 @@ WIDTHS = tuple(2.0**k for k in range(-1, 8))
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A pool and what chooses points of it."""
+    """A pool and a method that chooses points of it."""
 
     name: str  # in tables
     method: str  # the name of the function of jaxmkl.design
     points: int  # of each pool
-    dataset: str | None = None  # generated where that is None, or the data are not there
-    pools: int = 1  # of several all are worked on in one call
+    dataset: str | None = None  # generated if it is None, or the data are not available
+    pools: int = 1  # several are worked on in one call
     features: int = 0  # of each kernel; 0 for Gram matrices of the paper's nine kernels
     kernels: int = 9  # that features are of
-    repeats: int = 3  # calls that are timed, behind the first
+    repeats: int = 3  # calls that are timed, after the first
 
 
 SMALL_CASES = (
@@ -78,8 +79,8 @@ def inner_products(case: Case, options: Options) -> tuple[str, np.ndarray]:
 def fourier_features(case: Case) -> jax.Array:
     """Return features (P, n, r), float32, of Gaussians over generated points.
 
-    They are centred, and scaled to a mean squared length of 1, for much the same reasons as the
-    paper's kernels: else the widest Gaussian is a constant.
+    They are centred and scaled to a mean squared length of 1, for the same reasons as the paper's
+    kernels: otherwise the widest Gaussian is constant.
     """
     X = generated(case.points)
     draws = np.random.default_rng(1)
@@ -96,7 +97,7 @@ def fourier_features(case: Case) -> jax.Array:
 
 
 def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Design]]:
-    """Return the name of a case's data and what chooses points of them."""
+    """Return the name of a case's data, and a function that chooses points of them."""
     method = getattr(design, case.method)
     if case.features:
         features = fourier_features(case)
@@ -114,7 +115,7 @@ def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Desi
 
 
 def measured(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
-    """Play a case in this process; return its data set and what was measured."""
+    """Play a case in this process; return its data set and its figures."""
     with jax.enable_x64(not case.features):
         dataset, call = call_of(case, options)
         before = peak_memory()

@@ -1,4 +1,4 @@
-"""Speed and memory of learners with support vectors, of a moving kernel, and of many tasks."""
+"""The speed and memory of learners with support vectors, a moving kernel, or many tasks."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -26,21 +26,21 @@ SHAPES = {"magic04": (19_020, 10), "a9a": (48_842, 123), "cod_rna": (331_152, 8)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A learner with support vectors over a data set, in as many orders at once."""
+    """A learner with support vectors on a data set, in several orders at once."""
 
     dataset: str
     learner: str
     orders: int
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    length: int | None = None  # examples, where it is not all
+    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    length: int | None = None  # examples, if not all
 
     @property
     def name(self) -> str:
-        """How it is called in tables."""
+        """The name in tables."""
         return self.learner if self.orders == 1 else f"{self.learner}, {self.orders} orders"
 
     def rows(self, dataset: str, metrics: Mapping[str, list[float]]) -> list[Row]:
-        """Return the rows of what was measured on a data set."""
+        """Return the rows of the figures on a data set."""
         return figures(dataset, self.name, metrics, seeds=self.orders, **self.arguments)
 
 
@@ -69,14 +69,16 @@ def of_two_classes(name: str) -> Data:
 
 
 @jax.jit
-def orders_at_once(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+def orders_at_once(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
     return outputs.prediction, num_supports(learner, states)
 
 
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:
-    """Return the data set's name and what :func:`orders_at_once` plays a case with."""
+    """Return the name of the data set and the arguments of :func:`orders_at_once` for a case."""
     dataset, X, y = real_or(options, case.dataset, partial(of_two_classes, case.dataset))
     learner = jaxmkl.LEARNERS[case.learner](**case.arguments)
     X, y = jax.device_put(X[: case.length]), jax.device_put(y[: case.length])
@@ -125,7 +127,7 @@ def tenths(options: Options, report: Report) -> None:
     report.say(f"playing {dataset} in {TENTHS} chunks of {size}")
     next(jaxmkl.stream(learner, start, chunks[:1]))  # compiles
 
-    def played(state: Any, chunk: tuple) -> Any:
+    def played(state: object, chunk: tuple) -> tuple:
         return next(jaxmkl.stream(learner, state, [chunk]))
 
     states, seconds = [start], []
@@ -157,7 +159,7 @@ TASK_RUNS = {"multitask": None, "multitask, h = 0.1": 0.1}  # h by name
 
 
 def stream_of_tasks(options: Options) -> Stream:
-    """Return landmine where the data are, else generated examples of its shape."""
+    """Return landmine if the data are available, else generated examples of its shape."""
     try:
         job = Job(multitask.PAPER, options, Report("bench"), ("landmine",), (), 1)
         return multitask.stream_of(job, "landmine")
@@ -172,7 +174,7 @@ def stream_of_tasks(options: Options) -> Stream:
 
 
 def many_tasks(options: Options, report: Report) -> None:
-    """Time passes over many tasks, several orders at once, and tell the memory of one."""
+    """Time passes over many tasks, several orders at once, and measure the memory of one."""
     stream = stream_of_tasks(options)
     num_tasks = int(stream.X[:, 0].max()) + 1
     data = jax.device_put(stream.X), jax.device_put(stream.y)
@@ -202,7 +204,7 @@ def many_tasks(options: Options, report: Report) -> None:
 
 
 def _peak_of(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
-    """Play a case; return its data set and what was measured."""
+    """Play a case; return its data set and its figures."""
     dataset, arguments = call_of(case, options)
     before = peak_memory()
     (_, number), seconds = timed(orders_at_once, *arguments)
@@ -215,7 +217,7 @@ def _peak_of(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]
 
 
 def memory(options: Options, report: Report, case: Case = LARGEST) -> None:
-    """Measure the most memory that many support vectors take, in a process of their own."""
+    """Measure the peak memory of many support vectors, in a process of their own."""
     report.say(f"playing {case.dataset} {case.name} in a process of its own: some minutes")
     rows = case.rows(*in_own_process(_peak_of, case, options))
     report.table(

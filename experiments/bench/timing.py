@@ -1,4 +1,4 @@
-"""Measurements of all benchmarks: calls in turn, memory, processes of their own."""
+"""Measurements for all benchmarks: calls in turn, memory, separate processes."""
 
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Data = tuple[str, np.ndarray, np.ndarray]  # a name, X (T, D) and y (T,)
 
 
 def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
-    """Return a data set of the papers in float32 where the data are, else what is made instead."""
+    """Return a data set of the papers in float32 if it is available, else a generated one."""
     try:
         data = jaxmkl.tables.read(data_folder(options) / f"{name}.npz")
     except (UsageError, OSError):
@@ -32,13 +32,13 @@ def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
 
 
 @jax.jit
-def one_run(learner: Any, state: Any, X: Any, y: Any) -> Any:
+def one_run(learner: jaxmkl.Learner, state: object, X: jax.Array, y: jax.Array) -> jaxmkl.Output:
     """Return the outputs of a run from a state."""
     return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
 
 
 @jax.jit
-def many_runs(learner: Any, keys: Any, X: Any, y: Any) -> Any:
+def many_runs(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array) -> tuple:
     """Return the states and outputs of runs of all keys, in file order."""
     return jaxmkl.run_many(
         learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
@@ -46,12 +46,12 @@ def many_runs(learner: Any, keys: Any, X: Any, y: Any) -> Any:
 
 
 def in_turn(
-    functions: Mapping[str, Callable[[], Any]], repeats: int, *, twice: bool = True
+    functions: Mapping[str, Callable[[], object]], repeats: int, *, twice: bool = True
 ) -> dict[str, list[float]]:
     """Call functions in turn, several rounds of them, and return the seconds of each call.
 
-    Each timed call follows one of the same function that is not timed, so that none pays for what
-    another left in the caches; ``twice=False`` leaves that out, for calls of seconds.
+    Each timed call follows an untimed one of the same function, so that none pays for what another
+    left in the caches; ``twice=False`` omits the untimed calls, for calls that take seconds.
 
     >>> list(map(len, in_turn({"one": lambda: 1, "two": lambda: 2}, 3).values()))
     [3, 3]
@@ -66,7 +66,7 @@ def in_turn(
 
 
 class Measured(NamedTuple):
-    """A compiled call: what the first one made, seconds before it, seconds of later ones."""
+    """A compiled call: the result of the first one, the seconds before it and of later ones."""
 
     result: Any
     stages: Stages
@@ -79,18 +79,18 @@ class Measured(NamedTuple):
 
 def measured(
     report: Report,
-    calls: Mapping[str, tuple[Any, tuple]],
+    calls: Mapping[str, tuple[Callable, tuple]],
     repeats: int,
     *,
-    others: Mapping[str, Callable[[], Any]] | None = None,
+    others: Mapping[str, Callable[[], object]] | None = None,
     twice: bool = True,
 ) -> dict[str, Measured]:
     """Compile jitted functions for their arguments, call each once, then time all in turn.
 
-    ``calls`` has functions and arguments by name, ``others`` functions that are not compiled, to
-    be timed among them; the rest is as in :func:`in_turn`.
+    ``calls`` has functions and arguments by name, ``others`` has functions that are timed among
+    them without being compiled; the rest is as in :func:`in_turn`.
     """
-    functions: dict[str, Callable[[], Any]] = {}
+    functions: dict[str, Callable[[], object]] = {}
     first: dict[str, tuple[Any, Stages]] = {}
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
@@ -100,7 +100,7 @@ def measured(
             # it touches fresh memory
             first[name] = jax.block_until_ready(functions[name]()), stages
     functions |= others or {}
-    report.say(f"timing {len(functions)} things in turn, {repeats} times")
+    report.say(f"timing {len(functions)} functions in turn, {repeats} times")
     later = in_turn(functions, repeats, twice=twice)
     return {name: Measured(*first.get(name, (None, Stages())), later[name]) for name in functions}
 
@@ -113,7 +113,7 @@ def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[flo
 def figures(
     dataset: str, algorithm: str, of_metrics: Mapping[str, Sequence[float]], **parameters: Any
 ) -> list[Row]:
-    """Return the rows of measured figures: the medians of the repeats and their deviations."""
+    """Return the rows of figures: the medians of the repeats and their deviations."""
     return [
         Row(
             *("bench", dataset, algorithm, metric),
@@ -131,12 +131,12 @@ def figures(
 
 
 def peak_memory(field: str = "VmHWM") -> float:
-    """Return what :func:`jaxmkl.evaluate.held_bytes` does, in MiB."""
+    """Return the result of :func:`jaxmkl.evaluate.held_bytes` in MiB."""
     return held_bytes(field) / 2**20
 
 
 def in_own_process(function: Callable, *arguments: Any) -> Any:
-    """Return what a function makes in a fresh process."""
+    """Return the result of a function in a fresh process."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(function, *arguments).result()

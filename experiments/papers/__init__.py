@@ -1,4 +1,4 @@
-"""The papers: one file each, longer experiments in files beside them, and the printed figures."""
+"""The papers: a file for each, files for longer experiments, and the printed figures."""
 
 from . import amkl, bomkl, design, multitask, oks
 

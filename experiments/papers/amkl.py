@@ -5,9 +5,9 @@ The parts:
     tables           Tables II and III, the rows that need no support vectors, and expert_mkl
     support          Table II, the rows with support vectors
     classification   expert_mkl on four sets of the other papers
-    mixture          expert_mkl on Hedge, on mixtures, on the stack; batch models beside it
+    mixture          expert_mkl with Hedge, mixtures and the stack; batch models beside it
     labels           expert_mkl with 2 to 50 % of the labels, and scikit-activeml's strategies
-    drift            the same as mixture where two functions change places abruptly
+    drift            the same as mixture where two functions alternate abruptly
     learned          expert_mkl with kernels that are learned, on tables it was not made on
     river            expert_mkl on the data sets that come with river
     tradeoff         Figure 2: tolerance and longest pause against error and labels
@@ -18,7 +18,6 @@ The parts:
 import functools
 import math
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +73,7 @@ BUDGET = 50
 SUPPORT = {**dict.fromkeys(ONE_KERNEL, "kernel_ogd"), "omkl": "omkl", "omkl_b": "omkl_b"}
 ALGORITHMS = {**TABLES, **SUPPORT}
 
-# The tolerance of the tuned row: chosen on the data, for no more labels than the paper's row.
+# The tolerance of the tuned row, chosen on the data for at most as many labels as the paper's row.
 TUNED_TOLERANCE = dict(zip(REGRESSION, (0.002, 0.005, 0.005, 0.002, 0.0005), strict=True))
 
 NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a slow sweep of y"
@@ -83,7 +82,7 @@ NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a
 def table_rows(job: Job, part: str) -> list[Row]:
     """Run the rows of the tables."""
 
-    def tuned(dataset: str, name: str) -> dict[str, Any]:
+    def tuned(dataset: str, name: str) -> dict[str, float]:
         return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
 
     datasets, names = job.among(part, REGRESSION, tuple(TABLES))
@@ -91,12 +90,12 @@ def table_rows(job: Job, part: str) -> list[Row]:
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; the tuned row stands beside that of its algorithm."""
+    """Return the printed figure; the tuned row is compared with that of its algorithm."""
     return printed(paper, dataset, ALGORITHMS[algorithm], metric)
 
 
 def tables(job: Job) -> None:
-    """Tables II and III: error and share of labels at the end of the stream."""
+    """Show Tables II and III: error and share of labels at the end of the stream."""
     found = table_rows(job, "tables")
     notes = ["file order; the seeds draw the random features and the kernels' subsets"]
     names = {row.algorithm for row in found}
@@ -115,10 +114,10 @@ TUNED_ON = 2000
 NORMED_ON = 500
 
 
-def tuned_step(learner: Any, stream: Stream) -> float:
+def tuned_step(learner: jaxmkl.MKL, stream: Stream) -> float:
     """Return the step size with the least error over the stream's first examples.
 
-    The grid is in units of 1 / k(x, x), by which a step on an example is to be measured.
+    The grid is in units of 1 / k(x, x), the natural unit of a step on an example.
     """
     gram = kernels_of(learner).gram(jnp.asarray(stream.X[:NORMED_ON]))
     grid = np.array(STEP_SIZES) / float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
@@ -129,11 +128,11 @@ def tuned_step(learner: Any, stream: Stream) -> float:
 
 
 def support(job: Job) -> None:
-    """Table II, the rows with support vectors: one kernel, 17 kernels, and those on a budget."""
+    """Show the rows of Table II with support vectors: one kernel, 17 kernels, and a budget."""
     datasets, names = job.among("support", REGRESSION, tuple(SUPPORT))
     found: list[Row] = []
     for stream, name in job.each("support", datasets, names, stream_of):
-        arguments: dict[str, Any] = {"budget": BUDGET} if name == "omkl_b" else {}
+        arguments: dict[str, object] = {"budget": BUDGET} if name == "omkl_b" else {}
         if name in ONE_KERNEL:
             arguments["kernel"] = ONE_KERNEL[name]
         settings = job.options.settings
@@ -158,11 +157,11 @@ def support(job: Job) -> None:
 
 
 def curves(job: Job) -> None:
-    """Figure 3: the mean squared error up to each round."""
+    """Draw Figure 3: the mean squared error up to each round."""
     lines: dict[str, dict] = {}
     for dataset, name in dict.fromkeys(r.name[1:3] for r in table_rows(job, "curves")):
         _, runs = job.results[dataset, name]
-        start = runs.times >= 10  # before that a mean of few examples hides the rest
+        start = runs.times >= 10  # an earlier mean, of few examples, would hide the rest
         lines.setdefault(dataset, {})[name] = runs.times[start], runs.error[:, start]
     for dataset, of_dataset in lines.items():
         panel = Panel(dataset, "examples", "mean squared error so far", of_dataset, log_y=True)
@@ -177,7 +176,7 @@ def best_printed(paper: str, dataset: str, algorithm: str, metric: str) -> float
 
 
 def classification(job: Job) -> None:
-    """expert_mkl as a classifier: standardised by the whole set, and by online ranks."""
+    """Play expert_mkl as a classifier, on features standardised by the whole set or online."""
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
     names = (*names, *ONLINE_RANKS)
     found = played(job, "classification", datasets, names, printed=best_printed)
@@ -188,7 +187,7 @@ def classification(job: Job) -> None:
         beside={"adaptive random forest": ADAPTIVE_RANDOM_FOREST},
         notes=(
             "an order of the examples for each seed; printed: the best of the five papers",
-            "expert_mkl: features standardised by the whole set; online ranks: as they come",
+            "expert_mkl: features standardised by the whole set; online ranks: by the stream",
             "adaptive random forest: river's, features standardised, one order; not run here",
         ),
     )
@@ -199,7 +198,7 @@ LONGEST_PAUSES = (1, 2, 4)
 
 
 def tradeoff(job: Job) -> None:
-    """Figure 2: error and labels over tolerance and longest pause, one vmapped sweep."""
+    """Show Figure 2: error and labels by tolerance and longest pause, in one vmapped sweep."""
     datasets, names = job.among("tradeoff", ("tom",), ("amkl", "amkl_aks"))
     grid = np.array([(c, m) for m in LONGEST_PAUSES for c in TOLERANCES], np.float32)
     panels: list[Panel] = []
@@ -241,7 +240,7 @@ PENALTY = 0.01
 
 
 def rates(name: str, length: int) -> dict[str, float]:
-    """Return the rates of the theorems for a stream of a known length, all in 1/sqrt(T)."""
+    """Return the rates of the theorems for a stream of known length, all of order 1/sqrt(T)."""
     root = math.sqrt(length)
     arguments = {"step_size": 0.3 / root, "hedge_rate": 32 / root, "regularization": 0.0}
     if "tolerance" in parameters_of(ALGORITHMS[name]):
@@ -250,7 +249,7 @@ def rates(name: str, length: int) -> dict[str, float]:
 
 
 def regret(job: Job) -> None:
-    """Theorems 1 to 3: regret against the best fixed function of any one kernel in hindsight."""
+    """Measure the regret of Theorems 1 to 3, against the best fixed function in hindsight."""
     _, names = job.among("regret", (STATIONARY,), LEARNERS)
     if not names:
         return
@@ -298,12 +297,12 @@ def regret(job: Job) -> None:
 
 
 def best_in_hindsight(job: Job, keys: jax.Array, stream: Stream) -> np.ndarray:
-    """Return the least total loss (S,) of a fixed function of one kernel, for every seed.
+    """Return the least total loss (S,) of a fixed function of any one kernel, for every seed.
 
     The random features are those of the learners, which draw them from the key alone.
     """
     learner = candidate("raker", "raker", "regression", job.options.settings).learner
-    # what learning leaves alone is all that is wanted of the states
+    # only those parts of the states are used that learning does not change
     states, _ = jaxmkl.run_many(learner, keys, stream.X[:1], stream.y[:1], permute=False)
     totals = []
     for seed in range(len(keys)):

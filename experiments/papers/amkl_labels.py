@@ -1,10 +1,9 @@
-"""expert_mkl with some of the labels, also as the strategies of scikit-activeml ask for them."""
+"""expert_mkl with some of the labels, also those that strategies of scikit-activeml ask for."""
 
 import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,25 +17,25 @@ from .paper import Job
 
 LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
-# Strategies of others are asked one example after the other: fewer orders, fewer examples.
+# Strategies of others see one example at a time, so there are fewer orders and examples.
 PEER_RATES = (0.05, 0.1, 0.2, 0.5)
 PEER_SEEDS = 4
 PEER_ROUNDS = 2000
 
 
 def labels(job: Job) -> None:
-    """expert_mkl at several shares of labels: those worth most, by chance, every k-th."""
+    """Play expert_mkl with several shares of labels: the most useful, random, every k-th."""
     queries: dict[str, Query] = {}
     for share in LABEL_RATES:
         queries[f"expert_mkl (rate {share:g})"] = Rate(share)
         queries[f"expert_mkl (chance {share:g})"] = Random(share)
         queries[f"expert_mkl (every {1 / share:g}th)"] = Disagreement(math.inf, 1 / share - 1)
 
-    def query_of(dataset: str, name: str) -> dict[str, Any]:
+    def query_of(dataset: str, name: str) -> dict[str, Query]:
         return {"query": queries[name]} if name in queries else {}
 
     found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
-    notes = ["rate: jaxmkl.query.Rate; every kth: whatever the models say"]
+    notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models"]
     job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
     datasets = [name for name in dict.fromkeys(r.dataset for r in found) if name in CLASSIFICATION]
     if datasets and installed():
@@ -46,15 +45,15 @@ def labels(job: Job) -> None:
 
 
 def some(stream: Stream) -> Stream:
-    """Return a stream of PEER_ROUNDS examples of a longer one, drawn once for all."""
+    """Return a stream of PEER_ROUNDS examples of a longer one, always the same draw."""
     chosen = np.random.default_rng(0).permutation(len(stream.y))[:PEER_ROUNDS]
     name = f"{stream.name}, {len(chosen)} examples"
     return dataclasses.replace(stream, name=name, X=stream.X[chosen], y=stream.y[chosen])
 
 
 def strategies(job: Job, datasets: Sequence[str]) -> None:
-    """The same learner as scikit-activeml's strategies ask for its labels, on shorter streams."""
-    asking: dict[str, Any] = {
+    """Play the same learner with the strategies of scikit-activeml, on shorter streams."""
+    asking: dict[str, tuple[str, float]] = {
         f"expert_mkl ({how} {share:g})": (how, share)
         for share in PEER_RATES
         for how in ("rate", "chance", *STRATEGIES)

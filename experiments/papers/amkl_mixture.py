@@ -1,4 +1,4 @@
-"""What stands on the models of expert_mkl: on the sets of the papers, and after abrupt changes."""
+"""The aggregates of expert_mkl: on the data sets of the papers, and after abrupt changes."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as n
 
 
 def mixture(job: Job) -> None:
-    """expert_mkl by what stands on its models, and batch models refitted beside it."""
+    """Play expert_mkl with different aggregates, beside refitted batch models."""
     task = dict.fromkeys(CLASSIFICATION, "classification")
 
     def arguments(dataset: str, name: str) -> dict:
@@ -45,7 +45,7 @@ def mixture(job: Job) -> None:
 
 
 def later(runs: Runs) -> Played:
-    """Return the error after the first EVERY rounds; nothing of a stream that is not longer."""
+    """Return the error after the first EVERY rounds, or nothing if the stream is not longer."""
     error, rounds = runs.error, runs.error.shape[1]
     measured = {}
     if rounds > EVERY:
@@ -55,7 +55,7 @@ def later(runs: Runs) -> Played:
 
 
 def batch(job: Job, datasets: Sequence[str]) -> None:
-    """Run the batch models, in the orders that the learners have."""
+    """Run the batch models, in the same orders as the learners."""
     with job.report.progress("refitted", len(datasets) * len(MODELS)) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
@@ -76,7 +76,7 @@ TOLD = "expert_mkl (begun anew at each change)"
 
 
 def drift(job: Job) -> None:
-    """expert_mkl where two functions, a rough and a smooth one, change places abruptly."""
+    """Play expert_mkl where two functions, a rough and a smooth one, alternate abruptly."""
     _, names = job.among("drift", (ABRUPT,), ("expert_mkl",))
     if not names:
         return
@@ -106,14 +106,14 @@ def drift(job: Job) -> None:
         f"{PERIOD} rounds: the rough function, the smooth one, the same two again",
         "the variance of y is near 1 where it is rough, near 0.25 where it is smooth; that of its "
         f"noise is {generate.NOISE**2:g}",
-        "begun anew: told when, which no other one is",
+        "begun anew: it is told of each change, unlike all others",
         "of hedge: the error over that of Hedge on the same stream; after: segments 2 and on",
     ]
     job.report.table("Abrupt changes", found, notes=notes)
 
 
 def of_segments(errors: np.ndarray, of_hedge: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the metrics (S,) of errors by segments (S, N), beside those of Hedge.
+    """Return the metrics (S,) of errors by segments (S, N), relative to those of Hedge.
 
     >>> measured = of_segments(np.array([[4.0, 1.0, 3.0]]), np.array([[4.0, 4.0, 4.0]]))
     >>> {name: values.tolist() for name, values in measured.items() if "of_hedge" in name}

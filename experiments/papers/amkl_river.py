@@ -1,8 +1,7 @@
-"""expert_mkl on the data sets that the package river carries: in file order, nothing tuned."""
+"""expert_mkl on the data sets of the package river: in file order, without tuning."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from .printed import RIVER_BEST
 
 DATASETS = tuple(RIVER_BEST)
 
-# With the last three labels among the inputs; not of several classes.
+# With the last three labels among the inputs; not for several classes.
 LAST_LABELS = "expert_mkl (last labels)"
 VARIANTS = (
     "expert_mkl",
@@ -27,7 +26,11 @@ VARIANTS = (
 )
 
 
-def bundled(name: str) -> Callable[[], Any] | None:
+# The inputs of an example by name, and its label, as river yields them.
+Example = tuple[Mapping[str, float], bool | float | str]
+
+
+def bundled(name: str) -> Callable[[], Iterable[Example]] | None:
     """Return river's data set of that name, or None where river is not installed."""
     try:
         from river import datasets
@@ -36,10 +39,10 @@ def bundled(name: str) -> Callable[[], Any] | None:
     return getattr(datasets, name)
 
 
-def read(name: str, examples: Any) -> Stream:
-    """Return the stream of pairs of a dict of numbers and a label, as river has them.
+def read(name: str, examples: Iterable[Example]) -> Stream:
+    """Return a stream from pairs of a dict of numbers and a label, as river yields them.
 
-    Two classes become -1 and +1, several ones 0, 1, ... in the order of their names.
+    Two classes become -1 and +1, several become 0, 1, ... in the order of their names.
 
     >>> read("a", [({"x": 1}, True), ({"x": 3, "z": 2}, False)]).X.tolist()
     [[1.0, 0.0], [3.0, 2.0]]
@@ -58,7 +61,7 @@ def read(name: str, examples: Any) -> Stream:
 def single(stream: Stream) -> Stream:
     """Return a stream in single precision, the first example subtracted from all.
 
-    Scalers do not see that, but single precision would lose a large common offset.
+    Scalers are not affected, but single precision would lose a large common offset.
     """
     return dataclasses.replace(stream, X=stream.X - stream.X[0]).astype(np.float32)
 
@@ -72,7 +75,7 @@ def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
     """Return a variant of expert_mkl that scales inputs, and targets that are numbers, online."""
     wrappers = jaxmkl.wrappers
     scaler = wrappers.RunningRanks() if name in ONLINE_RANKS else wrappers.RunningMoments()
-    arguments = combined(stream.task, name)
+    arguments: dict[str, object] = {**combined(stream.task, name)}
     if several(stream):
         arguments["num_classes"] = int(stream.y.max()) + 1
     made = candidate(name, "expert_mkl", stream.task, job.options.settings, scaler, **arguments)
@@ -83,7 +86,7 @@ def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
 
 
 def measured(runs: Runs) -> dict[str, np.ndarray]:
-    """Return the metric (S,) that river's tables have: accuracy, or the mean absolute error."""
+    """Return the metric (S,) of river's tables: accuracy, or the mean absolute error."""
     prediction, y = runs.prediction, runs.stream.y[runs.order]
     if runs.stream.task == "regression":
         return {"mae": np.abs(prediction - y).mean(axis=1)}
@@ -92,12 +95,12 @@ def measured(runs: Runs) -> dict[str, np.ndarray]:
 
 
 def of_river(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the best figure that river prints of its own models."""
+    """Return the best figure that river prints for its own models."""
     return RIVER_BEST[dataset]
 
 
 def river(job: Job) -> None:
-    """expert_mkl on river's bundled data sets, beside the best of river's models there."""
+    """Play expert_mkl on river's bundled data sets, beside the best of river's models."""
     datasets, names = job.among("river", DATASETS, ("expert_mkl",))
     if not names:
         return

@@ -1,7 +1,6 @@
 """Runs of active learning with multiple kernels: data sets, and learners on them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,12 @@ from .paper import Job
 REGRESSION = ("twitter", "tom", "air", "energy", "naval")
 CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
 
-# Rows whose features are scaled as they come.
+# Rows whose features are scaled online.
 ONLINE_RANKS = ("expert_mkl (online ranks)",)
 
 MSE = {"mse": (1e-3, "x 1e-3")}
 
-# What expert_mkl stands on, from Hedge to its default.
+# The aggregates of expert_mkl, from Hedge to its default.
 AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
     "expert_mkl (Hedge)": lambda bound: Hedge(1.0 if bound is None else 0.1, bound=bound),
     "expert_mkl (mixture, one memory)": lambda bound: Mixture((1.0,), bound),
@@ -29,8 +28,8 @@ AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
 }
 
 
-def combined(task: str, name: str) -> dict[str, Any]:
-    """Return the arguments of a variant of expert_mkl: what it stands on.
+def combined(task: str, name: str) -> dict[str, Aggregate]:
+    """Return the arguments of a variant of expert_mkl: its aggregate.
 
     >>> combined("regression", "expert_mkl (mixture, one memory)")["aggregate"].memories
     array([1.])
@@ -42,7 +41,7 @@ def combined(task: str, name: str) -> dict[str, Any]:
 
 
 def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
-    """Read a data set: regression as the paper plays it, features of classification scaled."""
+    """Read a data set: regression as in the paper, the features of classification scaled."""
     data = job.read(dataset)
     how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
     X = data.X if how == "none" else jaxmkl.tables.scale(data.X, how)
@@ -54,14 +53,14 @@ def played(
     part: str,
     datasets: Sequence[str],
     names: Sequence[str],
-    arguments: Callable[[str, str], Mapping[str, Any]] = lambda dataset, name: {},
+    arguments: Callable[[str, str], Mapping[str, object]] = lambda dataset, name: {},
     printed: Printed | None = None,
 ) -> list[Row]:
-    """Return the rows of learners on data sets; those that no part before has run are run.
+    """Return the rows of learners on data sets, after running those that no part has run before.
 
     Regression is played in file order, classification in an order for each seed. A learner's name
-    is that of its factory, with words in brackets behind; of those in ONLINE_RANKS features are
-    scaled online by running ranks instead of by the whole set. ``arguments`` tells the factory's
+    is that of its factory, followed by words in brackets; for those in ONLINE_RANKS, features are
+    scaled online by running ranks instead of by the whole set. ``arguments`` returns the factory's
     arguments for a data set and a name.
     """
 
@@ -80,9 +79,12 @@ def played(
 
 
 def of_both_tasks(
-    job: Job, part: str, names: Sequence[str], arguments: Callable[[str, str], Mapping[str, Any]]
+    job: Job,
+    part: str,
+    names: Sequence[str],
+    arguments: Callable[[str, str], Mapping[str, object]],
 ) -> list[Row]:
-    """Return the rows of variants of expert_mkl on the sets of regression and of classes."""
+    """Return the rows of variants of expert_mkl on the sets of regression and classification."""
     found: list[Row] = []
     for of_task in (REGRESSION, CLASSIFICATION):
         datasets, chosen = job.among(part, of_task, ("expert_mkl",))

@@ -1,4 +1,4 @@
-"""Budget online multiple kernel learning: Tables 1 and 2, Figure 1, and what precision does.
+"""Budget online multiple kernel learning: Tables 1 and 2, Figure 1, and the effect of precision.
 
 The parts:
 
@@ -41,19 +41,19 @@ SMALL = ("german", "svmguide3", "madelon", "magic04", "a9a")
 LARGE = ("a9a", "magic04", "cod_rna", "susy")
 DATASETS = tuple(dict.fromkeys((*SMALL, *LARGE)))
 
-# Scaled to [-1, 1], the others are as they come: the paper does not say, its figures fit this.
+# Scaled to [-1, 1]; the others are not scaled: the paper does not say, but its figures fit this.
 SCALED = ("german", "cod_rna")
 
 PERCENT = {"mistake_rate": (1e-2, "%"), "mistake_rate_difference": (1e-2, "%")}
 HIDDEN = ("label_rate",)  # is 1
 LEFT_OUT = (
-    "not compared: KDD08, which is not to be had, and ijcnn1, whose first ten columns are empty "
+    "not compared: KDD08, which is not available, and ijcnn1, whose first ten columns are empty "
     "in the copy there is"
 )
 
 
 def stream_of(job: Job, dataset: str) -> Stream:
-    """Read a data set as the paper plays it: some scaled; of cod_rna the test rows."""
+    """Read a data set as in the paper: some are scaled; cod_rna has its test rows only."""
     data = job.read(dataset)
     start = job.number(dataset, "n_train") if dataset == "cod_rna" else 0
     X, y = data.X[start:], data.y[start:]
@@ -63,13 +63,13 @@ def stream_of(job: Job, dataset: str) -> Stream:
 
 
 def kernels_one_by_one() -> list[Kernel]:
-    """Return the paper's 16 kernels, each alone, in the order in which a learner stacks them."""
+    """Return the paper's 16 kernels one by one, in the order in which a learner stacks them."""
     gaussians = [jaxmkl.Gaussian(2.0**k) for k in range(-6, 7)]
     return [*gaussians, *(jaxmkl.Polynomial(q) for q in (1, 2, 3))]
 
 
 def best_kernel(job: Job, stream: Stream) -> Kernel:
-    """Return the kernel whose perceptron errs least in the first seed's order.
+    """Return the kernel whose perceptron errs least in the order of the first seed.
 
     A perceptron's mistakes are its support vectors, and OMKC(U) has one for every kernel.
     """
@@ -83,7 +83,7 @@ def best_kernel(job: Job, stream: Stream) -> Kernel:
 
 
 def budget_of(dataset: str) -> int:
-    """Return the budget of a kernel with which all have as many as the printed SPA.
+    """Return the budget of each kernel with which all together have as many as the printed SPA.
 
     >>> budget_of("magic04")
     254
@@ -105,7 +105,7 @@ def built(job: Job, stream: Stream, name: str) -> Candidate:
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; both OMKC(SD) stand beside the same."""
+    """Return the printed figure; both versions of OMKC(SD) are compared with the same."""
     return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else algorithm, metric)
 
 
@@ -135,30 +135,30 @@ NOTES = {
     "say how, its figures fit this",
     ("madelon",): "madelon: Gaussians of these raw features are below the smallest float32, which "
     "costs spa some four points of mistakes; see the part precision",
-    ("cod_rna",): "cod_rna: the 271617 examples that are no training examples, as in the paper",
+    ("cod_rna",): "cod_rna: the 271617 examples that are not training examples, as in the paper",
     ("susy",): "susy: a sample of 10000, beta = 3; the printed figures are for 1,000,000 examples "
     "and beta = 300, and cannot be compared",
 }
 
 
 def table1(job: Job) -> None:
-    """Table 1: SPA beside learners without a budget."""
+    """Show Table 1: SPA beside learners without a budget."""
     table(job, "table1", "Table 1: SPA and learners that keep every mistake", SMALL, TABLE_1)
 
 
 def table2(job: Job) -> None:
-    """Table 2: SPA beside learners with a budget."""
+    """Show Table 2: SPA beside learners with a budget."""
     table(job, "table2", "Table 2: SPA and learners with a budget", LARGE, TABLE_2)
 
 
 ALPHAS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 BETAS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
-ALPHA, BETA = 1.0, 3.0  # of one while the other is varied
+ALPHA, BETA = 1.0, 3.0  # values of one while the other varies
 SAMPLE = 10_000
 
 
 def sensitivity(job: Job) -> None:
-    """Figure 1: alpha and beta of SPA, and other budgets with as many support vectors."""
+    """Show Figure 1: alpha and beta of SPA, and budgets with as many support vectors."""
     datasets, names = job.among("sensitivity", ("a9a",), TABLE_2)
     if not datasets:
         return
@@ -173,7 +173,7 @@ def sensitivity(job: Job) -> None:
     found: dict[tuple, Runs] = {}
     with job.report.progress("sensitivity", len(pairs) + len(others) * len(BETAS)) as step:
 
-        def play(key: tuple, words: str, **arguments: Any) -> None:
+        def play(key: tuple, words: str, **arguments: float) -> None:
             name = key[0]
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
@@ -200,7 +200,7 @@ def sensitivity(job: Job) -> None:
             "as spa: a budget of as many support vectors in all as SPA has with that beta",
         ),
     )
-    metrics: dict[str, Callable[[Runs], Any]] = {
+    metrics: dict[str, Callable[[Runs], np.ndarray | float]] = {
         "mistake rate": lambda runs: runs.error[:, -1],
         "support vectors": supports,
         "seconds a run": lambda runs: runs.seconds_per_run,
@@ -219,13 +219,13 @@ def sensitivity(job: Job) -> None:
 
 
 def supports(runs: Runs) -> np.ndarray:
-    """Return how many support vectors (S,) runs ended with."""
+    """Return the number of support vectors (S,) at the end of runs."""
     assert runs.support is not None
     return runs.support
 
 
 def precision(job: Job) -> None:
-    """Every row in single and in double precision, in the same orders."""
+    """Play every row in single and in double precision, in the same orders."""
     names = tuple(dict.fromkeys((*TABLE_1, *TABLE_2)))
     datasets, names = job.among("precision", SMALL, names)
     found: list[Row] = []

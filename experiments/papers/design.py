@@ -1,4 +1,4 @@
-"""Experimental design with multiple kernels: which points of a pool to label.
+"""Experimental design with multiple kernels: the choice of points of a pool to label.
 
 The parts:
 
@@ -7,10 +7,10 @@ The parts:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse
 from sklearn.svm import SVC
 
 from jaxmkl.evaluate import Row, rows
@@ -24,7 +24,7 @@ from .printed import printed
 
 # Left out on large pools unless they are asked for by name.
 SLOW = ("rrss", "lmkal", "cted*", "rrss*")
-LARGE = 1_000  # points of a pool from which on it is large
+LARGE = 1_000  # points of a large pool, at least
 SVC_C = 10.0
 RESAMPLES = 10_000
 
@@ -34,10 +34,13 @@ PERCENT = dict.fromkeys(
 )
 
 
-def accuracy_of(X: Any, y: np.ndarray, labelled: np.ndarray, test: np.ndarray) -> float:
-    """Return the share of test points (m,) an RBF SVC on labelled ones (k,) names the class of.
+def accuracy_of(
+    X: np.ndarray | scipy.sparse.csr_matrix, y: np.ndarray, labelled: np.ndarray, test: np.ndarray
+) -> float:
+    """Return the accuracy on test points (m,) of an RBF SVC that is fitted on labelled ones (k,).
 
-    With points of one class alone that class is named. X has features (n, D), y classes (n,).
+    If all labelled points are of one class, that class is predicted. X has features (n, D), y has
+    classes (n,).
     """
     if (y[labelled] == y[labelled[0]]).all():
         return float((y[test] == y[labelled[0]]).mean())
@@ -62,7 +65,7 @@ def best_and_median(found: Mapping[str, pools.Choice], name: str) -> dict[str, p
 
 
 def wins(gaps: np.ndarray) -> np.ndarray:
-    """Return the share of points (..., N) won by a positive gap; a gap of zero is half a win.
+    """Return the share of points (..., N) with a positive gap; a gap of zero is half a win.
 
     >>> float(wins(np.array([0.1, 0.2, -0.1, 0.0])))
     0.625
@@ -72,7 +75,7 @@ def wins(gaps: np.ndarray) -> np.ndarray:
 
 
 def compare(ours: np.ndarray, theirs: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare one method's accuracies (S, N) over S splits and N numbers of labels with another's.
+    """Compare the accuracies (S, N) of two methods over S splits and N numbers of labels.
 
     Returns:
         by metric, the share of the numbers of labels at which the mean over splits is higher; the
@@ -92,7 +95,7 @@ def compare(ours: np.ndarray, theirs: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def win_rows(dataset: str, ours: str, found: Mapping[str, pools.Choice]) -> list[Row]:
-    """Return the rows of a method against each of the others that is no consensus of kernels."""
+    """Return the rows of a method against each other one that is not a consensus of kernels."""
     result: list[Row] = []
     for theirs, scored in found.items():
         if theirs in pools.CONSENSUS:
@@ -136,7 +139,7 @@ def rows_of(
     splits: pools.Splits, name: str, scored: pools.Choice, settings: Settings
 ) -> list[Row]:
     """Return the rows of a method: accuracy, number of active points, objective."""
-    parameters: dict[str, Any] = {
+    parameters: dict[str, object] = {
         "labels": splits.counts,
         "accuracies": scored.accuracy.mean(axis=0),
         "deviations": scored.accuracy.std(axis=0, ddof=1) if len(scored.accuracy) > 1 else None,
@@ -159,7 +162,7 @@ def rows_of(
 
 
 def warnings_of(dataset: str, found: Mapping[str, pools.Choice], most: int) -> list[str]:
-    """Return a line for each method that did not converge, or had too few points to rank."""
+    """Return a line for each method that did not converge, or has ranked too few points."""
     lines = []
     for name, scored in found.items():
         missed = int((~scored.converged).sum())
@@ -178,7 +181,7 @@ def warnings_of(dataset: str, found: Mapping[str, pools.Choice], most: int) -> l
 
 
 def tables(job: Job) -> None:
-    """Accuracy against labels, and the percentages of wins."""
+    """Show the accuracy against the number of labels, and the percentages of wins."""
     datasets, names = job.among("tables", tuple(pools.MOST_LABELS), tuple(pools.ALGORITHMS))
     accuracy_rows: list[Row] = []
     of_wins: dict[str, list[Row]] = {name: [] for name in pools.CONSENSUS}
@@ -223,7 +226,7 @@ def tables(job: Job) -> None:
 def played(
     job: Job, splits: pools.Splits, names: Sequence[str], step: Callable[[str], None]
 ) -> dict[str, pools.Choice]:
-    """Choose points with every method and measure what an SVC makes of them."""
+    """Choose points with every method and measure the accuracy of an SVC on them."""
     most = int(splits.counts[-1])
     found: dict[str, pools.Choice] = {}
     with jax.enable_x64(True):
@@ -241,7 +244,7 @@ def played(
 
 
 def verdict(name: str, compared: Sequence[Row]) -> str:
-    """Say of how many comparisons the difference is beyond two standard errors.
+    """Return a sentence on how many differences are beyond two standard errors.
 
     >>> gaps = {"difference": [0.1, 0.11, 0.12]}
     >>> verdict("gmkal", rows(("design", "wine", "gmkal over ted"), gaps))

@@ -1,4 +1,4 @@
-"""Pool selection in two dimensions: which points each method chooses."""
+"""Pool selection in two dimensions: the points that each method chooses."""
 
 import jax
 import numpy as np
@@ -42,7 +42,7 @@ def nearest(X: np.ndarray, chosen: np.ndarray) -> float:
 
 
 def picture(job: Job) -> None:
-    """Which points each method chooses in two dimensions."""
+    """Draw the points that each method chooses in two dimensions."""
     datasets, names = job.among("picture", (GENERATED,), IN_PLANE)
     if not datasets:
         return
@@ -69,6 +69,6 @@ def picture(job: Job) -> None:
     job.report.table(
         f"{PLANE_CHOSEN} of {PLANE_POINTS} points in a plane",
         rows,
-        notes=("distance: the mean one of a point of the pool to the nearest chosen one",),
+        notes=("distance: the mean distance of points of the pool to the nearest chosen one",),
     )
     job.report.plot("design_plane", panels)

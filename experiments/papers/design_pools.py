@@ -1,9 +1,9 @@
-"""Pool selection: data sets parted into pools and test points, and what a method chooses."""
+"""Pool selection: data sets split into pools and test points, and the choices of methods."""
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -26,8 +26,8 @@ ALGORITHMS = {
     for name in ("random", "ted", "cted", "rrss", "gmkal", "lmkal", "cted*", "rrss*")
 }
 CONSENSUS = ("gmkal", "lmkal")
-# One pool after the other in the same compiled call: its loops inside of loops would have all
-# pools wait for the slowest one again and again.
+# One pool after the other in the same compiled call: with nested loops, all pools would wait for
+# the slowest one again and again.
 IN_TURN = ("lmkal",)
 SETTABLE = ("regularization", "absolute", "tolerance", "max_iterations", "smoothing")
 KERNELS = (*(f"Gaussian 1e{k}" for k in range(6)), "polynomial 2", "polynomial 4", "linear")
@@ -45,19 +45,19 @@ SIZES = {
 MOST_LABELS = dict(zip(SIZES, (100, 55, 55, 50, 75, 100), strict=True))
 MOST_LABELS |= {"breast_cancer": 50, "wine": 40, "digits": 75}
 EVERY = 5
-DIGITS = 500  # images of digits that are taken
+DIGITS = 500  # images of digits in use
 TEXTS = ("reuters_4class",)
 
 POOL_SHARE = 0.7
-AT_ONCE = 2**28  # bytes of Gram matrices, at most, for splits to be worked on at once
+AT_ONCE = 2**28  # bytes of the Gram matrices of splits that are processed at once, at most
 SHARES = (0.1, 0.01, 0.001)  # of the largest penalty
 
 
 class Splits(NamedTuple):
-    """A data set, parted at random into pools and test points S times."""
+    """A data set, split at random into pools and test points S times."""
 
     name: str
-    X: Any  # features (n, D), dense, or a matrix of SciPy
+    X: np.ndarray | scipy.sparse.csr_matrix  # features (n, D), dense, or a matrix of SciPy
     inner: np.ndarray  # inner products of the features (n, n)
     y: np.ndarray  # classes (n,)
     pools: np.ndarray  # indices (S, m) of the points that may be labelled
@@ -66,7 +66,7 @@ class Splits(NamedTuple):
 
 
 def first_digits() -> tuple[np.ndarray, np.ndarray]:
-    """The first 500 images of handwritten digits."""
+    """Return the first 500 images of handwritten digits."""
     X, y = sklearn.datasets.load_digits(return_X_y=True)
     return X[:DIGITS], y[:DIGITS]
 
@@ -78,8 +78,8 @@ BUNDLED: Mapping[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def features_of(job: Job, name: str) -> tuple[Any, np.ndarray]:
-    """Return features and classes: columns on [-1, 1], of texts tf-idf in rows of length 1."""
+def features_of(job: Job, name: str) -> tuple[np.ndarray | scipy.sparse.csr_matrix, np.ndarray]:
+    """Return features and classes: columns on [-1, 1], or for texts tf-idf in rows of length 1."""
     if name in BUNDLED:
         X, y = BUNDLED[name]()
     else:
@@ -96,7 +96,7 @@ def features_of(job: Job, name: str) -> tuple[Any, np.ndarray]:
 
 
 def splits_of(job: Job, name: str) -> Splits:
-    """Read a data set and part it."""
+    """Read a data set and split it."""
     X, y = features_of(job, name)
     n = X.shape[0]
     m = int(POOL_SHARE * n)
@@ -123,16 +123,16 @@ def accepts(factory: str) -> tuple[str, ...]:
     return tuple(name for name in known if name in SETTABLE)
 
 
-def settings_of(factory: str, settings: Settings) -> dict[str, Any]:
-    """Return the settings that a method knows."""
+def settings_of(factory: str, settings: Settings) -> Settings:
+    """Return the settings that a method accepts."""
     return {name: value for name, value in settings.items() if name in accepts(factory)}
 
 
 def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> list[str]:
-    """Let every method look at its settings; none is run.
+    """Have every method check its settings, without running it.
 
     Raises:
-        UsageError: a setting that no method has, or a value that is refused.
+        UsageError: if no method has a setting, or a value is refused.
     """
     known = {name: accepts(factory) for name, factory in factories.items()}
     lines = check_settings(settings, known)
@@ -149,7 +149,7 @@ def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> lis
 
 
 class Choice(NamedTuple):
-    """What a method chose of S pools."""
+    """The choice of a method from S pools."""
 
     ranking: np.ndarray  # indices (S, p) into the pools, best first
     active: np.ndarray  # numbers of points (S,) whose coefficients do not vanish
@@ -173,7 +173,7 @@ def last_values(objective: np.ndarray) -> np.ndarray:
 
 
 def group_size(number: int, nbytes: int, limit: int) -> int:
-    """Return how many of some pools to work on at once: a divisor, so that one compile serves.
+    """Return how many pools to process at once: a divisor, so that one compiled program serves.
 
     >>> group_size(10, 100, 1000), group_size(10, 100, 999), group_size(10, 100, 50)
     (10, 5, 1)
@@ -183,8 +183,10 @@ def group_size(number: int, nbytes: int, limit: int) -> int:
 
 
 @functools.cache
-def chooser(factory: str, num_points: int, settings: tuple) -> Any:
-    """Return what takes Gram matrices and a regularization, jitted."""
+def chooser(
+    factory: str, num_points: int, settings: tuple
+) -> Callable[[jax.Array, jax.Array], design.Design]:
+    """Return a jitted function of Gram matrices and a regularization."""
     method = functools.partial(getattr(design, factory), num_points=num_points, **dict(settings))
 
     def choose(grams: jax.Array, regularization: jax.Array) -> design.Design:
@@ -197,11 +199,10 @@ def chooser(factory: str, num_points: int, settings: tuple) -> Any:
 
 
 def chosen_points(factory: str, grams: np.ndarray, num_points: int, settings: Settings) -> Choice:
-    """Choose points of S pools, as many at once as there is room for.
+    """Choose points of S pools, as many pools at once as there is room for.
 
-    Unless the settings name a regularization, it is the largest of a few with which on no split
-    fewer points are active than are wanted, or else the one with most: no label is needed for
-    that.
+    Unless the settings name a regularization, it is the largest of a few with which enough points
+    are active on every split, or else the one with most active points; this needs no labels.
 
     Args:
         factory: the name of a method with Gram matrices.
@@ -256,10 +257,10 @@ def random_points(seeds: int, pool_size: int, num_points: int) -> Choice:
 def choices(
     name: str, grams: np.ndarray, num_points: int, settings: Settings
 ) -> dict[str, Choice]:
-    """Choose points with a method; a star gives a choice for each kernel, by the kernel's name.
+    """Choose points with a method; with a star, by each kernel, under the name of the kernel.
 
     Args:
-        name: of the method in tables.
+        name: the method's name in tables.
         grams: the kernels (S, P, m, m).
         num_points: how many points to rank.
         settings: values given with ``--set``.

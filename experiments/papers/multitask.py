@@ -1,9 +1,9 @@
-"""Online multi-task classification: what tasks gain from each other, and what asking gains.
+"""Online multi-task classification: the gain of sharing between tasks, and of queries.
 
-The paper's tables are not to be had, so nothing is printed beside ours. The parts:
+The paper's tables are not available, so there are no printed figures. The parts:
 
     components    a model of all tasks and one of each, against either alone
-    asking        labels asked for where unsure, by the margin, or by chance, at the same rates
+    asking        labels asked for where unsure, by the margin, or by chance, at equal rates
 """
 
 from collections.abc import Callable, Mapping
@@ -63,9 +63,9 @@ def unit_rows(counts: np.ndarray) -> np.ndarray:
 
 
 def stream_of(job: Job, name: str) -> Stream:
-    """Read a data set: landmine standardized, of sentiment the first terms at length 1.
+    """Read a data set: landmine standardised, or the first terms of sentiment at length 1.
 
-    Column 0 of its features is the task.
+    Column 0 of the features is the task index.
     """
     if name == "sentiment":
         with refused():
@@ -88,7 +88,7 @@ def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)
 
 
-def play(job: Job, learner: Any, stream: Stream) -> Played:
+def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
     """Run a learner over a stream, each seed in an order of its own, all at once."""
     runs = evaluate(learner, stream, job.seeds, permute=True)
     task = stream.X[:, 0].astype(int)
@@ -101,7 +101,7 @@ def play(job: Job, learner: Any, stream: Stream) -> Played:
 
 
 def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str, float]:
-    """Return what the predictions (T,) of one run, each made before its label, are worth.
+    """Return scores of the predictions (T,) of one run, each made before its label.
 
     A prediction of 0 is a mistake. The balanced error is the mean of both classes' shares of
     mistakes; the area under the curve is the mean over the tasks that have both classes, over the
@@ -124,7 +124,7 @@ def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str,
 
 
 def area(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> float:
-    """Return the mean area under the curve of the tasks that have both classes, NaN for none."""
+    """Return the mean area under the curve of tasks that have both classes; NaN without any."""
     areas = [
         roc_auc_score(y[task == k], prediction[task == k])
         for k in np.unique(task)
@@ -145,7 +145,7 @@ class Difference(NamedTuple):
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> Difference:
-    """Compare figures (S,) of the same orders.
+    """Compare figures (S,) over the same orders.
 
     >>> difference(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
@@ -157,15 +157,15 @@ def difference(one: np.ndarray, other: np.ndarray) -> Difference:
 
 
 def told(what: str, metric: str, found: Difference) -> str:
-    """Write a difference of rates as a line, in points of a percent."""
+    """Return a line for a difference of rates, in percentage points."""
     words = metric.replace("_", " ")
     test = "" if np.isnan(found.p) else f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}"
     return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
 
 
 HS = (0.01, 0.1, 1.0)
-# What each learner is played with; the second is its name in the table.
-MODES: tuple[tuple[dict[str, Any], str], ...] = (
+# The arguments of each learner, and its name in the table.
+MODES: tuple[tuple[Mapping[str, object], str], ...] = (
     ({}, "{}"),
     ({"update_on": "unsure"}, "{} (also where unsure)"),
     *(({"h": h}, f"{{}} (h = {h:g})") for h in HS),
@@ -175,7 +175,7 @@ MODES: tuple[tuple[dict[str, Any], str], ...] = (
 
 
 def components(job: Job) -> None:
-    """A model of all tasks and one of each, and either alone: full information, and asking."""
+    """Compare a model of all tasks and one of each with either alone, at all or some labels."""
     datasets, names = job.among("components", DATASETS, COMPONENTS)
     rows: list[Row] = []
     lines: list[str] = []
@@ -198,7 +198,7 @@ def components(job: Job) -> None:
 
 
 def show(job: Job, title: str, rows: list[Row], *notes: str) -> None:
-    """Show a table with the notes of both."""
+    """Show a table with the notes of both parts."""
     job.report.table(title, rows, units=PERCENT, notes=[*NOTES, *notes])
 
 
@@ -212,7 +212,7 @@ NOTES = (
 
 
 def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) -> list[str]:
-    """Compare both components with the better one alone."""
+    """Compare both components together with the better one alone."""
     lines = []
     for metric in METRICS:
         of = {name: played.metrics[metric] for name, played in found.items()}
@@ -232,7 +232,7 @@ TRIAL_ORDERS = 4
 
 
 def asking(job: Job) -> None:
-    """The same learner and updates, by who gets a label, at several shares of labels."""
+    """Compare queries for the same learner and updates, at several shares of labels."""
     datasets, names = job.among("asking", DATASETS, RULES)
     steps = len(datasets) * (len(SHARES) * len(names) + 1)
     rows: list[Row] = []
@@ -258,8 +258,8 @@ def asking(job: Job) -> None:
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
-                    rule = {"query": query(name, value)}
-                    found[name, share] = played(f"{name} ({share:.0%})", **rule)
+                    label = f"{name} ({share:.0%})"
+                    found[name, share] = played(label, query=query(name, value))
             everything = played("all labels")
             lines += against_chance(dataset, found)
             draw(job, dataset, found, everything)
@@ -275,17 +275,17 @@ def asking(job: Job) -> None:
 
 
 def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
-    """Return the function that finds the h with which a rule asks for a share of the labels."""
+    """Return a function that finds the h with which a query asks for a share of the labels."""
     learner = built(job, stream, name, update_on="unsure").learner
     learners = stacked([replace(learner, query=query(name, float(h))) for h in GRID])
-    # orders that no row of the table has
+    # orders that are not in the table
     keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
     rates = sweep(learners, keys, stream.X, stream.y).queried.mean(axis=(1, 2))
     return interpolated(GRID, np.asarray(rates, np.float64))
 
 
 def interpolated(grid: np.ndarray, rates: np.ndarray) -> Callable[[float], float | None]:
-    """Return the inverse of a growing function of log h; None outside of what it reaches.
+    """Return the inverse of an increasing function of log h; None outside its range.
 
     >>> h = interpolated(np.array([0.01, 0.1, 1.0]), np.array([0.2, 0.4, 0.8]))
     >>> round(h(0.3), 4), h(0.1), h(0.9)

@@ -1,8 +1,8 @@
-"""Online kernel selection in a continuum: Table 2, Figure 1, and what the moving width does.
+"""Online kernel selection in a continuum: Table 2, Figure 1, and the effect of a moving width.
 
 The parts:
 
-    table2        Table 2: OKS-SIL beside OKL-GD, OKS and Proj-KA, features as they come
+    table2        Table 2: OKS-SIL beside OKL-GD, OKS and Proj-KA, features not scaled
     scaled        the same with features scaled to [-1, 1]
     figure1       Figure 1: budget, sampling size and threshold of OKS-SIL
     width         the width over time, and mistakes with a width that moves or is held
@@ -23,11 +23,11 @@ from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper
 
 DATASETS = ("german", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod_rna")
-MUCH = 0.05  # a share of zero scores that calls for a warning
+MUCH = 0.05  # the share of zero scores that calls for a warning
 
 
 def majority(y: np.ndarray) -> float:
-    """Return the mistake rate of always naming the larger class.
+    """Return the mistake rate of always predicting the larger class.
 
     >>> majority(np.array([1, -1, -1, -1]))
     0.25
@@ -66,7 +66,7 @@ NOTES = {
 
 
 def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | None]]) -> None:
-    """Run the rows of a table, a data set scaled in each of its ways, and show them."""
+    """Run and show the rows of a table, with each data set scaled in each of its ways."""
     datasets, names = job.among(part, DATASETS, tuple(runs.ALGORITHMS))
     pairs = [(dataset, how) for dataset in datasets for how in ways(dataset)]
     rows: list[Row] = []
@@ -112,7 +112,7 @@ def warnings(rows: Iterable[Row]) -> list[str]:
 
 
 def table2(job: Job) -> None:
-    """Table 2, features as they come; mushrooms on rows of length 1, too."""
+    """Show Table 2 without scaling; mushrooms also with rows of length 1."""
 
     def ways(dataset: str) -> tuple[str | None, ...]:
         return (None, "unit_rows") if dataset == "mushrooms" else (None,)
@@ -121,7 +121,7 @@ def table2(job: Job) -> None:
 
 
 def scaled(job: Job) -> None:
-    """Table 2 with features scaled to [-1, 1]."""
+    """Show Table 2 with features scaled to [-1, 1]."""
     title = "Table 2 with features scaled to [-1, 1]"
     table(job, "scaled", title, lambda dataset: ("symmetric",))
 
@@ -135,7 +135,7 @@ SYMBOLS = {"budget": "B", "num_sampled": "s", "threshold": "ν"}
 
 
 def figure1(job: Job) -> None:
-    """Figure 1: one setting of OKS-SIL at a time against mistakes and seconds."""
+    """Show Figure 1: mistakes and seconds of OKS-SIL as one setting varies at a time."""
     datasets, _ = job.among("figure1", ("spambase",), ("oks_sil",))
     if not datasets:
         return

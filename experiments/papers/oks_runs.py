@@ -1,6 +1,6 @@
 """Runs of online kernel selection: data sets, the step size tuned on them, scores.
 
-The paper counts y f < 0 as mistakes, here they are y f <= 0.
+The paper counts y f < 0 as mistakes; here, y f <= 0 is a mistake.
 """
 
 import functools
@@ -28,7 +28,7 @@ from .printed import printed
 
 ALGORITHMS = {name: name for name in ("oks_sil", "okl_gd", "oks", "proj_ka")}
 
-# The ways in which features are scaled, and the words behind a data set's name.
+# The ways in which features are scaled, and the words that follow a data set's name.
 SCALED = {"symmetric": "scaled", "unit_rows": "unit rows"}
 
 STEP_SIZES = tuple(10.0**k for k in range(-5, 1))
@@ -46,7 +46,7 @@ PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%")
 
 
 def stream_of(job: Job, dataset: str, how: str | None = None) -> Stream:
-    """Read a data set, its features scaled in a way of ``jaxmkl.tables.scale`` or as they come."""
+    """Read a data set, with features scaled by ``jaxmkl.tables.scale`` or not at all."""
     data = job.read(dataset)
     X = data.X if how is None else jaxmkl.tables.scale(data.X, how)
     name = dataset if how is None else f"{dataset} ({SCALED[how]})"
@@ -62,8 +62,8 @@ def budget_of(length: int) -> int:
     return 150 if length < LARGE else 200
 
 
-def mistaken(name: str, f: Any, y: Any) -> np.ndarray:
-    """Return which scores are mistakes: y f <= 0; OKS takes a score of 0 for the class +1.
+def mistaken(name: str, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return which scores are mistakes, y f <= 0; for OKS a score of 0 means the class +1.
 
     >>> f, y = np.array([0.5, 0.0, 0.0]), np.array([1.0, 1.0, -1.0])
     >>> mistaken("oks_sil", f, y).tolist(), mistaken("oks", f, y).tolist()
@@ -74,7 +74,7 @@ def mistaken(name: str, f: Any, y: Any) -> np.ndarray:
 
 
 def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
-    """Build a learner for a stream of that length, by the paper's settings."""
+    """Build a learner for a stream of that length, with the paper's settings."""
     if name in ("oks_sil", "proj_ka"):
         arguments["budget"] = budget_of(length)
     if "loss" in parameters_of(name):
@@ -86,16 +86,18 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
 
 
 @functools.partial(jax.jit, static_argnames="rounds")
-def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tuple:
+def _first_rounds(
+    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, rounds: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Play the first rounds of the orders of N keys with a learner for each.
 
     The runs are those of :func:`jaxmkl.run_many` with that key.
 
     Returns:
-        scores and labels (N, rounds), and how many support vectors (N,) there are at the end.
+        scores and labels (N, rounds), and the final numbers of support vectors (N,).
     """
 
-    def of_one(learner: Any, key: Any) -> tuple:
+    def of_one(learner: jaxmkl.Learner, key: jax.Array) -> tuple:
         order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
         state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
         state = learner.enlarged(state, rounds)
@@ -106,20 +108,22 @@ def _first_rounds(learners: Any, keys: Any, X: Any, y: Any, rounds: int) -> tupl
 
 
 @jax.jit
-def _all_rounds(learner: Any, keys: Any, X: Any, y: Any) -> tuple:
-    """Play a learner in the order of each key, with the data in memory once; the same figures."""
+def _all_rounds(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """Play a learner in the order of each key, with a single copy of the data; same figures."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y)
     labels = y[jaxmkl.permutations(keys, len(y))]
     return outputs.prediction, labels, num_supports(learner, states)
 
 
 def play(
-    learners: Any, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
+    learners: jaxmkl.Learner, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
 ) -> Played:
     """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them.
 
-    Their metrics are the mistake rate, the share of scores that are exactly 0, and how many
-    support vectors there are at the end.
+    The metrics are the mistake rate, the share of scores that are exactly 0, and the final number
+    of support vectors.
     """
     static: dict[str, Any] = {}
     arguments = learners, keys, stream.X, stream.y
@@ -138,7 +142,7 @@ def play(
 
 
 def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
-    """Return the rows of a learner's runs; the printed figures are those without scaling."""
+    """Return the rows of a learner's runs, beside the printed figures without scaling."""
 
     def unscaled(paper: str, dataset: str, *name: str) -> float | None:
         return printed(paper, dataset.split(" ")[0], *name)
@@ -147,18 +151,18 @@ def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
 
 
 def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
-    """Return the stream in the precision a learner is to be played in, and whether it is double.
+    """Return the stream in the precision for a learner, and whether this is double precision.
 
-    The paper's is double. Single precision is faster, and used where it does no harm.
+    The paper uses double precision. Single precision is faster, and used where it does no harm.
     """
     double = name in DOUBLE and len(stream.y) <= LARGE
     return stream.astype(np.float64 if double else np.float32), double
 
 
 def tuned(job: Job, stream: Stream, name: str) -> Candidate:
-    """Build a learner with the step size that errs least, of all steps and orders at once.
+    """Build a learner with the best step size; all steps and orders are tried at once.
 
-    A learner without a step size, or with one that was set, is built as it is.
+    A learner without a step size, or with a given one, is built as it is.
     """
     length = len(stream.y)
     made = built(job, name, length)
@@ -177,7 +181,7 @@ def tuned(job: Job, stream: Stream, name: str) -> Candidate:
 
 
 def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
-    """Tune a learner, play it, and keep both for other parts."""
+    """Tune a learner, play it, and store both for other parts."""
     if (stream.name, name) in job.results:
         return job.results[stream.name, name]
     seeds = job.seeds
@@ -187,7 +191,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
     precise, double = in_precision(stream, name)
     with jax.enable_x64(double):
         made = tuned(job, precise, name)
-        learners: Any = made.learner
+        learners = made.learner
         if name == "proj_ka":
             first = stream if len(stream.y) > LARGE else precise
             widths = aligned_widths(first, keys, made.parameters["num_aligned"])
@@ -200,11 +204,11 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
 
 
 def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
-    """Return for every order the width that its first examples are best aligned with."""
+    """Return for every order the width with which its first examples are best aligned."""
     kernels = jaxmkl.kernels.zhang_liao()
     whole = num_aligned >= len(stream.y)  # then no order matters
 
-    def of_rows(rows: Any) -> float:
+    def of_rows(rows: slice | np.ndarray) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
         return float(np.asarray(kernels.bandwidth)[int(np.argmax(np.asarray(alignments)))])
 
@@ -217,7 +221,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
 _alignments = jax.jit(jaxmkl.kernels.kernel_alignment)
 
 
-def two_pass(widths: Sequence[float], budget: int) -> Any:
+def two_pass(widths: Sequence[float], budget: int) -> jaxmkl.Learner:
     """Return stacked Projectrons, one of each width, whose prediction is their score."""
     kernels = map(jaxmkl.Gaussian, widths)
     return stacked([scoring(jaxmkl.projectron(kernel, budget=budget)) for kernel in kernels])

@@ -1,4 +1,4 @@
-"""Online kernel selection: what the moving width does, one of all inputs or one for each."""
+"""Online kernel selection: the effect of a moving width, of all inputs or of each."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,22 @@ GENERATED = "two_of_ten"
 
 
 STARTS = tuple(2.0 ** (i / 2) for i in range(5, 12))
-MOVES = {1.0: "moves", 0.0: "held"}  # the rate of the width's steps, and what it is called
+MOVES = {1.0: "moves", 0.0: "held"}  # the rate of the width's steps, and its name
 
 
 def steps_of(job: Job) -> tuple[float, ...]:
-    """Return the step sizes to try: those of the table, or the one that was set."""
+    """Return the step sizes to try: those of the table, or the given one."""
     chosen = job.options.settings.get("step_size")
     return runs.STEP_SIZES if chosen is None else (chosen,)
 
 
-def _with_parameters(output: Any) -> Any:
+def _with_parameters(output: jaxmkl.Output) -> jaxmkl.Output:
     """Keep the kernel's parameters of a round."""
     return output._replace(info=output.info.parameters)
 
 
 def width(job: Job) -> None:
-    """The width from every start of the paper, and mistakes beside those of widths held there."""
+    """Show the width from every start of the paper, and mistakes beside those of fixed widths."""
     datasets, _ = job.among("width", ("svmguide3", "spambase"), ("oks_sil",))
     pairs = [(dataset, how) for dataset in datasets for how in (None, "symmetric")]
     steps = steps_of(job)
@@ -88,7 +88,7 @@ def draw_widths(
     mistakes: np.ndarray,
     widths: np.ndarray,
 ) -> None:
-    """Draw widths over time, and mistakes by the start."""
+    """Draw the widths over time, and the mistakes by the initial width."""
     rounds = np.arange(1, len(stream.y) + 1)
     over_time = {
         f"start {start:.3g}": (rounds, of_start)
@@ -121,10 +121,14 @@ KINDS = {
 
 
 @jax.jit
-def _of_streams(learners: Any, keys: Any, X: Any, y: Any) -> Any:
-    """Return what stacked learners record (G, S, T, ...) of a stream for every key."""
+def _of_streams(
+    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> jaxmkl.Output:
+    """Return the records (G, S, T, ...) of stacked learners on a stream for every key."""
 
-    def of_one(learner: Any, key: Any, X: Any, y: Any) -> Any:
+    def of_one(
+        learner: jaxmkl.Learner, key: jax.Array, X: jax.Array, y: jax.Array
+    ) -> jaxmkl.Output:
         state = learner.init(key, X.shape[1], X.dtype)
         return jaxmkl.run(learner, state, X, y, record=_with_parameters)[1]
 
@@ -133,7 +137,7 @@ def _of_streams(learners: Any, keys: Any, X: Any, y: Any) -> Any:
 
 
 def anisotropic(job: Job) -> None:
-    """One width an input beside one of all, on a stream of which two inputs of ten matter."""
+    """Compare a width for each input with one for all, where two of ten inputs matter."""
     datasets, _ = job.among("anisotropic", (GENERATED,), ("oks_sil",))
     if not datasets:
         return
@@ -188,9 +192,9 @@ def anisotropic_rows(
     wrong: Mapping[str, np.ndarray],
     widths: Mapping[str, np.ndarray],
 ) -> list[Row]:
-    """Return the rows of every kind of learner, from which rounds were mistakes (S, T).
+    """Return the rows of every kind of learner, given the mistakes (S, T) of its rounds.
 
-    Widths are (S, T), or (S, T, D) where every input has one.
+    Widths are (S, T), or (S, T, D) if every input has one.
     """
     rates = {words: of_kind.mean(axis=1) for words, of_kind in wrong.items()}
     ones = [words for words, of_kind in widths.items() if of_kind.ndim == 2]

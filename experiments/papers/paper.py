@@ -1,4 +1,4 @@
-"""A paper's experiments as its file describes them, and a job that runs some of their parts."""
+"""The experiments of a paper, as its file describes them, and a job that runs some parts."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ from ..report import Report
 
 
 def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, str]) -> list[str]:
-    """Build every learner, so that a bad value is refused at once; else as check_settings."""
+    """Check settings as check_settings does, and build every learner, to refuse bad values."""
     known = {name: parameters_of(factory) for name, factory in factories.items()}
     lines = check_settings(settings, known)
     for name, factory in factories.items():
@@ -27,7 +27,7 @@ def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, s
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
-    """A paper's experiments: what there is to choose from, and the parts that run it."""
+    """A paper's experiments: the choices that it offers, and the parts that run it."""
 
     name: str
     title: str
@@ -37,9 +37,9 @@ class Paper:
     default_parts: Sequence[str]
     seeds: int = 10
     task: str = "classification"
-    generated: Sequence[str] = ()  # data sets that are made, not read
-    parts_without_files: Sequence[str] = ()  # parts that play generated data sets alone
-    bundled: Sequence[str] = ()  # data sets of scikit-learn, for when no folder is named
+    generated: Sequence[str] = ()  # data sets that are generated, not read
+    parts_without_files: Sequence[str] = ()  # parts that only play generated data sets
+    bundled: Sequence[str] = ()  # data sets of scikit-learn, used if no folder is named
     check: "Callable[[Paper, Settings, Mapping[str, str]], list[str]]" = check_learners
 
     @property
@@ -50,7 +50,7 @@ class Paper:
 
 @dataclasses.dataclass
 class Job:
-    """One call of a paper's experiments: the choices made, and what parts share."""
+    """One call of a paper's experiments: the choices made, and the results that parts share."""
 
     paper: Paper
     options: Options
@@ -58,24 +58,24 @@ class Job:
     datasets: tuple[str, ...]
     algorithms: tuple[str, ...]
     seeds: int
-    results: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    results: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
     def among(self, part: str, datasets: Sequence[str], algorithms: Sequence[str]) -> tuple:
-        """Return the chosen ones of the data sets and algorithms a part knows.
+        """Return the chosen ones among the data sets and algorithms of a part.
 
-        A part without any says so and gets nothing.
+        If there are none, a line says so, and nothing is returned.
         """
         names = tuple(name for name in self.datasets if name in datasets)
         found = tuple(name for name in self.algorithms if name in algorithms)
         if not names or not found:
-            self.report.say(f"{part}: none of its data sets and algorithms was asked for")
+            self.report.say(f"{part}: none of its data sets and algorithms was requested")
             return (), ()
         return names, found
 
     def each(
         self, part: str, datasets: Sequence[str], names: Sequence[str], read: Callable
-    ) -> Iterator[tuple[Any, str]]:
-        """Yield every stream that is read with every name, and show how far it is."""
+    ) -> Iterator[tuple[Stream, str]]:
+        """Yield every stream with every name, and show the progress."""
         with self.report.progress(part, len(datasets) * len(names)) as step:
             for dataset in datasets:
                 stream = read(self, dataset)
@@ -92,11 +92,11 @@ class Job:
         *,
         permute: bool,
     ) -> list[tuple[str, Candidate, Runs]]:
-        """Run learners on data sets, those that no part before has run, and return both with runs.
+        """Run learners on data sets, unless a part has done so before, and return them with runs.
 
-        Data sets and learners come as pairs of their names in tables; ``stream_of`` reads a data
-        set for a learner, ``built`` makes a learner for a stream. With ``permute`` every seed has
-        an order of its own.
+        Data sets and learners are pairs of names in tables; ``stream_of`` reads a data set for a
+        learner, ``built`` makes a learner for a stream. With ``permute`` every seed has an order
+        of its own.
         """
         wanted = [pair for pair in pairs if pair not in self.results]
         with self.report.progress(part, len(wanted)) as step:
@@ -114,11 +114,11 @@ class Job:
             return jaxmkl.tables.read(self.path(name))
 
     def path(self, name: str) -> Path:
-        """Return where one of the papers' data sets lies."""
+        """Return the path of one of the papers' data sets."""
         return data_folder(self.options) / f"{name}.npz"
 
     def array(self, name: str, key: str) -> np.ndarray:
-        """Read an array that stands beside a data set, as the tasks of its examples."""
+        """Read an array from the file of a data set, such as the tasks of its examples."""
         path = self.path(name)
         with refused(), np.load(path, allow_pickle=False) as archive:
             if key not in archive:
@@ -126,7 +126,7 @@ class Job:
             return archive[key]
 
     def number(self, name: str, key: str) -> int:
-        """Read a whole number that stands beside a data set, as how many rows are for training."""
+        """Read an integer from the file of a data set, such as the number of training rows."""
         return int(self.array(name, key))
 
 
@@ -134,7 +134,7 @@ def data_folder(options: Options) -> Path:
     """Return the folder of the papers' data sets.
 
     Raises:
-        UsageError: no folder was named, or it is none.
+        UsageError: if no folder was named, or it does not exist.
     """
     named = options.data or os.environ.get("JAXMKL_DATA")
     if not named:
@@ -144,7 +144,7 @@ def data_folder(options: Options) -> Path:
         )
     folder = Path(named)
     if not folder.is_dir():
-        raise UsageError(f"--data: there is no folder {folder}")
+        raise UsageError(f"--data: the folder {folder} does not exist")
     return folder
 
 
@@ -152,14 +152,14 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     """Run the chosen parts of a paper's experiments.
 
     Raises:
-        UsageError: a name or value on the command line is not one there is.
+        UsageError: if a name or value on the command line is unknown.
     """
     papers_own = [name for name in paper.datasets if name not in paper.bundled]
     named = options.data or os.environ.get("JAXMKL_DATA")
     if paper.bundled and options.datasets is None and not named:
         report.say(
             "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA): "
-            f"scikit-learn's {', '.join(paper.bundled)} are played instead"
+            f"scikit-learn's {', '.join(paper.bundled)} are used instead"
         )
         papers_own = [*paper.bundled, *paper.generated]
     datasets = chosen("data set", options.datasets, paper.datasets, papers_own)

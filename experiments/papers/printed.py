@@ -1,7 +1,7 @@
-"""The papers' printed figures, and figures measured elsewhere that ours are held against."""
+"""The papers' printed figures, and figures measured elsewhere that ours are compared with."""
 
 
-# The first line of a table names its columns, data sets all of them; a dash is no figure.
+# The first line of a table names its columns, all of them data sets; a dash is a missing figure.
 
 # Active Learning with Multiple Kernels, Table II: mean squared error x 1e-3 at the stream's end;
 # Table III adds AMKL, and the share of labels asked for.
@@ -64,7 +64,7 @@ proj_ka   38.28     25.567    30.596       .375  23.901   5.43   11.94   15.151
 """
 
 # Experimental Design With Multiple Kernels, Tables I and II: wins in % of the evaluation points.
-# Behind cted and rrss: the three best kernels, the median one, and none for the average kernel.
+# After cted and rrss: the three best kernels, the median one, and none for the average kernel.
 DESIGN_WINS = {
     "gmkal": """
         australian  sonar  segmentation  heart  orl  reuters_4class
@@ -112,7 +112,7 @@ RIVER_BEST = {
 
 
 def table(text: str, unit: str = "e0") -> dict[tuple[str, str], float]:
-    """Return the figures of a table by column and line, each times the unit, a power of ten.
+    """Return the figures of a table by column and line, times the unit, a power of ten.
 
     >>> table(OKS_MISTAKES, "e-2")["mushrooms", "oks_sil"]
     0.00351
@@ -141,7 +141,7 @@ _TABLES = {
 
 
 def printed(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return a paper's printed figure, rates as fractions, or None where it prints none.
+    """Return a paper's printed figure, rates as fractions, or None if it prints none.
 
     >>> printed("amkl", "tom", "raker", "mse")
     0.00387

@@ -11,12 +11,12 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number, PyTree
 from jaxmkl.losses import Loss
 
-# No log-weight falls below: the logarithm of a weight of 0, harmless.
+# The least log-weight: it stands for a weight of 0 and remains finite.
 FLOOR = -1e30
 
 
 class Combination(NamedTuple):
-    """A prediction, and the values and weights that it is made of."""
+    """A prediction, and the values and weights from which it is computed."""
 
     value: jax.Array
     """The prediction, a number."""
@@ -25,16 +25,16 @@ class Combination(NamedTuple):
     weights: jax.Array
     """Weights of all models, of sum 1 (E,)."""
     drawn: Any = None
-    """Which models alone take part in the round (E,); None for all."""
+    """Which models take part in the round (E,), if not all do; None for all."""
 
 
 class Aggregate(abc.ABC):
-    """Base of all aggregates: frozen pytree dataclasses with a state of their own."""
+    """The base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
     output: str = "value"
-    """"value", or "vote" of signs, which classifiers only can have."""
+    """"value", or for classifiers "vote", by signs."""
     cost: str = "loss"
-    """"loss", or "mistake", which classifiers only can make."""
+    """"loss", or for classifiers "mistake"."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 
@@ -48,7 +48,7 @@ class Aggregate(abc.ABC):
 
     @abc.abstractmethod
     def log_weights(self, state: PyTree) -> jax.Array:
-        """Logarithms of the weights (E,), up to a constant: what a selection looks at."""
+        """Logarithms of the weights (E,), up to a constant, as a selection reads them."""
 
     def weights(self, state: PyTree) -> jax.Array:
         """Weights q (E,) of all models, of sum 1."""
@@ -58,7 +58,7 @@ class Aggregate(abc.ABC):
     def predict(
         self, state: PyTree, values: jax.Array, active: jax.Array | None, noise: PyTree
     ) -> tuple[Combination, PyTree]:
-        """One prediction from the values (E,) of the models that are ``active`` (E,).
+        """Combine the values (E,) of the models that are ``active`` (E,) into one prediction.
 
         The second result is what :meth:`update` uses again.
         """
@@ -73,17 +73,17 @@ class Aggregate(abc.ABC):
         judged: jax.Array,
         round: jax.Array | int = 0,
     ) -> PyTree:
-        """The state after a label by which the models ``judged`` (E,) are judged.
+        """The state after a label, by which those of the models in ``judged`` (E,) are judged.
 
-        Where none is judged, no bit changes. ``round`` is the number of the example.
+        If none is judged, no bit changes. ``round`` is the number of the example.
         """
 
     def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
-        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+        """One state from those of shards, whose leaves have a leading axis (:func:`jaxmkl.merge`).
 
-        ``start`` is the state that they began with; None for one of :meth:`init`.
+        ``start`` is the state with which they began; None for one of :meth:`init`.
         """
-        wanted = "Uniform, Hedge or DrawOne: what others keep does not add up"
+        wanted = "Uniform, Hedge or DrawOne: the states of others cannot be added"
         pytree.require(False, "merge", "learner.aggregate", self, wanted)
 
     def close(self, state: PyTree, size: int, round: jax.Array) -> PyTree:
@@ -98,5 +98,5 @@ def bounded(values: jax.Array, bound: Number | None) -> jax.Array:
 
 
 def weighted(q: jax.Array, values: jax.Array) -> jax.Array:
-    """Σ_e q_e f_e for weights (..., E); a model without weight has no part in it, whatever f_e."""
+    """Σ_e q_e f_e for weights (..., E); where a weight is 0, f_e may be any value."""
     return jnp.sum(jnp.where(q > 0, q * values, 0.0), axis=-1)

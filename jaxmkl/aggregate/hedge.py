@@ -4,11 +4,11 @@
     vote         Σ_e q_e s(f_e)             s(f) = 1 if f >= 0, else -1
     drawn        f_I of one model I, drawn by its weight (DrawOne)
 
-Hedge discounts a model by what it did on the example, w_e <- w_e exp(-η_g c_e), where the cost c_e
-is 1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e. In the papers' terms exp(-η_g)
-is the discount γ. An aggregate says by its ``output``, "value" or "vote", whether it is the values
-or the signs that count, and by its ``cost``, "loss" or "mistake", what is meant; both are static.
-An argument outside its range raises a ``ValueError``.
+Hedge discounts a model by its cost on the example, w_e <- w_e exp(-η_g c_e), where the cost c_e is
+1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e. In the papers' terms exp(-η_g) is
+the discount γ. The field ``output``, "value" or "vote", says whether the values or their signs are
+combined, and ``cost``, "loss" or "mistake", which cost is meant; both are static. An argument
+outside its range raises a ``ValueError``.
 
 References:
   Freund and Schapire (1997); Hoi, Jin, Zhao and Yang (2013), Online multiple kernel
@@ -40,7 +40,7 @@ def _votes(output: str, values: jax.Array) -> jax.Array:
 
 @pytree.dataclass
 class Uniform(Aggregate):
-    """All models count alike."""
+    """All models have the same weight."""
 
     output: str = pytree.choice(*OUTPUTS, default="value")
 
@@ -79,7 +79,7 @@ class HedgeState(NamedTuple):
 
 
 class _Weighing(Aggregate):
-    """Base of aggregates whose state is the models' log-weights, discounted at a rate."""
+    """The base of aggregates whose state is the models' log-weights, discounted at a rate."""
 
     rate: Any
 
@@ -98,10 +98,10 @@ class _Weighing(Aggregate):
         judged: jax.Array,
         round: jax.Array | int = 0,
     ) -> HedgeState:
-        """Discount the models judged; one that was drawn in inverse proportion to its chance."""
+        """Discount the judged models; the cost of a drawn one is divided by its probability."""
         values = aux.values
         if self.cost == "mistake":
-            # a value that is no number is a mistake too
+            # a value that is not a number is a mistake too
             cost = (~(y * values > 0)).astype(values.dtype)
         else:
             cost = loss.value(values, y)
@@ -115,7 +115,7 @@ class _Weighing(Aggregate):
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
     def merged(self, states: HedgeState, start: PyTree | None) -> HedgeState:
-        """By the losses in all shards."""
+        """Merge by the losses in all shards."""
         log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
         log_weights = jnp.maximum(log_weights, FLOOR)
         return HedgeState(log_weights - jnp.max(log_weights, axis=-1, keepdims=True))
@@ -123,13 +123,13 @@ class _Weighing(Aggregate):
 
 @pytree.dataclass
 class Hedge(_Weighing):
-    """Models count by what they have done so far.
+    """Weigh models by their losses so far.
 
     Weights are read through softmax, so that no number of rounds makes them underflow together.
 
     Args:
       rate: η_g; -log γ for a discount γ.
-      bound: values are clipped to [-bound, bound] where they are combined and judged; None for no
+      bound: values are clipped to [-bound, bound] before they are combined and judged; None for no
         bound.
 
     >>> import jaxmkl
@@ -149,7 +149,7 @@ class Hedge(_Weighing):
     def predict(
         self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree
     ) -> tuple[Combination, Combination]:
-        """The mean by the weights, renormalised among the active models."""
+        """The weighted mean, with weights renormalised among the active models."""
         if self.bound is not None:
             values = bounded(values, self.bound)
         p = jax.nn.softmax(state.log_weights)
@@ -160,13 +160,13 @@ class Hedge(_Weighing):
 
 @pytree.dataclass
 class DrawOne(_Weighing):
-    """One model, drawn by its weight, predicts; it alone learns and is judged.
+    """Draw one model by its weight; it predicts, and only it learns and is judged.
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
 
-    The cost c is 1 for a mistake (y f_I <= 0): where f_I is 0, as when its values underflow, a
-    vote of +1 may be right and yet costs the model some weight. Where only some models are active,
-    I is drawn among these, by the same p renormalised.
+    The cost c is 1 for a mistake (y f_I <= 0): where f_I is 0, for instance because its values
+    underflow, a vote of +1 may be right and still costs the model some weight. If only some models
+    are active, I is drawn among these, with p renormalised.
 
     Args:
       rate: η_g.
@@ -202,7 +202,7 @@ class DrawOne(_Weighing):
             p = jnp.where(active, p, 0.0)
             p = p / jnp.sum(p)
         total = jnp.cumsum(p)
-        # in a short dtype the number may round to 1: the last one with a probability is drawn then
+        # in a short dtype the number may round to 1: then the last one with a probability is drawn
         reached = (total > noise * total[-1]) | (total == total[-1])
         drawn = jnp.arange(p.shape[0]) == jnp.argmax(reached)
         value = weighted(drawn.astype(values.dtype), _votes(self.output, values))

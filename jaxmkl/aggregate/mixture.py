@@ -1,8 +1,8 @@
-"""Mixtures: weights of second order, which compete with the best convex combination of models.
+"""Mixtures: second-order weights, which compete with the best convex combination of models.
 
 Hedge at a fixed rate competes with the best single model, and its rate has the units of a loss.
-The weights here follow regrets of the linearised loss ("gradient trick"), in units that they find
-by themselves; there is no rate to choose.
+The weights here follow regrets of the linearised loss ("gradient trick") in units that are
+learned; there is no rate to choose.
 
 References:
   Gaillard, Stoltz and van Erven (2014), A second-order bound with excess losses (ML-Poly);
@@ -24,7 +24,7 @@ from jaxmkl.losses import Loss
 
 
 def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
-    """The difference; 0 where it is rounding, which must not decide who has a regret."""
+    """The difference, or 0 where it is only rounding, which must not count as a regret."""
     difference = one - other
     least = 16.0 * jnp.finfo(difference.dtype).eps * jnp.abs(other)
     return jnp.where(jnp.abs(difference) > least, difference, 0.0)
@@ -42,13 +42,13 @@ class Regrets(NamedTuple):
 
     @classmethod
     def none(cls, num_memories: int, num_items: int, dtype: DTypeLike) -> "Regrets":
-        """Before the first round."""
+        """The regrets before the first round."""
         sizes = (num_items, num_items, 1)
         return cls(*(jnp.zeros((num_memories, size), dtype) for size in sizes))
 
     def weights(self, active: jax.Array | None = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among the active items; equal where all are 0."""
-        # a regret that is 0 but for rounding must not decide
+        # a regret that is 0 up to rounding must not decide
         least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
         heard = self.regret * jnp.abs(self.regret) > least
         scale = self.squares + self.unit
@@ -77,13 +77,13 @@ class Regrets(NamedTuple):
     ) -> "Regrets":
         """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,).
 
-        With r = L'(p, y) (p - f), from the predictions p (M,) and the values f (n,).
+        Here r = L'(p, y) (p - f), from the predictions p (M,) and the values f (n,).
         """
         gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
-        # chosen before they are summed: a product beside a sum XLA would join with it in one
-        # program and not in another, which rounds otherwise
+        # selected before they are summed: XLA would fuse a product with a sum in some programs
+        # and not in others, and these round differently
         gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(jnp.where(judged, gains**2, -1.0), axis=-1, keepdims=True)
         unit = jnp.maximum(memories * self.unit, largest)
@@ -102,16 +102,16 @@ class Seen(NamedTuple):
 
     @classmethod
     def none(cls, dtype: DTypeLike) -> "Seen":
-        """Before the first label."""
+        """The range before the first label."""
         return cls(jnp.full(2, -jnp.inf, dtype))
 
     def after(self, y: jax.Array, judged: jax.Array) -> "Seen":
-        """With the label ``y`` if any model is judged."""
+        """The range with the label ``y``, if any model is judged."""
         extent = jnp.maximum(self.extent, jnp.stack([-y, y]))
         return Seen(jnp.where(jnp.any(judged), extent, self.extent))
 
     def clip(self, values: jax.Array, margin: float, bound: Number | None) -> jax.Array:
-        """Values within [-bound, bound], or without a bound within the range, so much wider."""
+        """Clip values to [-bound, bound], or without a bound to the range, widened by a margin."""
         if bound is not None:
             return bounded(values, bound)
         known = jnp.isfinite(self.extent[0])
@@ -124,9 +124,9 @@ class MixtureState(NamedTuple):
     """State of :class:`Mixture`."""
 
     models: Regrets
-    """Towards the models at each memory (M, E)."""
+    """Regrets towards the models at each memory (M, E)."""
     memories: Regrets
-    """Towards the memories (1, M)."""
+    """Regrets towards the memories (1, M)."""
     seen: Seen
     """The range of the labels."""
 
@@ -144,7 +144,7 @@ class MixtureAux(NamedTuple):
 
 @pytree.dataclass
 class Mixture(Aggregate):
-    """A mixture by second order with the gradient trick (ML-Poly), at several memories.
+    """A second-order mixture with the gradient trick (ML-Poly), at several memories.
 
     For each memory ρ, with regrets R, their squares V and the unit B, all 0 at the start:
 
@@ -154,14 +154,15 @@ class Mixture(Aggregate):
         R <- ρ R + r,   V <- ρ V + r²,   B <- max(ρ B, max_e r_e²)
 
     The predictions of the memories are mixed by the same rule with ρ = 1. A memory below 1 forgets
-    old regrets: what follows abrupt changes without a detector. Values are clipped where they are
-    combined and judged, or one model that explodes would be the unit B of all others.
+    old regrets, and so follows abrupt changes without a detector. Values are clipped before they
+    are combined and judged; otherwise a single model that explodes would set the unit B of all
+    others.
 
     Args:
-      memories: ρ in (0, 1], one or several.
-      bound: values are clipped to [-bound, bound] (a hinge loss wants more than 1: at its kink
-        rounding would decide the slope); by default to the range of the labels so far,
-        one range wider on either side.
+      memories: ρ in (0, 1], one value or several.
+      bound: values are clipped to [-bound, bound] (a hinge loss needs more than 1, as rounding
+        would decide the slope at its kink); by default to the range of the labels so far, one
+        range wider on either side.
 
     Raises:
       ValueError: for an argument outside its range.

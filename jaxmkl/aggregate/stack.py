@@ -1,4 +1,4 @@
-"""Stacks: what a linear model learns from the residuals of an aggregate."""
+"""Stacks: linear models that learn from the residuals of an aggregate."""
 
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ class StackState(NamedTuple):
     models: Recursive
     """State of the R least squares on E + 1 inputs."""
     regrets: Regrets
-    """Towards the aggregate and the stacks (1, 1 + R)."""
+    """Regrets towards the aggregate and the stacks (1, 1 + R)."""
     seen: Seen
     """The range of the labels."""
 
@@ -44,22 +44,22 @@ class StackAux(NamedTuple):
 
 @pytree.dataclass
 class Stack(Aggregate):
-    """Least squares on what an aggregate leaves over, and a mixture of both.
+    """Least squares on the residuals of an aggregate, and a mixture of both.
 
-    With the prediction m of the aggregate below, R models by recursive least squares fit y - m on
-    x = (f_1 - m, ..., f_E - m, m), from weights 0, and a mixture without forgetting
-    (:class:`Mixture`) goes over m and their predictions m + θ_r·x. These are clipped to the range
-    of the labels so far, a tenth wider. So the weights of models need be neither positive nor of
-    sum 1. A model that is not active counts as if its value were m.
+    Let m be the prediction of the aggregate below. R models fit y - m on x = (f_1 - m, ..., f_E -
+    m, m) by recursive least squares, from weights 0, and a mixture without forgetting
+    (:class:`Mixture`) combines m and their predictions m + θ_r·x. These are clipped to the range
+    of the labels so far, a tenth wider. So the weights of models need neither be positive nor sum
+    to 1. A model that is not active counts as if its value were m.
 
     Args:
       base: the aggregate below.
-      rule: recursive least squares at (λ, φ) = (1, 1), (10, 1) and (10, .999); λ has squared units
-        of the label.
+      rule: recursive least squares, by default at (λ, φ) = (1, 1), (10, 1) and (10, .999); λ has
+        squared units of the label.
       bound: predictions are clipped to [-bound, bound] instead.
 
     Raises:
-      ValueError: for a part that is none.
+      ValueError: if a part is of another kind.
 
     References:
       Wolpert (1992), Stacked generalization; Breiman (1996), Stacked regressions.

@@ -6,8 +6,8 @@
     jaxmkl predict PIPELINE FILE
                              predict the rows of a table with a pipeline; nothing is learned
     jaxmkl ask FILE|PIPELINE label rows by hand, or by a process; each answer is learned
-    jaxmkl select FILE       which rows of a table to label first
-    jaxmkl info PIPELINE     what a pipeline is made of
+    jaxmkl select FILE       choose the rows of a table to label first
+    jaxmkl info PIPELINE     describe a pipeline
 
 ``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
 """
@@ -28,8 +28,8 @@ from jaxmkl.evaluate import UsageError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    0; 1 if a file could not be written, and 2 for a request that cannot be met, which a line on
-    standard error says; 130 after an interruption, 143 after SIGTERM.
+    The status is 0 on success, 1 if a file could not be written, 2 for a request that cannot be
+    met, which a line on standard error explains, 130 after an interrupt and 143 after SIGTERM.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.line = shlex.join(["jaxmkl", *arguments])
         _command.imported()
         return options.command(options)
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry() -> int:
-    """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs kept."""
+    """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs cached."""
     keep_programs()
     status = main()
-    if status >= INTERRUPTED:  # nothing that is still computed is waited for
+    if status >= INTERRUPTED:  # without waiting for computations that still run
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         os._exit(status)

@@ -1,4 +1,4 @@
-"""``jaxmkl ask``: labels from a person at the terminal, or from a process; learned as they come.
+"""``jaxmkl ask``: collect labels from a person or a process, and learn each one as it comes.
 
     jaxmkl ask plants.csv --target kind --classes tree,bush --budget 50
                                  rows in their order, those worth a label, by keys
@@ -9,30 +9,32 @@
     jaxmkl ask PIPELINE --pool pool.csv --save NEW
                                  the same with a pipeline that run or ask saved
 
-Labels that the table has are learned before the first question; a pipeline is taken to know
-them. The target is the column of ``--target``, else the one named target, y, label or class, else
-a new one, ``label``. Its classes are those that the table has, or ``--classes``;
-``--task regression`` is for numbers where there are none yet.
+Labels that the table already has are learned before the first question; a pipeline is assumed to
+know them. The target is the column named by ``--target``, else the one named target, y, label or
+class, else a new column, ``label``. Its classes are those that occur in the table, or
+``--classes``; ``--task regression`` says that labels are numbers where the table has none yet.
 
-**How many.** ``--budget N`` is the most questions, ``--rate R`` the share of the rows without a
-label; without either every row is asked for. A question counts when it is asked, whether or not an
-answer comes. In the order of a table the questions are spread over the rows, at a rate
-(``jaxmkl.query.Rate``). Of a pool it is always the row whose label is worth most now; of more than
-4,096 that are left, so many are drawn for each question.
+**How many.** ``--budget N`` limits the number of questions, ``--rate R`` their share of the rows
+without a label; with neither, all of these rows are asked for. A question counts when it is asked,
+whether or not an answer comes. If rows are asked for in the order of a table, the questions are
+spread over the table at a rate (``jaxmkl.query.Rate``). From a pool, each question takes the row
+whose label is worth most at that moment; while more than 4,096 rows are left, it takes the best of
+4,096 that are drawn at random.
 
-**A person** sees a row, what the learner says of it and how sure it is, and answers by a key (the
-prompt has them), of numbers and of more than nine classes by what is typed before Enter. ``s``
-skips the row, ``u`` undoes the last answer, ``q`` quits.
+**A person** sees a row, what the learner predicts and how sure it is, and answers with one key
+(the prompt lists them), or, if labels are numbers or there are more than nine classes, by typing
+the answer and Enter. ``s`` skips the row, ``u`` undoes the last answer, ``q`` quits.
 
-**What is kept.** Each question and answer is added to ``LABELS.journal`` and is on the disk before
-the next one is shown; the same command goes on from there another day, after any end. Another
-learner, rate or budget may be given then, and learns the same answers; the table, the target and a
-PIPELINE must be those of the beginning. At the end of a sitting LABELS is written (``--out``; else
-FILE with ``.labels.csv`` in place of its ending): the rows that have a label by now, a table that
-``jaxmkl run`` reads; and with ``--save`` the pipeline.
+**What is kept.** Each question and answer is appended to ``LABELS.journal`` and is on the disk
+before the next one is shown; the same command resumes from there on another day, however it ended.
+It may then be given another learner, rate or budget, which learns the same answers; the table, the
+target and a PIPELINE must be the same as at the beginning. At the end of a session LABELS is
+written (``--out``; by default FILE with ``.labels.csv`` in place of its extension): it holds the
+rows that have a label by now, as a table that ``jaxmkl run`` reads. With ``--save``, the pipeline
+is written too.
 
-**A process** (``--jsonl``) reads a question a line and writes its answers, late and in any order;
-at most ``--ahead`` questions wait at the same time:
+**A process** (``--jsonl``) reads one question per line and writes its answers, possibly late and
+in any order; at most ``--ahead`` questions wait at the same time:
 
     out  {"item": 17, "row": {"height": 2.5}, "prediction": "tree",
           "probabilities": {"tree": 0.7, "bush": 0.3}}      of numbers "radius": nine of ten are
@@ -44,8 +46,8 @@ at most ``--ahead`` questions wait at the same time:
     out  {"labels": 50, "waiting": []}        the last line
 
 ``item`` is the number of the row, or the line, in the table. Every line is answered by one line,
-in the order of the lines. What was asked and not answered is asked again at the next start. When
-the input ends, so does the command.
+in the order of the lines. Questions that were not answered are asked again at the next start. The
+command ends when its input does.
 """
 
 import contextlib
@@ -59,6 +61,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.cli import options, show
 from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
@@ -86,35 +90,37 @@ def add_to(commands: Any) -> None:
     add(
         "file",
         metavar="FILE|PIPELINE",
-        help="a table, what select wrote of the pool, or a pipeline",
+        help="a table, the output of select for the pool, or a pipeline",
     )
-    add("--pool", metavar="FILE", help="a table whose rows are asked for most unsure first")
+    add("--pool", metavar="FILE", help="a table whose rows are asked for, the least sure first")
     number = parser.add_mutually_exclusive_group()
-    number.add_argument("--rate", type=options.share, metavar="R", help="the share of the rows")
-    number.add_argument("--budget", type=options.count, metavar="N", help="the most questions")
-    add("--task", choices=("regression", "classification"), help="default: by the labels")
-    add("--classes", type=options.names, default=(), metavar="A,B", help="default: by the labels")
+    number.add_argument("--rate", type=options.share, metavar="R", help="share of rows to ask for")
+    number.add_argument("--budget", type=options.count, metavar="N", help="limit of questions")
+    add("--task", choices=("regression", "classification"), help="default: as the labels say")
+    add("--classes", type=options.names, default=(), metavar="A,B", help="default: those found")
     add("--learner", metavar="NAME", help=f"default: {LEARNER}")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
-    add("--save", type=Path, metavar="PIPELINE", help="write the pipeline at the end of a sitting")
-    add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; kept beside it is "
-        "LABELS.journal")  # fmt: skip
-    add("--jsonl", action="store_true", help="JSON lines on standard input and output")
+    add("--save", type=Path, metavar="PIPELINE", help="write the pipeline at the end")
+    add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; LABELS.journal is "
+        "kept beside it")  # fmt: skip
+    add("--jsonl", action="store_true", help="talk to a process in JSON lines")
     add("--ahead", type=options.count, default=8, metavar="N",
-        help="questions that wait at the same time with --jsonl (default: 8)")  # fmt: skip
-    options.table_options(parser, "a new one, label")
+        help="questions that may wait at the same time with --jsonl (default: 8)")  # fmt: skip
+    options.table_options(parser, "a new column, label")
     parser.set_defaults(command=command)
 
 
 def command(given: Namespace) -> int:
-    """Ask; 0 once all is asked, or the person or the process ended it."""
+    """Ask for labels; return 0 at the end of the questions, or when the other side ends them."""
     show.needs_rich()
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("ask wants a terminal; --jsonl is for a process")
+        raise UsageError("ask needs a terminal; a process talks to it with --jsonl")
     pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
     if pipeline is not None and given.pool is None:
-        raise UsageError(f"{given.file} is a pipeline; --pool FILE has the rows to ask for")
+        raise UsageError(
+            f"{given.file} is a pipeline; name the table to ask about with --pool FILE"
+        )
     chunk, out = _whole_table(given.pool or given.file), _out(given)
     if pipeline is None:
         columns, begun = _columns(given, chunk), None
@@ -130,8 +136,8 @@ def command(given: Namespace) -> int:
     rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
     ranking = _ranking(given, rows) if is_pool and pipeline is None else []
     with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as journal:
-        learner, state = _learner(given, rows, pipeline)
-        learner, state = asking(learner, state, rows, _budget(given, rows), is_pool)
+        begun_from = _learner(given, rows, pipeline)
+        learner, state = asking(*begun_from, rows, _budget(given, rows), is_pool)
         labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
         try:
             if given.jsonl:
@@ -163,17 +169,17 @@ def _whole_table(path: str) -> "Chunk":
 
 
 def _out(given: Namespace) -> Path:
-    """Where labels go: not where anything is read."""
+    """Where labels are written: not to a file that is read."""
     table = Path(given.pool or given.file)
     out = given.out or table.with_name(f"{table.stem}.labels.csv")
     for name, path in (("--out", out), ("--save", given.save)):
         if path is not None and path.resolve() in (table.resolve(), Path(given.file).resolve()):
-            raise UsageError(f"{name}: {path} is what the session begins with; name another file")
+            raise UsageError(f"{name}: {path} is an input of the session; name another file")
     return out
 
 
 def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
-    """How the table is read; its target may have no label yet."""
+    """The columns of the table, whose target may have no label yet."""
     from jaxmkl.tables import Columns
 
     name = given.target or usual_target(chunk.frame.columns) or NEW
@@ -182,20 +188,20 @@ def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
     columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False)
     classes = tuple(dict.fromkeys(given.classes))
     if given.classes and (len(classes) < 2 or given.task == "regression"):
-        raise UsageError("--classes: two classes or more are wanted, of a classification")
+        raise UsageError("--classes: name two or more classes, and only for a classification")
     columns = columns.with_target(chunk, name, given.task, classes)
     if columns.target is None:
-        text = f"{chunk.source} has no labels of two kinds in a column {name!r}"
-        advice = "--classes A,B or --task regression tells of what kind they will be"
-        raise UsageError(f"{text}: {advice}, --target names another column")
+        text = f"{chunk.source} has no two different labels in a column {name!r}"
+        advice = "--classes A,B or --task regression says what they will be"
+        raise UsageError(f"{text}; {advice}, --target names another column")
     return columns
 
 
 def _ranking(given: Namespace, rows: Rows) -> list[int]:
-    """The items of the pool that select ranked, by what it wrote."""
+    """The items of the pool in the order of the file that select wrote."""
     ranked, place = _whole_table(given.file).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
-        text = "is neither a pipeline nor what select wrote of the pool; jaxmkl select"
+        text = "is neither a pipeline nor the output of select for this pool; jaxmkl select"
         raise UsageError(f"{given.file} {text} {given.pool} --num 20 --out FILE makes that")
     items = [int(item) for item in ranked[place]]
     for item in items:
@@ -204,7 +210,7 @@ def _ranking(given: Namespace, rows: Rows) -> list[int]:
     return items
 
 
-def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Any, Any]:
+def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Learner, PyTree]:
     if pipeline is not None:
         return pipeline.learner, pipeline.state
     names, K = [given.learner or LEARNER], len(rows.target.classes)
@@ -220,10 +226,10 @@ def _budget(given: Namespace, rows: Rows) -> int:
 
 
 def _end(given: Namespace, labelling: Labelling, out: Path) -> None:
-    """Write the labels and the pipeline, and say so where a process does not read it."""
+    """Write the labels and the pipeline, and report them on standard error."""
     rows, now = labelling.rows, labelling.standing
     number = rows.write(out, now.labels)
-    print(f"{number} rows with their labels: {out}; to go on: {given.line}", file=sys.stderr)
+    print(f"{number} rows with their labels: {out}; to continue: {given.line}", file=sys.stderr)
     if given.save is not None:
         learner, state = taught(labelling.learner, now.state)
         made = rows.columns, rows.fills, int(state.round), rows.chunk.source

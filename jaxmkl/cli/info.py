@@ -1,4 +1,4 @@
-"""``jaxmkl info``: what a pipeline is made of, and what it learned."""
+"""``jaxmkl info``: show what a pipeline is made of, and what it has learned."""
 
 from argparse import Namespace
 from typing import Any
@@ -10,13 +10,13 @@ from jaxmkl.tables import load_pipeline
 
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
-    parser = commands.add_parser("info", help="what a pipeline is made of", description=__doc__)
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline that run --save wrote")
+    parser = commands.add_parser("info", help="describe a pipeline", description=__doc__)
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
     parser.set_defaults(command=command)
 
 
 def command(given: Namespace) -> int:
-    """Print it."""
+    """Print the description of a pipeline."""
     pipeline = load_pipeline(given.pipeline)
     columns = pipeline.columns
     print(f"{given.pipeline}: written by jaxmkl {pipeline.version}")

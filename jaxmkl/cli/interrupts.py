@@ -6,26 +6,28 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar
 
 INTERRUPTED = 128 + signal.SIGINT
+T = TypeVar("T")
 LOOK = 0.1  # seconds between two looks of the main thread
 
 
 class Interrupts:
-    """Ctrl-C, and SIGTERM, by which batch systems announce an end: heard while they are entered.
+    """Handle Ctrl-C, and SIGTERM, by which batch systems announce an end, inside a ``with`` block.
 
-    Work is done in a thread of its own while the main thread listens: a long computation delays
-    no interrupt, and none is raised where it would be lost, as JAX discards what is raised in its
-    callback of the garbage collector. The first interrupt has :meth:`look` raise in the thread;
-    one that does not look within ``patience`` seconds is left behind. The second one ends the
-    process at once.
+    The work runs in a thread of its own while the main thread listens: a long computation delays
+    no interrupt, and none is raised where it would be lost, as JAX discards exceptions that are
+    raised in its callback of the garbage collector. After the first interrupt, :meth:`look` raises
+    in the thread; a thread that does not look within ``patience`` seconds is abandoned. The second
+    interrupt ends the process at once.
     """
 
     def __init__(self) -> None:
-        self.status = 0  #: of the process: 128 and the number of the signal, once one has come
-        self.patience = 0.0  #: seconds that the work has to end by itself
-        self.held = threading.Lock()  #: the work has it where it must not be left behind
+        self.status = 0  #: exit status: 128 plus the number of the signal, once one has come
+        self.patience = 0.0  #: seconds in which the work may end by itself
+        self.held = threading.Lock()  #: the work holds it where it must not be abandoned
         self._since = 0.0
         self._before: dict[int, Any] = {}
 
@@ -36,25 +38,25 @@ class Interrupts:
                     self._before[number] = signal.signal(number, self._come)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _come(self, number: int, frame: Any) -> None:
+    def _come(self, number: int, frame: FrameType | None) -> None:
         if self.status:
             os._exit(self.status)
         self.status, self._since = 128 + number, time.monotonic()
 
     def look(self) -> None:
-        """Raise a ``KeyboardInterrupt``, which has the exit status, if an interrupt has come."""
+        """Raise a ``KeyboardInterrupt`` with the exit status if an interrupt has come."""
         if self.status:
             raise KeyboardInterrupt(self.status)
 
-    def heard(self, work: Callable[[], Any]) -> Any:
-        """Do some work, and return or raise what it does.
+    def heard(self, work: Callable[[], T]) -> T:
+        """Do some work, and return its result or raise its exception.
 
         Raises:
-          KeyboardInterrupt: the work raised it, or an interrupt came and the work was left behind.
+          KeyboardInterrupt: the work raised it, or an interrupt came and the work was abandoned.
         """
         found: Future = Future()
 

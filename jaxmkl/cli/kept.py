@@ -1,9 +1,10 @@
-"""The checkpoint of a run: all that it is made of in one file, to go on after any end."""
+"""The checkpoint of a run: one file from which it continues, however it ended."""
 
 import io
 import json
 import zipfile
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,19 @@ from jaxmkl.tables import Columns
 
 FORMAT = "jaxmkl run 3"
 EVERY = {"minutes": 5.0}
-# options that do not make the run what it is
+# options that do not change the run
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"
 
 
 class Kept:
-    """The checkpoint of a run, and what an earlier part of the run left in it.
+    """The checkpoint of a run, with what an earlier part of the run left in it.
 
     Args:
       given: the options.
 
     Raises:
-      UsageError: the checkpoint is of a run with other options.
-      ValueError: it is none, or damaged as the one before it.
+      UsageError: if the checkpoint belongs to a run with other options.
+      ValueError: if it is not a checkpoint, or is damaged, and so is the one before it.
     """
 
     def __init__(self, given: Namespace) -> None:
@@ -49,42 +50,46 @@ class Kept:
         for name in sorted(found.keys() | self._settings):
             before, now = found.get(name), self._settings.get(name)
             if before != now:
-                text = f"{self.path} is of a run with {_option(name)} {before!r}, and here it is"
-                raise UsageError(f"--checkpoint: {text} {now!r}; take another file, or delete it")
+                text = (
+                    f"{self.path} belongs to a run with {_option(name)} {before!r}, and now it is"
+                )
+                raise UsageError(
+                    f"--checkpoint: {text} {now!r}; name another file, or delete this one"
+                )
 
     @property
     def length(self) -> int:
-        """Bytes of the predictions, 0 before the first checkpoint."""
+        """The length of the predictions in bytes, 0 before the first checkpoint."""
         return 0 if self._found is None else self._found[0]["predictions"]
 
     def columns(self, decided: Columns) -> Columns:
-        """The run's columns: those ``decided`` on the first rows, if it has none yet.
+        """The columns of the run: those ``decided`` on the first rows, if it has none yet.
 
         Raises:
-          UsageError: the file's first rows are not what they were.
+          UsageError: if the first rows of the file have changed.
         """
         if self._found is None:
             return decided
         text = self._found[0]["columns"]
         if self._is_file and text != decided.to_json():
             raise UsageError(
-                f"--checkpoint: {self.path} is of a file whose first rows were others"
+                f"--checkpoint: {self.path} belongs to a file whose first rows were different"
             )
         return Columns.from_json(text)
 
     def resume(self, play: Play) -> None:
-        """Bring a run that has begun to where the checkpoint stands.
+        """Advance a new run to the state of the checkpoint.
 
         Raises:
-          ValueError: it does not fit the run.
+          ValueError: if it does not fit the run.
         """
         if self._found is None:
             return
         header, tree, states = self._found
         players = _players(play)
         if len(states) != len(players):
-            text = f"{len(states)} learners and seeds, where the run has {len(players)}"
-            raise ValueError(f"--checkpoint: {self.path} is of {text}")
+            text = f"{len(states)} learners and seeds, and the run has {len(players)}"
+            raise ValueError(f"--checkpoint: {self.path} holds {text}")
         try:
             play.now, achieved = tree_of(tree, _tree(play))
         except ValueError as error:
@@ -101,7 +106,7 @@ class Kept:
             self._write(play, predictions)
 
     def close(self, play: Play, predictions: Predictions | None) -> None:
-        """Write a checkpoint of what was played since the last one, if there is anything."""
+        """Write a last checkpoint, if anything was played since the one before."""
         if play.now.num_rows != self._last.stands_at:
             self._write(play, predictions)
 
@@ -127,12 +132,12 @@ def _players(play: Play) -> list[Player]:
 
 
 def _tree(play: Play) -> tuple:
-    """How far a run is: numbers and arrays, the learners' states apart."""
+    """The progress of a run as numbers and arrays, without the states of the learners."""
     return play.now, [player.now._replace(state=None) for player in _players(play)]
 
 
-def _write(path: str, header: dict[str, Any], play: Play) -> None:
-    """A zip archive: the header as JSON, how far the run is, and a checkpoint of each player."""
+def _write(path: str, header: Mapping[str, object], play: Play) -> None:
+    """Write a zip archive of the header as JSON, the progress and a checkpoint of each player."""
     players = _players(play)
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(play))}
     members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(players)}
@@ -145,7 +150,7 @@ def _write(path: str, header: dict[str, Any], play: Play) -> None:
 
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
-    """The header, how far the run is, and the players' checkpoints."""
+    """Read the header, the progress and the checkpoints of the players."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(Path(path).read_bytes()))
         header = json.loads(archive.read("run.json"))
@@ -155,8 +160,10 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]
             tree = {key: of_play.read(key) for key in of_play.keys}
             states = [archive.read(f"{i}.npz") for i in range(header["players"])]
     except Exception as error:  # zipfile and zlib raise several kinds
-        raise ValueError(f"--checkpoint: {path} is no readable checkpoint: {error}") from None
+        raise ValueError(f"--checkpoint: {path} is not a readable checkpoint: {error}") from None
     if known != FORMAT:
-        text = f"{path} is of format {known!r}, written by jaxmkl {header.get('jaxmkl')}; this is"
+        text = (
+            f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}; this is"
+        )
         raise ValueError(f"--checkpoint: {text} {__version__}, which reads {FORMAT!r}")
     return header, tree, states

@@ -21,14 +21,16 @@ def parser_of(description: str) -> tuple[Parser, Any]:
 def table_options(parser: Any, otherwise: str = "the last one") -> None:
     """Add the options that say how a table is read."""
     group = parser.add_argument_group("the table")
-    group.add_argument("--target", metavar="COLUMN", help="what is predicted (default: the column "
+    group.add_argument("--target", metavar="COLUMN", help="column to predict (default: the one "
                        f"named target, y, label or class, else {otherwise})")  # fmt: skip
-    group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns left out")
+    group.add_argument(
+        "--drop", type=names, default=(), metavar="A,B", help="columns to leave out"
+    )
     group.add_argument("--as", dest="as_", type=kind, action="append", default=[],
                        metavar="COLUMN=KIND", help="number, boolean, categories, text, time, or "
-                       "a form of time as %%d/%%m/%%Y; may be given several times")  # fmt: skip
+                       "a format such as %%d/%%m/%%Y; may be given several times")  # fmt: skip
     group.add_argument("--first", type=count, default=1000, metavar="N",
-                       help="rows by which columns are decided (default: 1000)")  # fmt: skip
+                       help="rows that decide how columns are read (default: 1000)")  # fmt: skip
 
 
 def natural(text: str) -> int:
@@ -37,13 +39,13 @@ def natural(text: str) -> int:
 
 
 def plain(given: Namespace, without: Collection[str]) -> dict[str, Any]:
-    """The options that were given, but those ``without``, paths as text."""
+    """The given options except those ``without``, with paths as text."""
     kept = {name: value for name, value in vars(given).items() if name not in without}
     return {name: str(v) if isinstance(v, Path) else v for name, v in kept.items()}
 
 
 def interval(text: str) -> dict[str, float]:
-    """Parse rows, or minutes with an m behind.
+    """Parse a number of rows, or of minutes if an m follows.
 
     >>> interval("100000"), interval("5m")
     ({'examples': 100000}, {'minutes': 5.0})
@@ -56,7 +58,7 @@ def interval(text: str) -> dict[str, float]:
         minutes = -1.0
     if not text.endswith("m") or not 0 < minutes < float("inf"):
         raise argparse.ArgumentTypeError(
-            f"rows as 100000 or minutes as 5m are wanted; got {text!r}"
+            f"expected rows such as 100000 or minutes such as 5m; got {text!r}"
         )
     return {"minutes": minutes}
 
@@ -68,12 +70,12 @@ def share(text: str) -> float:
             return float(text)
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"a share above 0, at most 1, is wanted; got {text!r}")
+    raise argparse.ArgumentTypeError(f"expected a share above 0 and at most 1; got {text!r}")
 
 
 def kind(text: str) -> tuple[str, str]:
     """Parse COLUMN=KIND; the column's name may hold an equals sign."""
     column, equals, wanted = text.rpartition("=")
     if not column or not equals or not wanted:
-        raise argparse.ArgumentTypeError(f"COLUMN=KIND is wanted; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected COLUMN=KIND; got {text!r}")
     return column, wanted

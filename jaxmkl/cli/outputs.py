@@ -1,4 +1,4 @@
-"""The files that a run writes: each is kept to it, and fails alone."""
+"""The files that a run writes: no other process may write them, and each may fail alone."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ class Outputs:
 
     @contextlib.contextmanager
     def writing(self, option: str) -> Iterator[None]:
-        """Say of an error of the system that the file failed, and go on."""
+        """Report an error of the system as a failure of this file, and continue."""
         try:
             yield
         except OSError as error:
@@ -35,10 +35,10 @@ class Outputs:
 
 @contextlib.contextmanager
 def reserved(given: Namespace) -> Iterator[Outputs]:
-    """Keep all files that the options name from other processes, which also tries their folders.
+    """Lock all files that the options name, which also checks that their folders can be written.
 
     Raises:
-      UsageError: for one that cannot be written, that another process writes or the run reads.
+      UsageError: if one cannot be written, is written by another process or read by the run.
     """
     paths = {name: path for name in OPTIONS if (path := getattr(given, name)) is not None}
     known = {Path(given.file).resolve(): "FILE"}
@@ -48,11 +48,11 @@ def reserved(given: Namespace) -> Iterator[Outputs]:
                 continue
             other = known.setdefault(path.resolve(), f"--{name}")
             if other != f"--{name}":
-                raise UsageError(f"--{name}: {path} is what {other} names, too")
+                raise UsageError(f"--{name}: {path} is also named by {other}")
             if os.path.exists(path) and not path.is_file():
-                raise UsageError(f"--{name}: {path} is no file")
+                raise UsageError(f"--{name}: {path} is not a file")
             if not path.parent.is_dir():
-                raise UsageError(f"--{name}: {path}: there is no folder {path.parent}")
+                raise UsageError(f"--{name}: {path}: the folder {path.parent} does not exist")
             try:
                 stack.enter_context(kept_from_others(path))
             except OSError as error:

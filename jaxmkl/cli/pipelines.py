@@ -14,14 +14,14 @@ def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipe
     Args:
       path: the file.
       given: the options given.
-      own: those, by their names, that must not be given, as the pipeline has its own.
+      own: names of options that must not be given, because the pipeline has its own.
 
     Raises:
-      UsageError: one of them is given, or the pipeline has no target.
+      UsageError: if one of them is given, or the pipeline has no target.
     """
     also = [f"--{name.strip('_')}" for name in own if getattr(given, name)]
     if also:
-        raise UsageError(f"{path}: the pipeline has its own; leave out {', '.join(also)}")
+        raise UsageError(f"{path}: the pipeline has its own settings; leave out {', '.join(also)}")
     pipeline = load_pipeline(path)
     if pipeline.columns.target is None:
         raise UsageError(f"{path}: the pipeline has no target")
@@ -29,11 +29,13 @@ def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipe
 
 
 def differences(pipeline: Pipeline, names: Sequence[str]) -> list[str]:
-    """List a sentence for each column that the pipeline has and a table lacks, or vice versa.
+    """Return a sentence for each column that only the pipeline or only the table has.
 
     Raises:
-      ValueError: none of the pipeline's columns is there.
+      ValueError: if the table has none of the pipeline's columns.
     """
     missing, new = pipeline.differences(names)
-    found = [f"the pipeline's column {name!r} is not there: missing cells" for name in missing]
-    return found + [f"the column {name!r} is not one of the pipeline's: ignored" for name in new]
+    found = [
+        f"the pipeline's column {name!r} is absent; its cells are missing" for name in missing
+    ]
+    return found + [f"the column {name!r} is not used by the pipeline" for name in new]

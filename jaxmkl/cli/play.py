@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Seen
@@ -16,34 +18,35 @@ from jaxmkl.wrappers import delayed
 
 
 class Achieved(NamedTuple):
-    """How far one learner with one seed is."""
+    """The progress of one learner with one seed."""
 
-    state: Any
+    state: PyTree
     score: Score
-    labels: Curve  #: that were asked for
-    known_from: float  #: the row from which on it knows a label
+    labels: Curve  #: those asked for
+    known_from: float  #: the first row at which it knows a label
     num_labels: int = 0
     seconds: float = 0.0
 
 
 class Player:
-    """One learner with one seed, and how far it is.
+    """One learner with one seed, and its progress.
 
-    Of players of one learner the first ``compiles`` what all of them call.
+    The first player of a learner ``compiles`` the programs that all players of it call.
     """
 
     def __init__(
-        self, learner: Any, state: Any, delay: int, now: Achieved, *, compiles: bool
+        self, learner: Learner, state: PyTree, delay: int, now: Achieved, *, compiles: bool
     ) -> None:
-        self.learner = delayed(learner, delay) if delay else learner
-        self.now = now._replace(state=self.learner.around(state) if delay else state)
+        self._late = delayed(learner, delay) if delay else None
+        self.learner = self._late or learner
+        self.now = now._replace(state=self._late.around(state) if self._late else state)
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
     def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray]:
-        """Play a chunk: how far the player is then, its scores apart, and what it predicts."""
+        """Play a chunk; return the progress after it, without scores, and the predictions."""
         now = self.now
-        if self._compiles:  # before the time counts
+        if self._compiles:  # before the clock starts
             self._stream.push(now.state, X, y)
             self._compiles = False
         began = time.perf_counter()
@@ -59,14 +62,14 @@ class Player:
         )
         return then, prediction
 
-    def settled(self) -> tuple[Any, Any]:
-        """The learner and its state, once the labels that are due have come."""
-        learner, state = self.learner, self.now.state
-        return (learner.learner, learner.flushed(state).inner) if self._delay else (learner, state)
+    def settled(self) -> tuple[Learner, PyTree]:
+        """The learner and its state after the labels that are due have arrived."""
+        late, state = self._late, self.now.state
+        return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
 class Progress(NamedTuple):
-    """How far a run is, its players apart: a tree of numbers and arrays."""
+    """The progress of a run, without its players: a tree of numbers and arrays."""
 
     fills: Fills
     unseen: np.ndarray  #: cells of each column that were lost
@@ -74,12 +77,12 @@ class Progress(NamedTuple):
     scores: tuple[Score, Score]  #: of the baselines
     num_rows: int = 0
     num_unlabelled: int = 0
-    seconds: float = 0.0  #: of all parts, if it was stopped and went on; the run counts them
+    seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
 
 
 class Played(NamedTuple):
-    """A chunk's outcome. Predictions and labels are places of classes, from 0 on, or in the
-    target's units, and NaN where there is none."""
+    """The outcome of a chunk. Predictions and labels are classes, counted from 0, or numbers in
+    the units of the target; NaN where there is none."""
 
     now: Progress
     achieved: dict[str, list[Achieved]]
@@ -88,14 +91,14 @@ class Played(NamedTuple):
 
 
 class Play:
-    """A run that is going on: players, and how far it is.
+    """A run in progress: its players, and how far it is.
 
     Args:
-      columns: of the table.
-      candidates: what is played.
-      seeds: runs of each of them.
-      delay: rounds that labels come late.
-      pipeline: where to begin; by default before the first row.
+      columns: the columns of the table.
+      candidates: the learners to play.
+      seeds: the number of runs of each of them.
+      delay: the number of rounds by which labels arrive late.
+      pipeline: the state to begin with; by default that before the first row.
     """
 
     def __init__(
@@ -130,10 +133,10 @@ class Play:
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def play(self, chunk: Chunk) -> Played:
-        """Play a chunk, which :meth:`take` takes over; until then all stand before it.
+        """Play a chunk without a change of the run, until :meth:`take` accepts the outcome.
 
         Raises:
-          ValueError: for a cell that is not what its column held.
+          ValueError: if a cell does not fit its column.
         """
         now, target = self.now, cast(Any, self.columns.target)
         X, fills = self.columns.inputs(chunk, now.fills)
@@ -166,7 +169,7 @@ class Play:
         return Played(then, achieved, said, labels)
 
     def take(self, played: Played) -> None:
-        """Take a chunk over. Hold interrupts back, and all stand at the end of one chunk."""
+        """Accept the outcome of a chunk; no interrupt may come before all players have it."""
         self.now = played.now
         for name, each in self.players.items():
             for player, achieved in zip(each, played.achieved[name], strict=True):
@@ -174,7 +177,7 @@ class Play:
 
     @property
     def judged_from(self) -> float:
-        """Rows before the first one that counts: see :func:`judged_from`."""
+        """The number of rows that are not judged: see :func:`judged_from`."""
         players = (player.now for each in self.players.values() for player in each)
         return judged_from(self.now.baselines, players)
 
@@ -189,9 +192,10 @@ class Play:
 
 
 def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
-    """Rows before the first one that learners and baselines all predict knowing a label.
+    """The number of rows before all learners and baselines predict with a label known.
 
-    Those are not judged: nobody knows where the target lies. Infinity until there is such one.
+    These rows are not judged, as nobody can know yet where the target lies; infinity while all
+    rows are such.
     """
     return max(baselines.known_from, *(player.known_from for player in players))
 
@@ -201,7 +205,7 @@ def _in_units(
 ) -> np.ndarray:
     """Predictions of rows (n,) as classes from 0 on, or as numbers.
 
-    Numbers begin where the baselines' do, or are 0 while no label is known.
+    Numbers are relative to the start of the baselines, or 0 while no label is known.
     """
     said = classes_of(prediction, baselines.num_classes)
     if baselines.num_classes:
@@ -210,9 +214,9 @@ def _in_units(
 
 
 def chunks_of(
-    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], Any]
+    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], object]
 ) -> Iterator[Chunk]:
-    """The chunks behind the first ``skip`` rows; ``on`` is told of each."""
+    """The chunks after the first ``skip`` rows; ``on`` is called with each."""
     chunk: Chunk | None = first
     while chunk is not None:
         passed, skip = min(skip, len(chunk.frame)), max(0, skip - len(chunk.frame))

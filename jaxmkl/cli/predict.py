@@ -7,7 +7,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from jaxmkl.cli import show
 from jaxmkl.cli.pipelines import differences
@@ -19,14 +19,14 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser("predict", help="predict a table with a pipeline",
                                  description=__doc__)  # fmt: skip
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline that run --save wrote")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
     parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
     parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
     parser.set_defaults(command=command)
 
 
 def command(given: Namespace) -> int:
-    """Write a line for each row: where it stands, the prediction, of classes its probability."""
+    """Write a line for each row: its number, its prediction and, for a class, the probability."""
     show.needs_rich()
     from jaxmkl.tables.source import without_rows
 
@@ -61,8 +61,8 @@ def command(given: Namespace) -> int:
 
 
 @contextlib.contextmanager
-def written(out: Path | None) -> Iterator[Any]:
-    """A file to be written, or standard output."""
+def written(out: Path | None) -> Iterator[TextIO]:
+    """Open a file for writing, or standard output."""
     if out is None:
         yield sys.stdout
         return

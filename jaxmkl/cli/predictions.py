@@ -1,4 +1,4 @@
-"""Predictions of each row, as CSV beside a run."""
+"""The predictions of each row, which a run writes as CSV."""
 
 import csv
 import os
@@ -13,22 +13,22 @@ from jaxmkl.tables import Chunk
 
 
 class Predictions:
-    """A CSV file of predictions, chunk by chunk: where a row stands, what was said, the target.
+    """A CSV file, written chunk by chunk: the number of a row, the predictions and the target.
 
     Args:
       path: the file.
-      target: of the table.
-      length: bytes that stay of an earlier part of the run; 0 begins anew.
+      target: the target of the table.
+      length: the number of bytes to keep from an earlier part of the run; 0 begins anew.
 
     Raises:
-      UsageError: the file is shorter than that.
-      OSError: it cannot be written; its methods raise this, too.
+      UsageError: if the file is shorter than that.
+      OSError: if it cannot be written; its methods raise this too.
     """
 
     def __init__(self, path: Path, target: Any, length: int = 0) -> None:
         there = path.stat().st_size if length and path.exists() else 0
         if there < length:
-            text = f"has {there:,} bytes, where the checkpoint wants {length:,} to go on from"
+            text = f"has {there:,} bytes, and the checkpoint continues after {length:,}"
             raise UsageError(f"--predictions: {path} {text}")
         self._target, self._begun, self._path = target, length > 0, path
         self._file = open(path, "r+" if length else "w", newline="", encoding="utf-8")  # noqa: SIM115
@@ -55,21 +55,21 @@ class Predictions:
             self._file.flush()
 
     def _spelled(self, values: np.ndarray) -> list:
-        """Codes or numbers as the target's own, nothing where NaN."""
+        """Names of classes, or numbers; empty for NaN."""
         if not self._target.classes:
             return spelled(values)
         classes = self._target.classes
-        return ["" if np.isnan(code) else classes[int(code)] for code in values.tolist()]
+        return ["" if np.isnan(place) else classes[int(place)] for place in values.tolist()]
 
     def length(self) -> int:
-        """Bytes so far, which are on the disk then."""
+        """The number of bytes so far, which are flushed to the disk."""
         with named(self._path):
             os.fsync(self._file.fileno())
             return os.fstat(self._file.fileno()).st_size
 
 
 def spelled(values: np.ndarray) -> list[str]:
-    """Words as they are, numbers by the digits that single precision has; nothing for NaN.
+    """Words as they are, and numbers with the digits of single precision; empty for NaN.
 
     >>> spelled(np.array([1 / 3, np.nan]))
     ['0.3333333', '']

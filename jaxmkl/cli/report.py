@@ -1,4 +1,4 @@
-"""The page that ``--report`` writes: a run in one file, which needs no network."""
+"""The page that ``--report`` writes: a run in one file that needs no network."""
 
 import math
 import re
@@ -15,28 +15,28 @@ from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
 MEANINGS = {
-    "mistake_rate": "share of rows that were given another class",
-    "kappa": "agreement with the labels beyond that by chance: 1 is perfect, 0 is chance",
-    "kappa_last": "share of the last label's mistakes that were not made",
+    "mistake_rate": "share of rows whose class was predicted wrong",
+    "kappa": "agreement with the labels beyond chance: 1 is perfect, 0 is chance",
+    "kappa_last": "share of the mistakes of the last label that were avoided",
     "mse": "mean squared error, in the target's units squared",
     "mae": "mean absolute error, in the target's units",
-    "skill": "share of the squared error of the mean so far (of all labels) that was not made",
-    "skill_last": "share of the squared error of the last label that was not made",
+    "skill": "share of the squared error of the mean so far (of all labels) that was avoided",
+    "skill_last": "share of the squared error of the last label that was avoided",
     "label_rate": "share of the labels that were asked for",
 }
-CLASSES = 12  # that are named, at most
+CLASSES = 12  # classes that are named, at most
 WINDOWS = 80  # that are told apart in a drawing
 WIDTH = 8.0  # inches of a drawing
-LOG_FROM = 8.0  # 95 % of the values to 5 % of them, from which on an axis is logarithmic
-CLIP_FROM = 2.5  # the largest value to 98 % of them, from which on the axis ends below it
+LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
+CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 SHOWN = 20  # inputs whose importance is drawn
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
 def page(results: Results) -> str:
-    """A run as one page of HTML.
+    """Return a run as one page of HTML.
 
-    Every row was predicted before its label was seen, so the page's errors are of new rows.
+    Every row was predicted before its label was seen, so all errors are those on new rows.
     """
     name = "standard input" if results.source == "-" else Path(results.source).name
     parts = [
@@ -56,7 +56,7 @@ def _head(results: Results, name: str) -> Element:
     made = element("header", element("h1", name))
     made.append(element("p", element("span", "predicting "), element("b", results.target)))
     if results.is_interrupted:
-        text = f"Interrupted: what follows is of the first {results.num_rows:,} rows."
+        text = f"Interrupted: what follows covers the first {results.num_rows:,} rows."
         made.append(element("p", text, class_="warning"))
     made.append(element("p", _verdict(results), class_="lead"))
     facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]
@@ -78,7 +78,7 @@ def _head(results: Results, name: str) -> Element:
 
 
 def _verdict(results: Results) -> str:
-    """A sentence on the learner that erred least, and whether the baselines erred more."""
+    """A sentence on the best learner, and whether it is better than the baselines."""
     errors = {name: line[results.error].mean for name, line in results.lines.items()}
     judged = [name for name, error in errors.items() if not math.isnan(error)]
     learners = [name for name in judged if name in results.learners]
@@ -115,7 +115,7 @@ def _table(results: Results) -> Element:
     also = f" Means and standard deviations over {results.seeds} seeds."
     say = "Every row was predicted before its label was seen. The last two lines are baselines."
     meanings = [(TITLES[name].replace("\n", " "), MEANINGS[name]) for name in metrics]
-    meanings.append(("µs a row", "microseconds of one run for a row, compilation apart"))
+    meanings.append(("µs a row", "microseconds per row of one run, without compilation"))
     meanings.append(("memory", "of the learner's state at the end"))
     notes = [element("h3", "To be noted"), markup.items(results.notes)] if results.notes else []
     return markup.section(
@@ -128,14 +128,14 @@ def _table(results: Results) -> Element:
 
 
 def _best(results: Results, metric: str) -> float:
-    """The best mean of the learners, if there are several."""
+    """The best mean among several learners; None for a single one."""
     values = [results.lines[name][metric].mean for name in results.learners]
     known = [value for value in values if not math.isnan(value) and len(values) > 1]
     return (min if metric in LOW_IS_BETTER else max)(known, default=math.nan)
 
 
 def _errors(results: Results) -> Element:
-    of = merged(results.curves)
+    of = coarser(results.curves)
     if results.classes:
         what, unit = "mistakes in %", "%"
         lines = {name: 100 * np.array(values) for name, values in of.error.items()}
@@ -159,14 +159,14 @@ def _errors(results: Results) -> Element:
 
 
 def _labels(results: Results) -> Element:
-    of, title = merged(results.curves), "Labels asked for"
+    of, title = coarser(results.curves), "Labels asked for"
     rates = {name: results.lines[name]["label_rate"].mean for name in results.learners}
     text = ", ".join(f"{name} {100 * rate:.3g} %" for name, rate in rates.items())
-    said = element("p", f"Of all labels that were there: {text}.")
+    said = element("p", f"Of all labels in the table: {text}.")
     lines = {name: 100 * np.array(of.labels[name]) for name, rate in rates.items() if rate < 1}
     if not lines:
         return markup.section(title, said)
-    what = f"labels asked for in %, of all rows of a window{_first_seed(results)}"
+    what = f"labels asked for, in % of the rows of a window{_first_seed(results)}"
     panel = Panel("", "rows", "", _steps(of.rows, lines), high=100)
     return markup.section(title, said, *_drawn(panel, what, of.rows, lines, "%"))
 
@@ -175,10 +175,11 @@ def _first_seed(results: Results) -> str:
     return ", of the first seed" if results.seeds > 1 else ""
 
 
-def merged(curves: Curves) -> Curves:
-    """Curves of at most ``WINDOWS`` windows, each of several of the given ones.
+def coarser(curves: Curves) -> Curves:
+    """Join windows of curves until there are at most ``WINDOWS``.
 
-    A value is the mean of the given ones that are there, each as often as its window has rows.
+    A value is the mean of those it joins, weighted by the number of rows of their windows; missing
+    ones are left out.
     """
     size, counts = -(-len(curves.rows) // WINDOWS), np.diff(curves.rows, prepend=0)
     starts = np.arange(0, len(counts), size)
@@ -197,11 +198,11 @@ def merged(curves: Curves) -> Curves:
 
 
 def axis_of(values: np.ndarray, most: float) -> tuple[bool, float]:
-    """Whether the axis of values is logarithmic; where it ends, which a few may lie above.
+    """Return whether an axis is logarithmic, and its end, above which a few values may lie.
 
     Args:
-      values: all of them (N,).
-      most: what no value is above; below infinity the axis is never logarithmic.
+      values: all values (N,).
+      most: an upper bound of the values; if it is finite, the axis is not logarithmic.
 
     >>> axis_of(np.array([1.0, 2.0, np.nan, 4.0]), np.inf)
     (False, 4.32)
@@ -219,7 +220,7 @@ def axis_of(values: np.ndarray, most: float) -> tuple[bool, float]:
 def _steps(
     rows: Sequence[int], lines: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Lines that are level from the first row of a window to its last."""
+    """Lines that are constant from the first row of a window to its last."""
     ends = np.repeat((0, *rows), 2)[1:-1]
     return {name: (ends, np.repeat(values, 2)) for name, values in lines.items()}
 
@@ -227,7 +228,7 @@ def _steps(
 def _drawn(
     panel: Panel, what: str, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
 ) -> tuple[Element, Element]:
-    """A drawing of what its caption names, and the values of its windows (W,) as a table."""
+    """A drawing with a caption, and its values by window (W,) as a table."""
     body = []
     for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
         texts = (f"{values[i]:.1f}{unit}" if unit and np.isfinite(values[i]) else figure(values[i])
@@ -241,7 +242,7 @@ def _drawn(
 
 
 def _kernels(results: Results) -> list[Element]:
-    """The weights of each learner's kernels at the end, of those that have any."""
+    """The final kernel weights of the learners that have any."""
     drawn = [_weights(name, dict(of.kernel_weights)) for name, of in results.learners.items()
              if of.kernel_weights]  # fmt: skip
     if not drawn:
@@ -251,7 +252,7 @@ def _kernels(results: Results) -> list[Element]:
 
 
 def _weights(name: str, weights: dict[str, float]) -> Element:
-    """The weights of a learner's kernels, by their one parameter if that is all that differs."""
+    """The kernel weights of a learner, by their parameter if they differ in a single one."""
     matches = [ONE_PARAMETER.fullmatch(kernel) for kernel in weights]
     families = {match.group(1, 2) if match else ("weight",) for match in matches}
     title, labels = "kernel", list(weights)
@@ -267,7 +268,7 @@ def _weights(name: str, weights: dict[str, float]) -> Element:
 
 
 def _importances(results: Results) -> list[Element]:
-    """How much each input matters to the learners that learned it."""
+    """The importance of each input to the learners that learn it."""
     tables = []
     for name, learner in results.learners.items():
         shares = learner.importances
@@ -281,7 +282,7 @@ def _importances(results: Results) -> list[Element]:
             tables.append(element("figure", element("h3", name), drawn, folded))
     if not tables:
         return []
-    text = "Shares of the metric that was learned: the larger, the more an input matters."
+    text = "Shares of the learned metric: the larger, the more an input matters."
     return [markup.section("Inputs", element("p", text, class_="faint"), *tables)]
 
 

@@ -1,4 +1,4 @@
-"""The results of a run as plain values: for the screen, JSON, and whatever reports on it."""
+"""The results of a run as plain values: for the screen, JSON and reports."""
 
 import dataclasses
 import importlib.metadata
@@ -6,16 +6,16 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxmkl._version import __version__
 from jaxmkl.evaluate import Row, lines, plain
 
 
 class Learned(NamedTuple):
-    """What a learner took, and what it came to."""
+    """The cost of a learner, and what it learned."""
 
-    microseconds: float = math.nan  #: for one row, compilation apart
+    microseconds: float = math.nan  #: per row, without compilation
     state_bytes: int = 0  #: of its state at the end
     #: of the kernels at the end, by their names, of the first seed; empty without any
     kernel_weights: Mapping[str, float] = {}
@@ -24,7 +24,7 @@ class Learned(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Errors and labels over the rows, as means over windows of equal size."""
+    """Errors and labels over the rows: means over windows of equal size."""
 
     window: int  #: rows of a window; the last one may be shorter
     rows: tuple[int, ...]  #: the number of the last row of each window (W,)
@@ -36,7 +36,7 @@ class Curves(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """A run: all that a table, a JSON file or a page shows of it."""
+    """The results of a run, as a table, a JSON file or a page shows them."""
 
     command: str  #: as it was given
     #: a row for each figure, of learners in the order asked for, then of baselines. Of classes
@@ -57,10 +57,10 @@ class Results:
     learners: Mapping[str, Learned]  #: by name; all others are baselines
     curves: Curves
     columns: tuple[str, ...]  #: what each column became, a sentence each
-    notes: tuple[str, ...]  #: what else is to be said, a sentence each
-    settings: Mapping[str, Any]  #: of the command, by option
+    notes: tuple[str, ...]  #: further notes, a sentence each
+    settings: Mapping[str, object]  #: of the command, by option
     seconds: float  #: from the beginning to the end, compilation and reading included
-    peak_bytes: int  #: the most memory the process held
+    peak_bytes: int  #: the largest memory of the process
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
@@ -81,13 +81,13 @@ class Results:
 
     @property
     def seeds(self) -> int:
-        """Runs of each learner."""
+        """The number of runs of each learner."""
         return max(row.seeds for row in self.rows)
 
     def to_json(self) -> str:
         """Strict JSON: ``rows`` as experiments write them, and all fields by their names.
 
-        ``table`` has all figures of a learner or baseline beside what it took.
+        ``table`` has all figures of a learner or baseline beside its cost.
         """
         table = []
         for name, line in self.lines.items():
@@ -103,6 +103,6 @@ class Results:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what takes part."""
+    """The versions of the packages in use."""
     found = {"jaxmkl": __version__, "python": platform.python_version()}
     return found | {name: importlib.metadata.version(name) for name in ("jax", "numpy", "polars")}

@@ -1,4 +1,4 @@
-"""``jaxmkl run``: learn from a table in the order of its rows, and tell how well it went."""
+"""``jaxmkl run``: learn from a table in the order of its rows, and report the errors."""
 
 import contextlib
 import sys
@@ -31,7 +31,7 @@ from jaxmkl.evaluate import (
     rows,
     state_bytes,
 )
-from jaxmkl.tables import Chunk, Pipeline, save_pipeline
+from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
@@ -40,34 +40,34 @@ OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a pi
 
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
-    parser = commands.add_parser("run", help="learn from a table and tell how well it went",
+    parser = commands.add_parser("run", help="learn from a table and report the errors",
                                  description=__doc__)  # fmt: skip
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow, LIBSVM or npz; - is standard "
         "input; .gz, .zst, .bz2 and .xz are unpacked")  # fmt: skip
-    add("--task", choices=("regression", "classification"), help="default: by the target")
+    add("--task", choices=("regression", "classification"), help="default: as the target says")
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
-    add("--delay", type=options.natural, default=0, metavar="N", help="rows a label is late")
-    add("--seeds", type=options.count, default=1, metavar="N", help="runs of every learner")
-    add("--skip", type=options.natural, default=0, metavar="N", help="rows to pass over first")
-    add("--save", type=Path, metavar="PIPELINE", help="write the learner that erred least")
-    add("--from", dest="from_", type=Path, metavar="PIPELINE", help="go on from a saved pipeline")
-    add("--predictions", type=Path, metavar="OUT", help="write what was said of each row, as CSV")
-    add("--checkpoint", type=Path, metavar="FILE", help="keep the run there, and go on from there "
-        "if it is started again, whatever stopped it")  # fmt: skip
-    add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes as 5m, between "
-        "two checkpoints (default: 5m)")  # fmt: skip
+    add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
+    add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
+    add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
+    add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
+    add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
+    add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV")
+    add("--checkpoint", type=Path, metavar="FILE", help="save the run there, and resume "
+        "it if it is started again, whatever stopped it")  # fmt: skip
+    add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes such as 5m, "
+        "between checkpoints (default: 5m)")  # fmt: skip
     add("--json", type=Path, metavar="OUT", help="write figures and curves")
-    add("--report", type=Path, metavar="OUT.html", help="write a page of all that came out")
+    add("--report", type=Path, metavar="OUT.html", help="write a page of all results")
     options.table_options(parser)
     parser.set_defaults(command=command)
 
 
 def command(given: Namespace) -> int:
-    """Run it: 0, 1 if a file could not be written; an interruption ends with the table so far."""
+    """Run the command; return 1 if a file could not be written. An interrupt ends it early."""
     show.needs_rich(*["matplotlib"] * (given.report is not None))
     with (
         Interrupts() as interrupts,
@@ -86,27 +86,27 @@ def command(given: Namespace) -> int:
 
 
 class Run:
-    """A run of the command: what is played, and the files that it writes.
+    """A run of the command, with the files that it writes.
 
     Args:
       given: the options.
-      interrupts: they are looked for between chunks.
+      interrupts: the interrupts, which are checked between chunks.
       outputs: the files.
     """
 
     def __init__(self, given: Namespace, interrupts: Interrupts, outputs: Outputs) -> None:
         self.given, self.interrupts, self.outputs = given, interrupts, outputs
         self._play: Any = None
-        self._kept: Any = None
+        self._kept: Kept | None = None
         self._written: Predictions | None = None
 
     @property
     def num_rows(self) -> int:
-        """Rows that were played."""
+        """The number of rows played."""
         return 0 if self._play is None else self._play.now.num_rows
 
     def close(self) -> None:
-        """Close what an error left open."""
+        """Close the files that an error left open."""
         if self._written is not None:
             with contextlib.suppress(OSError):
                 self._written.close()
@@ -115,8 +115,8 @@ class Run:
         """Play the table.
 
         Raises:
-          UsageError: for options that do not go together or do not fit the table.
-          ValueError: for a table that cannot be read, or is not what its first rows were.
+          UsageError: if options do not go together or do not fit the table.
+          ValueError: if the table cannot be read, or later rows are unlike its first ones.
           KeyboardInterrupt: after an interrupt.
         """
         from jaxmkl.tables import open_table
@@ -139,7 +139,7 @@ class Run:
             if given.save is not None:
                 for players in play.players.values():
                     players[0].settled()  # compiled here, where an interrupt has nothing to save
-            # standard input goes on where it was left
+            # standard input continues where it was left
             played = play.now.num_rows
             skip = 0 if given.file == "-" and played else given.skip + played
             if given.predictions is not None:
@@ -157,13 +157,13 @@ class Run:
             for chunk in chunks_of(first, chunks, skip, on):
                 self._take(chunk, play.play(chunk))
         if not play.now.num_rows:
-            raise UsageError(f"--skip {given.skip}: {given.file} has no more rows than that")
+            raise UsageError(f"--skip {given.skip}: {given.file} has no rows after these")
         if read < skip:
-            text = f"is of a run that has passed {skip:,} rows, and {given.file} has only {read:,}"
+            text = f"belongs to a run past row {skip:,}, and {given.file} has only {read:,} rows"
             raise UsageError(f"--checkpoint: {given.checkpoint} {text}")
 
     def _take(self, chunk: Chunk, played: Played) -> None:
-        """Take a chunk over and write what is due, which an interrupt does not part."""
+        """Accept a chunk and write what is due, without an interrupt in between."""
         with self.interrupts.held:
             self._play.take(played)
             self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
@@ -177,11 +177,11 @@ class Run:
 
     @property
     def _goes_well(self) -> bool:
-        """Whether no predictions are lost: else the last checkpoint stays, to write them again."""
+        """Whether all predictions were written; if not, the last checkpoint writes them again."""
         return "predictions" not in self.outputs.failed
 
     def end(self) -> None:
-        """Write what came out, each file if it can be, and show the table."""
+        """Write the results to every file that can be written, and show the table."""
         given, play, outputs = self.given, self._play, self.outputs
         play.now = play.now._replace(seconds=time.perf_counter() - self._began)
         if self._kept is not None and self._goes_well:
@@ -216,7 +216,7 @@ def _page(results: Results) -> str:
 
 
 def _text(path: Path, text: str, what: str) -> str:
-    """Write a text, and say where it is."""
+    """Write a text, and return a sentence that says where it is."""
     with written_whole(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     return f"{what}: {path}"
@@ -226,7 +226,7 @@ def _kept(given: Namespace) -> Kept | None:
     if given.checkpoint is not None:
         return Kept(given)
     if given.every is not None:
-        raise UsageError("--every: between checkpoints; name their file with --checkpoint")
+        raise UsageError("--every needs a checkpoint; name its file with --checkpoint")
     return None
 
 
@@ -237,9 +237,7 @@ def _pipeline(given: Namespace) -> Pipeline | None:
     return own_pipeline(given.from_, given, own)
 
 
-def _columns(given: Namespace, table: Any, first: Any) -> Any:
-    from jaxmkl.tables import Columns
-
+def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
     looked_at = first._replace(frame=first.frame[: given.first])
     of_arrays = getattr(table, "target", None)
     target = given.target if of_arrays is None else of_arrays
@@ -248,7 +246,7 @@ def _columns(given: Namespace, table: Any, first: Any) -> Any:
 
 
 def _candidates(
-    given: Namespace, columns: Any, pipeline: Pipeline | None, names: Sequence[str]
+    given: Namespace, columns: Columns, pipeline: Pipeline | None, names: Sequence[str]
 ) -> tuple[list[Candidate], list[str]]:
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
@@ -259,7 +257,7 @@ def _candidates(
 
 
 def _results(
-    given: Namespace, play: Play, made: Any, notes: list[str], interrupted: bool
+    given: Namespace, play: Play, made: Sequence[Candidate], notes: list[str], interrupted: bool
 ) -> Results:
     columns, now, learners = play.columns, play.now, dict[str, Learned]()
     dataset, found = Path(given.file).name, list[Row]()
@@ -267,8 +265,12 @@ def _results(
         players = play.players[one.name]
         first, seconds = players[0].now, sum(player.now.seconds for player in players)
         per_run = seconds / len(players)
-        of_one = {"parameters": one.parameters, "seconds_per_run": per_run}
-        found += rows(("own", dataset, one.name), _metrics(players, now), **of_one)
+        found += rows(
+            ("own", dataset, one.name),
+            _metrics(players, now),
+            parameters=one.parameters,
+            seconds_per_run=per_run,
+        )
         weights = kernel_weights(players[0].learner, first.state)
         cost = 1e6 * per_run / now.num_rows
         matters = importances(players[0].learner, first.state, columns.features)
@@ -284,8 +286,8 @@ def _results(
     errors = {name: tuple(score.curve.means.tolist()) for name, score in scores.items()}
     labels = {name: tuple(one.labels.means.tolist()) for name, one in firsts.items()}
     if columns.classes and now.scores[1].kappa > SORTED:
-        notes = [*notes, "the label before is nearly always right: the table looks sorted, and "
-                 "a learner that follows it looks better than it is"]  # fmt: skip
+        notes = [*notes, "the last label is nearly always right: the table looks sorted, and "
+                 "learners that follow the last label look better than they are"]  # fmt: skip
     target: Any = columns.target
     return Results(
         command=given.line,
@@ -318,14 +320,14 @@ def _metrics(players: list[Player], now: Progress) -> dict[str, list[float]]:
 
 
 def _saved(given: Namespace, results: Results, play: Play) -> str:
-    """Save the learner that erred least, and say so."""
+    """Save the learner with the least error, and return a sentence about it."""
     errors = {name: results.lines[name][results.error].mean for name in results.learners}
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
     learner, state = play.players[best][0].settled()
     rows_so_far = play.rows_before + play.now.num_rows
     made = play.columns, play.now.fills, rows_so_far, results.source
     save_pipeline(given.save, Pipeline(learner, state, *made, seen=play.now.baselines.seen))
-    why = ", which erred least" if len(errors) > 1 else ""
+    why = ", with the least error" if len(errors) > 1 else ""
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
 
 
@@ -333,7 +335,7 @@ def _goes_on(given: Namespace, play: Play, outputs: Outputs) -> str:
     rows, written = given.skip + play.now.num_rows, outputs.paths.keys() - outputs.failed
     text = f"jaxmkl: interrupted after {rows:,} rows"
     if "checkpoint" in written:
-        return f"{text}; the same command goes on from {given.checkpoint}"
+        return f"{text}; the same command continues from {given.checkpoint}"
     if "save" not in written:
         return text
-    return f"{text}; go on with: jaxmkl run {given.file} --from {given.save} --skip {rows}"
+    return f"{text}; continue with: jaxmkl run {given.file} --from {given.save} --skip {rows}"

@@ -1,11 +1,12 @@
-"""``jaxmkl select``: which rows of a table to label first, before there are labels.
+"""``jaxmkl select``: choose the rows of a table to label first, before there are labels.
 
-By default greedily (TED): the row that says most of all others, then the one that says most of
-what is left, with one Gaussian as wide as the median distance of the rows, columns standardised.
-On most tables these are better to learn from than rows at random; the papers' other methods
-(cted, rrss, gmkal) rank no more rows than they need and are there to be compared with. Of more
-than 4,000 different rows (2,000 by these others) so many drawn at random are looked at. The column
-of labels is no input: that of ``--target``, else one named target, y, label or class.
+By default the choice is greedy (TED): first the row that explains most of all others, then the one
+that explains most of what is left. The kernel is a Gaussian whose bandwidth is the median distance
+of the rows, after columns are standardised. On most tables these rows are better to learn from
+than rows drawn at random; the papers' other methods (cted, rrss, gmkal) rank no more rows than
+they need and are there for comparison. If there are more than 4,000 different rows (2,000 for
+these other methods), that many are drawn at random and considered. The column of labels is not an
+input: it is the one named by ``--target``, else the one named target, y, label or class.
 """
 
 import contextlib
@@ -30,9 +31,9 @@ METHODS = ("ted", "cted", "rrss", "gmkal", "random")
 
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
-    parser = commands.add_parser("select", help="which rows to label first", description=__doc__)
+    parser = commands.add_parser("select", help="choose rows to label first", description=__doc__)
     parser.add_argument("file", metavar="FILE", help="a table, with or without a target")
-    parser.add_argument("--num", type=options.count, required=True, metavar="N", help="of rows")
+    parser.add_argument("--num", type=options.count, required=True, metavar="N", help="how many")
     parser.add_argument("--method", choices=METHODS, default="ted", help="default: ted")
     parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
     options.table_options(parser, "none")
@@ -40,7 +41,7 @@ def add_to(commands: Any) -> None:
 
 
 def command(given: Namespace) -> int:
-    """Write the rows, best first: rank, where the row stands, its cells."""
+    """Write the rows, the best first: the rank, the place in the table and the cells of each."""
     show.needs_rich()
     from jaxmkl.design.rows import choose_rows, distinct
     from jaxmkl.tables.source import ROWS, joined
@@ -72,7 +73,7 @@ def command(given: Namespace) -> int:
     for note in (*columns.notes, *(warning.message for warning in warned)):
         print(note, file=sys.stderr)
     if len(pool) < len(different):
-        text = f"{len(pool)} of {len(different)} different rows, drawn at random, were looked at"
+        text = f"{len(pool)} of {len(different)} different rows, drawn at random, were considered"
         print(text, file=sys.stderr)
     ranking = different[pool[np.asarray(chosen.ranking)]][: int(chosen.num_active)].tolist()
     with written(given.out) as file:

@@ -1,4 +1,4 @@
-"""The screen: progress on standard error, tables on standard output."""
+"""Output to the screen: progress on standard error, tables on standard output."""
 
 import contextlib
 import importlib
@@ -12,7 +12,7 @@ from jaxmkl.evaluate import figure, mean_and_std, size
 
 PATIENCE = 2.0  # seconds before progress is shown
 IMPORTANT = 5  # inputs that are named
-WIDTH = 120  # columns where no terminal says
+WIDTH = 120  # columns if there is no terminal
 TITLES = {
     "mistake_rate": "mistakes",
     "kappa": "kappa",
@@ -30,9 +30,9 @@ Report = Callable[[int, float | None], None]
 
 @contextlib.contextmanager
 def progress(name: str) -> Iterator[Report]:
-    """Show how far a table is: at a terminal, and only of what takes more than two seconds.
+    """Show the progress through a table, on a terminal and after two seconds.
 
-    Yields a function of the number of rows and the share of the table that were played.
+    Yields a function to be called with the number of rows and the share of the table played.
     """
     if not sys.stderr.isatty():
         yield lambda rows, share: None
@@ -70,7 +70,7 @@ def _bar() -> Any:
 
 
 def table(results: Results) -> None:
-    """Print what a run achieved, and what is to be said about it."""
+    """Print the results of a run, and its notes."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -111,9 +111,9 @@ def table(results: Results) -> None:
 
 
 def unjudged(results: Results) -> str:
-    """Which rows are not judged."""
+    """A phrase that says which rows are not judged."""
     if results.judged_from is None:
-        return "none judged, as no row was predicted with a label known"
+        return "none judged, as no label was known before any prediction"
     return f"judged from row {results.judged_from:,} on, the first predicted with a label known"
 
 
@@ -126,12 +126,12 @@ def costs(results: Results, name: str) -> tuple[str, str]:
 
 
 def needs_rich(*also: str) -> None:
-    """Raise an ``ImportError`` that says what to install, where polars, rich or ``also`` miss."""
+    """Raise an ``ImportError`` that says what to install if polars, rich or ``also`` is absent."""
     from jaxmkl.tables import open_table  # noqa: F401 (which says so of polars)
 
     for name in ("rich", *also):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError:
-            text = f'the command wants {name}: pip install "jaxmkl[cli]"'
+            text = f'the command needs {name}: pip install "jaxmkl[cli]"'
             raise ImportError(text) from None

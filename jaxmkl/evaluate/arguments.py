@@ -1,4 +1,4 @@
-"""Arguments of recipes: their names and defaults, those that a task implies, those asked for."""
+"""Arguments of recipes: names, defaults, those that a task implies and those asked for."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -6,12 +6,12 @@ from typing import Any
 
 from jaxmkl.recipes import LEARNERS
 
-#: Arguments that follow from the labels, where a recipe has them.
+#: Arguments that follow from the labels, if a recipe has them.
 BY_TASK = "task", "num_outputs", "num_classes"
 
 
 class UsageError(Exception):
-    """The request cannot be met as it was given; the message is one line for the screen."""
+    """A request cannot be met; the message is one line for the screen."""
 
 
 def names_of(recipe: Callable[..., Any]) -> tuple[str, ...]:
@@ -22,14 +22,14 @@ def names_of(recipe: Callable[..., Any]) -> tuple[str, ...]:
 def arguments_for(
     recipe: Callable[..., Any], task: str, num_outputs: int | None = None
 ) -> dict[str, Any]:
-    """Arguments with which a recipe makes a learner of a task, as far as it has them.
+    """The arguments, among those of a recipe, with which it makes a learner for a task.
 
-    A loss of numbers by default becomes the logistic one for classes.
+    For classes, a default loss of numbers is replaced by the logistic one.
 
     Args:
-      recipe: a function that makes a learner, as one of :data:`jaxmkl.recipes.LEARNERS`.
+      recipe: a function that makes a learner, such as those of :data:`jaxmkl.recipes.LEARNERS`.
       task: "regression" or "classification".
-      num_outputs: K of several targets or classes.
+      num_outputs: K, the number of several targets or classes.
 
     >>> import jaxmkl
     >>> arguments_for(jaxmkl.expert_mkl, "classification", 3)
@@ -64,21 +64,21 @@ def check_settings(settings: Iterable[str], accepted: Mapping[str, Collection[st
 
     Args:
       settings: names given with ``--set``.
-      accepted: the parameters of each learner asked for, by its name.
+      accepted: the parameters of each requested learner, by its name.
 
     Raises:
-      UsageError: none of them has it.
+      UsageError: if none of them has it.
 
     >>> check_settings(["rate"], {"a": ["rate", "size"], "b": ["size"]})
-    ['--set rate: no parameter of b, left out there']
+    ['--set rate: not a parameter of b, ignored there']
     """
     found = []
     for setting in settings:
         without = [name for name, known in accepted.items() if setting not in known]
-        text = f"--set {setting}: no parameter of {', '.join(without)}"
+        text = f"--set {setting}: not a parameter of {', '.join(without)}"
         if len(without) == len(accepted):
             known = dict.fromkeys(name for each in accepted.values() for name in each)
             raise UsageError(f"{text}; there are: {', '.join(known)}")
         if without:
-            found.append(f"{text}, left out there")
+            found.append(f"{text}, ignored there")
     return found

@@ -7,13 +7,13 @@ import numpy as np
 
 
 class Seen(NamedTuple):
-    """Labels that a run has seen; by default nothing is known of them."""
+    """The labels that a run has seen; by default nothing is known about them."""
 
     start: float = 0.0
-    """Where numbers begin: the first label. It is taken off them in double precision, so that an
-    offset far above their changes costs nothing where learners work in single precision."""
+    """The origin of numbers, which is the first label. It is subtracted in double precision, so
+    that an offset far above their changes does no harm to learners in single precision."""
     counts: tuple[float, ...] = ()
-    """Labels so far, of each class; of numbers of all. Zeros before the first."""
+    """The number of labels so far, of each class, or of all if they are numbers."""
     total: float = 0.0
     """The sum of numbers."""
     last: float = 0.0
@@ -21,24 +21,24 @@ class Seen(NamedTuple):
 
     @classmethod
     def nothing(cls, num_classes: int) -> "Seen":
-        """Before the first label, of so many classes or 0 for numbers."""
+        """The state before the first label, for so many classes, or 0 for numbers."""
         return cls(counts=(0.0,) * max(1, num_classes))
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is known that there was no label."""
+        """Whether it is certain that there was no label."""
         return bool(self.counts) and not any(self.counts)
 
     def after(self, y: np.ndarray, num_classes: int) -> "Seen":
-        """The labels seen once these (n,) have come, too: places of classes, or numbers."""
+        """The state after these labels (n,) too: class numbers, or numbers."""
         return Baselines.begin(num_classes, 0, self).after(y)[0].seen
 
 
 class Baselines(NamedTuple):
     """Two predictions without a learner: the mean or majority so far, and the last label.
 
-    They see every label, whether or not a learner asks for it. Before the first they predict 0, or
-    class 0.
+    They see every label, whether or not a learner asks for it. Before the first one they predict
+    0, or class 0.
 
     >>> baselines = Baselines.begin(0, 0, Seen.nothing(0))
     >>> baselines, (mean, last) = baselines.after(np.array([1.0, 3.0, np.nan, 5.0]))
@@ -49,24 +49,24 @@ class Baselines(NamedTuple):
     num_classes: int
     """K; 0 for numbers."""
     known_from: float
-    """The row from which on they know a label."""
+    """The first row at which they know a label."""
     start: float
-    """Where numbers begin; NaN until their first label."""
+    """The origin of numbers; NaN before the first label."""
     waiting: np.ndarray
-    """Labels (N,) that come N rounds late and are not known yet."""
+    """The labels (N,) that are N rounds late and not known yet."""
     counts: np.ndarray
-    """As of :class:`Seen`, and so the next two."""
+    """As in :class:`Seen`, and so are the next two."""
     total: float
     last: float
     rows: int = 0
 
     @classmethod
     def begin(cls, num_classes: int, delay: int, seen: Seen) -> Self:
-        """Before the first row.
+        """The state before the first row.
 
         Args:
           num_classes: K; 0 for numbers.
-          delay: N, rounds that labels come late.
+          delay: N, the number of rounds by which labels are late.
           seen: labels before the first row.
         """
         known_from = 0.0 if any(seen.counts) else math.inf
@@ -76,13 +76,13 @@ class Baselines(NamedTuple):
         return cls(num_classes, known_from, start, waiting, counts, seen.total, seen.last)
 
     def starting(self, y: np.ndarray) -> float:
-        """Where numbers begin: at the first label of all, or of these (n,); NaN without any."""
+        """The origin of numbers: the first label of all, or of these (n,); NaN without any."""
         known = y[~np.isnan(y)]
         return float(known[0]) if math.isnan(self.start) and len(known) else self.start
 
     @property
     def seen(self) -> Seen:
-        """The labels seen once those that are due have come."""
+        """The labels seen, after those that are due have arrived."""
         if math.isnan(self.start):
             return Seen.nothing(self.num_classes)
         then, _ = self.after(np.full(len(self.waiting), np.nan))
@@ -91,11 +91,11 @@ class Baselines(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Their names."""
+        """The names of the two baselines."""
         return ("majority so far" if self.num_classes else "mean so far"), "last label"
 
     def after(self, y: np.ndarray) -> tuple[Self, tuple[np.ndarray, np.ndarray]]:
-        """Take the labels (n,) of the next rows, and return what the two predicted of each."""
+        """Learn the labels (n,) of the next rows, and return the two predictions of each."""
         n = len(y)
         came = np.concatenate([self.waiting, y])
         waiting, came = came[n:], came[:n]
@@ -124,5 +124,5 @@ class Baselines(NamedTuple):
 
 
 def first_of(known: np.ndarray, rows: int) -> float:
-    """The first row with a label, of some (n,) after ``rows`` others; infinity without any."""
+    """The first row with a label among those (n,) after ``rows`` others; infinity if none has."""
     return rows + float(known.argmax()) if known.any() else math.inf

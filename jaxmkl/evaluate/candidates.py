@@ -1,4 +1,4 @@
-"""Learners by their names, made for a task, scaled online; the names of their kernels."""
+"""Learners by name, made for a task and scaled online, and the names of their kernels."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxmkl._learner import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
 from jaxmkl.kernels import Kernel, KernelDictionary, OnColumns, Product, Sum
 from jaxmkl.mkl import MKL
@@ -22,19 +24,19 @@ from jaxmkl.wrappers import (
 )
 
 DEFAULT = ("raker", "amkl_aks", "expert_mkl")
-#: How often learners that may skip labels do so, at targets of variance 1.
+#: Parameters of learners that may skip labels, for targets of variance 1.
 PAUSES = {"tolerance": 1.0, "max_skips": 2}
 
 
 class Candidate(NamedTuple):
-    """A learner, or a rival that is none, beside others in a table."""
+    """A learner, or a rival that is not a learner, in a table of results."""
 
     name: str
-    """As tables have it."""
+    """The name in tables."""
     learner: Any
     """None for a rival, such as a batch model of another package."""
     parameters: Mapping[str, Any]
-    """The arguments it was made of."""
+    """The arguments with which it was made."""
 
 
 def candidates(
@@ -44,26 +46,26 @@ def candidates(
     settings: Mapping[str, Any],
     rate: float | None = None,
 ) -> tuple[list[Candidate], list[str]]:
-    """The learners asked for, or the default ones, ready for a stream of a task.
+    """The requested learners, or the default ones, ready for a stream of a task.
 
     Inputs are scaled online, and so are targets that are numbers.
 
     Args:
-      names: of :data:`jaxmkl.LEARNERS`.
+      names: names in :data:`jaxmkl.LEARNERS`.
       task: "regression" or "classification".
-      num_classes: K of classification.
-      settings: arguments by name, for those learners that have them.
-      rate: the share of labels to be asked for, or None for the learner's own way.
+      num_classes: K, the number of classes of a classification.
+      settings: arguments by name, for the learners that have them.
+      rate: the share of labels to ask for, or None for the learner's own query.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
 
     Raises:
-      UsageError: for a name or setting that none has, or what a learner refuses.
+      UsageError: if a learner is unknown, none has a setting, or a learner refuses a value.
 
     >>> made, notes = candidates(["raker", "perceptron"], "classification", 2, {"num_features": 9})
     >>> [one.name for one in made], notes
-    (['raker', 'perceptron'], ['--set num_features: no parameter of perceptron, left out there'])
+    (['raker', 'perceptron'], ['--set num_features: not a parameter of perceptron, ignored there'])
     """
     chosen = DEFAULT if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
@@ -74,19 +76,19 @@ def candidates(
     made = [_scaled(name, task, num_classes, settings, rate) for name in chosen]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
     if len(own) == len(made) and rate is not None:
-        raise UsageError(f"--labels: {', '.join(own)} asks in its own way; take another learner")
+        raise UsageError(f"--labels: {', '.join(own)} asks in its own way; choose another learner")
     if own:
         notes.append(f"--labels does not apply to {', '.join(own)}, which asks in its own way")
     if any("tolerance" in one.parameters for one in made):
-        most = f"at most {PAUSES['max_skips']} in a row unless --set max_skips says so"
+        most = f"at most {PAUSES['max_skips']} in a row unless --set max_skips says otherwise"
         notes.append(f"amkl and amkl_aks skip labels where their kernels agree, {most}")
     return made, notes
 
 
 def pausing(factory: str) -> dict[str, Any]:
-    """Arguments with which a learner that may skip labels does so at targets of variance 1.
+    """The arguments for targets of variance 1 of a learner that may skip labels.
 
-    The library's tolerance suits the papers' targets, whose variance is some thousandths.
+    The library's default tolerance suits the papers' targets, whose variance is some thousandths.
     """
     return {name: value for name, value in PAUSES.items() if name in parameters_of(factory)}
 
@@ -105,12 +107,12 @@ def candidate(
       name: its name in tables.
       factory: one of :data:`jaxmkl.recipes.LEARNERS`.
       task: "regression" or "classification".
-      settings: values given with ``--set``, of which the factory's own count before all others.
-      num_classes: K, for a factory with this argument; None for two classes.
+      settings: values given with ``--set``; those of the factory override all other arguments.
+      num_classes: K, if the factory has this argument; None for two classes.
       **arguments: the factory's arguments.
 
     Raises:
-      UsageError: the factory refuses a value, or makes a learner for another task.
+      UsageError: if the factory refuses a value, or makes a learner for another task.
 
     >>> candidate("few", "raker", "regression", {"num_features": 9}).parameters["num_features"]
     9
@@ -124,15 +126,15 @@ def candidate(
         raise UsageError(f"{name}: {error}") from error
     if learner.task != task:
         others = " or ".join(other for other in DEFAULT if other != factory)
-        text = f"{name}: does {learner.task}, and the target wants {task}"
-        raise UsageError(f"{text}; take other settings, or another learner, as {others}")
+        text = f"{name}: is for {learner.task}, but the target needs {task}"
+        raise UsageError(f"{text}; choose other settings, or another learner, such as {others}")
     return Candidate(name, learner, known | arguments)
 
 
 def _scaled(
     name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
 ) -> Candidate:
-    """A candidate whose inputs are scaled online, and its targets too if they are numbers."""
+    """A candidate whose inputs, and targets if they are numbers, are scaled online."""
     several = num_classes if task == "classification" and num_classes > 2 else None
     arguments = pausing(name)
     if rate is not None and "query" in parameters_of(name):
@@ -146,7 +148,7 @@ def _scaled(
 
 
 def kernel_names(kernels: Kernel) -> list[str]:
-    """Names of P kernels, by their families and parameters.
+    """The names of P kernels, from their families and parameters.
 
     >>> import jaxmkl
     >>> kernel_names(jaxmkl.Gaussian([0.1, 1.0]))
@@ -170,10 +172,10 @@ def kernel_names(kernels: Kernel) -> list[str]:
     return [f"{type(kernels).__name__}({inside})" for inside in made]
 
 
-def importances(learner: Any, state: Any, features: Sequence[str]) -> dict[str, float]:
-    """How much each input matters, by the names of the ``features``, the most important first.
+def importances(learner: Learner, state: PyTree, features: Sequence[str]) -> dict[str, float]:
+    """The importance of each input, by the names of the ``features``, the largest first.
 
-    Empty for a learner that learns no metric.
+    It is empty for a learner that learns no metric.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.expert_mkl(banks="diagonal", num_features=5)
@@ -189,10 +191,10 @@ def importances(learner: Any, state: Any, features: Sequence[str]) -> dict[str, 
     return dict(sorted(zip(features, shares, strict=True), key=lambda item: -item[1]))
 
 
-def kernel_weights(learner: Any, state: Any) -> dict[str, float]:
-    """Weights of the kernels by their names, summed over their models, meaned over classes.
+def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
+    """The weights of the kernels by name, summed over models and averaged over classes.
 
-    Empty for a learner that has none.
+    It is empty for a learner that has none.
     """
     *_, inside = layers(learner)
     banks: tuple = inside.models if isinstance(inside, MKL) else ()

@@ -1,7 +1,7 @@
 """Drawings of results by matplotlib: panels of lines, weights or points, and dots on an axis.
 
-:func:`drawing` and :func:`dots` return figures to be saved in any format; :func:`as_svg` makes one
-an element of a page.
+:func:`drawing` and :func:`dots` return figures that can be saved in any format; :func:`as_svg`
+turns one into an element of a page.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 LINE_POINTS = 400
-PLANES = 3  # panels of points in a line
+PLANES = 3  # panels of points in a row
 # seen on white and on black; of another number than the dashes, so that few lines look alike
 COLOURS = "#0067a5", "#cf5500", "#008764", "#b4508a", "#b17900", "#2f93cf"
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)), (0, (10, 3)),
@@ -30,9 +30,10 @@ PAGE_COLOURS = {"#000000": "currentColor", "#ffffff": "var(--paper)"}
 class Panel:
     """One panel of a drawing: lines by label, or the weights of kernels over time.
 
-    A line is (x, y) or (x, Y) with a row for each seed: then the mean and the seeds' range, with
-    ``median`` the median and the middle half of the seeds, with ``errors`` the mean and bars of a
-    standard error to either side. Points in a plane, the first ones in grey, stand for themselves.
+    A line is (x, y), or (x, Y) with a row for each seed: then the mean and the range of the seeds
+    are drawn; with ``median``, the median and the middle half of the seeds; with ``errors``, the
+    mean and bars of one standard error to either side. Points in a plane are drawn as they are,
+    the first ones in grey.
     """
 
     title: str
@@ -46,12 +47,12 @@ class Panel:
     median: bool = False
     errors: bool = False
     points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
-    grey: Collection[str] = ()  # labels of the lines that are compared with
-    high: float | None = None  # where a vertical axis from 0 on ends
+    grey: Collection[str] = ()  # labels of the reference lines
+    high: float | None = None  # the end of a vertical axis that starts at 0
 
 
 def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarray:
-    """Return at most ``points`` indices of a curve of the given length, its end among them.
+    """Return at most ``points`` indices of a curve of the given length, including its end.
 
     >>> thin(1000, 4), thin(1000, 4, log=True)
     (array([  0, 333, 666, 999]), array([  0,   9,  99, 999]))
@@ -63,7 +64,7 @@ def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarra
 
 
 def middle_and_range(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the middle of lines (S, N), and the ends of what is shaded around it, each (N,).
+    """Return the middle of lines (S, N) and the ends of the shaded band around it, each (N,).
 
     >>> [part.tolist() for part in middle_and_range(np.array([[1.0], [2.0], [9.0]]), False)]
     [[4.0], [1.0], [9.0]]
@@ -77,7 +78,7 @@ def middle_and_range(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.nd
 
 
 def drawing(panels: Sequence[Panel], width: float = 5.2) -> Figure:
-    """Draw panels side by side, planes in lines of at most three, each ``width`` inches wide."""
+    """Draw panels side by side, planes in rows of at most three, each ``width`` inches wide."""
     columns = min(len(panels), PLANES) if panels[0].points else len(panels)
     lines = -(-len(panels) // columns)
     result = Figure(figsize=(width * columns, 3.8 * lines), layout="constrained")
@@ -127,12 +128,12 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
 def dots(
     x: str, measured: Mapping[str, tuple[float, float]], printed: Mapping[str, float] | None = None
 ) -> Figure:
-    """Draw a dot for each mean, one below the other, on an axis with 0.
+    """Draw a dot for each mean, one below the other, on an axis that includes 0.
 
     Args:
-      x: what the axis is.
-      measured: means and standard deviations by name, which are lines to either side.
-      printed: figures to compare with, by name: diamonds.
+      x: the label of the axis.
+      measured: means and standard deviations by name; deviations are lines to either side.
+      printed: figures to compare with, by name, drawn as diamonds.
     """
     result = Figure(figsize=(7, 0.8 + 0.22 * len(measured)), layout="constrained")
     axes, (means, stds) = result.subplots(), np.array([*measured.values()]).T
@@ -150,20 +151,20 @@ def dots(
 
 
 def _word(label: str) -> str:
-    """A label that matplotlib takes neither for a formula nor for a hidden one, and can write."""
+    """A label that matplotlib can write, and takes neither for a formula nor for a hidden one."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label)
     return text.replace("$", r"\$").replace("_", " _", 1 if text.startswith("_") else 0)
 
 
 def as_svg(figure: Figure, label: str) -> Element:
-    """A figure as an element of a page, the same in every byte each time.
+    """Return a figure as an element of a page, the same in every byte each time.
 
     Black and white become the colours of the page's text and paper, and styles become attributes,
     as a page allows no styles but its own.
 
     Args:
       figure: the figure.
-      label: what it shows, for those who do not see it; another one for each figure of a page.
+      label: a description for those who cannot see it; each figure of a page needs its own.
     """
     file, about = io.BytesIO(), ("Creator", "Date", "Format", "Type")
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": label}), warnings.catch_warnings():

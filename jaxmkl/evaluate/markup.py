@@ -1,4 +1,4 @@
-"""Elements of a page, and the page around them; what is text is escaped when it is written."""
+"""Elements of a page, and the page around them; text is escaped when it is written."""
 
 import base64
 import hashlib
@@ -10,9 +10,10 @@ from jaxmkl.evaluate.rows import Row, mean_and_std
 
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
-    """An element with text and elements inside it.
+    """Return an element with text and elements inside it.
 
-    An attribute whose name Python has taken ends in an underline; other underlines become hyphens.
+    An attribute whose name is reserved in Python ends in an underscore; other underscores become
+    hyphens.
 
     >>> tostring(element("p", "a < b, ", element("b", "c"), class_="x"), "unicode", method="html")
     '<p class="x">a &lt; b, <b>c</b></p>'
@@ -30,17 +31,17 @@ def element(name: str, /, *inside: Element | str, **attributes: object) -> Eleme
 
 
 def section(title: str, *inside: Element | str) -> Element:
-    """A part of the page under a heading of its own."""
+    """Return a section of the page with a heading."""
     return element("section", element("h2", title), *inside)
 
 
 def items(sentences: Iterable[str]) -> Element:
-    """A list with an item for each sentence."""
+    """Return a list with an item for each sentence."""
     return element("ul", *(element("li", sentence) for sentence in sentences))
 
 
 def pairs(of: Iterable[tuple[str, str]]) -> Element:
-    """A list of names with what each stands for."""
+    """Return a list of names with their meanings."""
     made = element("dl")
     for name, what in of:
         made.append(element("div", element("dt", name), element("dd", what)))
@@ -48,12 +49,12 @@ def pairs(of: Iterable[tuple[str, str]]) -> Element:
 
 
 def folded(title: str, inside: Element) -> Element:
-    """Content that opens when its title is clicked."""
+    """Return content that opens when its title is clicked."""
     return element("details", element("summary", title), inside)
 
 
 def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
-    """A table that scrolls sideways where it is wider than the page."""
+    """Return a table that scrolls sideways if it is wider than the page."""
     titles = (cell if isinstance(cell, Element) else element("th", cell) for cell in head)
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
@@ -61,7 +62,7 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
 
 
 def cell(row: Row | None, class_: str = "") -> Element:
-    """A figure of a table, with all its digits as its title: mean and standard deviation."""
+    """Return the cell of a figure; its title has all digits of the mean and the deviation."""
     if row is None:
         return element("td")
     exact = f"{row.mean!r} ± {row.std!r}" if row.std > 0 else repr(row.mean)
@@ -69,7 +70,7 @@ def cell(row: Row | None, class_: str = "") -> Element:
 
 
 def document(title: str, *inside: Element) -> str:
-    """A whole page. It loads nothing, and runs no script."""
+    """Return a whole page, which loads nothing and runs no script."""
     style = (importlib.resources.files(__package__) / "page.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'"

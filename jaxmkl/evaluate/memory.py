@@ -1,16 +1,18 @@
-"""How much memory a process and a learner's state take."""
+"""The memory of a process and of a learner's state."""
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import jax
 
+from jaxmkl._types import PyTree
+
 
 def held_bytes(field: str = "VmHWM") -> int:
-    """The most memory that the process has held so far; of "VmRSS" what it holds now.
+    """The largest memory of the process so far in bytes; for "VmRSS", its present memory.
 
-    Where the system does not tell what is held now, the most so far stands for it; 0 on Windows.
+    Where the system does not report the present memory, the largest so far is returned; on
+    Windows, 0.
     """
     status = Path("/proc/self/status")
     if status.exists():  # there getrusage starts with what the parent process held
@@ -25,8 +27,8 @@ def held_bytes(field: str = "VmHWM") -> int:
     return peak if sys.platform == "darwin" else peak * 2**10
 
 
-def state_bytes(state: Any) -> int:
-    """The bytes of a state's arrays, its keys left out.
+def state_bytes(state: PyTree) -> int:
+    """The size of a state's arrays in bytes, without its keys.
 
     >>> state_bytes((jax.random.key(0), jax.numpy.zeros(3, "float32")))
     12

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 LOW_IS_BETTER = ("mistake_rate", "mse", "mae")
 
@@ -20,7 +21,7 @@ class Row(NamedTuple):
     std: float
     seeds: int
     printed: float | None = None
-    parameters: Mapping[str, Any] = {}
+    parameters: Mapping[str, object] = {}
     seconds_per_run: float | None = None
 
     @property
@@ -32,9 +33,9 @@ class Row(NamedTuple):
 def row(
     name: tuple[str, str, str, str], values: Any, *, seeds: int | None = None, **others: Any
 ) -> Row:
-    """The row of a metric's values over the seeds (S,); the deviation is the sample's.
+    """Return the row of a metric's values over the seeds (S,), with the sample deviation.
 
-    A figure that several seeds have made together comes alone, with their number.
+    A single figure that several seeds share is given with their number.
 
     >>> row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]).std
     1.4142135623730951
@@ -44,7 +45,7 @@ def row(
 
 
 Printed = Callable[[str, str, str, str], float | None]
-"""Tells what is printed of a paper, data set, algorithm and metric."""
+"""A function of paper, data set, algorithm and metric that returns the printed figure."""
 
 
 def rows(
@@ -53,13 +54,13 @@ def rows(
     printed: Printed | None = None,
     **others: Any,
 ) -> list[Row]:
-    """A row for each metric.
+    """Return a row for each metric.
 
     Args:
       name: paper, data set and algorithm.
       measured: values over the seeds (S,) by metric.
-      printed: tells the printed figure, if there are any.
-      **others: fields that the rows have in common.
+      printed: a function that returns printed figures, if there are any.
+      **others: fields that all rows share.
     """
     return [
         row((*name, metric), values, printed=printed and printed(*name, metric), **others)
@@ -67,8 +68,8 @@ def rows(
     ]
 
 
-def spread(values: Any) -> tuple[float, float]:
-    """The mean and the sample's standard deviation over the seeds, 0 where all are the same.
+def spread(values: ArrayLike) -> tuple[float, float]:
+    """Return the mean and the sample standard deviation over the seeds, 0 if all are equal.
 
     >>> spread([1.0, 3.0]), spread([0.5, 0.5, 0.5])
     ((2.0, 1.4142135623730951), (0.5, 0.0))
@@ -79,7 +80,7 @@ def spread(values: Any) -> tuple[float, float]:
 
 
 def lines(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    """The lines of a table: rows by data set and algorithm, and then by metric."""
+    """Return the lines of a table: rows by data set and algorithm, then by metric."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for one in rows:
         found.setdefault((one.dataset, one.algorithm), {})[one.metric] = one
@@ -87,7 +88,7 @@ def lines(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def mean_and_std(one: Row | None) -> str:
-    """A row's mean and, where there is one, its standard deviation; nothing for no row.
+    """Return a row's mean and its standard deviation, if there is one; empty for no row.
 
     >>> mean_and_std(row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]))
     '2.000 ± 1'
@@ -98,7 +99,7 @@ def mean_and_std(one: Row | None) -> str:
 
 
 def figure(value: float | None, unit: float = 1.0) -> str:
-    """A number, in a unit, with the digits that matter; a hyphen for one that is not there.
+    """Return a number, in a unit, with its significant digits; a hyphen for a missing one.
 
     >>> figure(0.00272), figure(0.00272, 1e-3), figure(12.345), figure(1.5e7), figure(None)
     ('0.0027', '2.720', '12.345', '1.50e+07', '-')
@@ -112,12 +113,12 @@ def figure(value: float | None, unit: float = 1.0) -> str:
 
 
 def decimals(value: float) -> int:
-    """The number of decimals that a number of that size is shown with."""
+    """Return the number of decimals with which a number of that size is shown."""
     return 4 if abs(value) < 1 else 3 if abs(value) < 100 else 1
 
 
 def size(num_bytes: int) -> str:
-    """Bytes, or millions of them.
+    """Return a number of bytes as text, in bytes or MiB.
 
     >>> size(58_172), size(3 * 2**20)
     ('58,172 B', '3.0 MiB')
@@ -125,8 +126,8 @@ def size(num_bytes: int) -> str:
     return f"{num_bytes / 2**20:.1f} MiB" if num_bytes > 1e5 else f"{num_bytes:,} B"
 
 
-def settings(of: Mapping[str, Any]) -> str:
-    """Names and values on one line.
+def settings(of: Mapping[str, object]) -> str:
+    """Return names and values on one line.
 
     >>> settings({"step_size": 0.5, "loss": "hinge"})
     'step_size = 0.5, loss = hinge'
@@ -134,8 +135,8 @@ def settings(of: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {plain(value)}" for name, value in of.items())
 
 
-def plain(value: Any) -> Any:
-    """A value as strict JSON can hold it; a number that is not finite becomes null.
+def plain(value: object) -> Any:
+    """Return a value that strict JSON can hold; numbers that are not finite become null.
 
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, None)})
     {'a': 0.5, 'b': None, 'c': [1, None]}

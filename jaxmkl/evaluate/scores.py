@@ -1,4 +1,4 @@
-"""How good predictions are, summed up chunk by chunk: errors, kappa, curves."""
+"""Scores of predictions, accumulated chunk by chunk: errors, kappa, curves."""
 
 import math
 from typing import NamedTuple, Self
@@ -7,30 +7,30 @@ import numpy as np
 
 from jaxmkl.metrics import kappa_of
 
-WINDOWS = 256  # of a curve, at most; then two become one
+WINDOWS = 256  # windows of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows
 
 
 class Curve(NamedTuple):
-    """Means over windows of rows, of which there are at most :data:`WINDOWS`, all of one size.
+    """Means over at most :data:`WINDOWS` windows of rows, all of one size.
 
     >>> Curve.begin().after(np.arange(100.0)).means.tolist()
     [31.5, 81.5]
     """
 
     size: int
-    """Rows of a window."""
+    """The number of rows of a window."""
     rows: int
     sums: np.ndarray
     counts: np.ndarray
 
     @classmethod
     def begin(cls) -> Self:
-        """Before the first row."""
+        """The curve before the first row."""
         return cls(FIRST_WINDOW, 0, *np.zeros((2, WINDOWS)))
 
     def after(self, values: np.ndarray) -> Self:
-        """Add the values of the next rows (n,); NaN where there is none."""
+        """Return the curve after the values of the next rows (n,), NaN where there is none."""
         size, rows, sums, counts = self
         while rows + len(values) > size * WINDOWS:
             size *= 2
@@ -43,14 +43,14 @@ class Curve(NamedTuple):
 
     @property
     def means(self) -> np.ndarray:
-        """Means of the windows so far, NaN for one without values; the last may be shorter."""
+        """The means of the windows so far, NaN for one without values; the last may be shorter."""
         used = -(-self.rows // self.size)
         sums, counts = self.sums[:used], self.counts[:used]
         return np.divide(sums, counts, out=np.full(used, np.nan), where=counts > 0)
 
 
 class Score(NamedTuple):
-    """How good predictions of a stream are, one number a row: a class from 0 on, or a value.
+    """The score of the predictions of a stream, one per row: a class from 0 on, or a number.
 
     >>> score = Score.begin(0).after(np.array([1.0, 2.0, 0.0]), np.array([1.0, 4.0, np.nan]))
     >>> score.error, score.mae, score.num_judged
@@ -63,17 +63,17 @@ class Score(NamedTuple):
     """Rows of class i that were taken for class j (K, K); of numbers (0, 0)."""
     num_judged: int = 0
     total: float = 0.0
-    """Squared errors, or mistakes, of all rows."""
+    """The sum of the squared errors, or of the mistakes, over all rows."""
     distances: float = 0.0
-    """Absolute errors."""
+    """The sum of the absolute errors."""
 
     @classmethod
     def begin(cls, num_classes: int) -> Self:
-        """Before the first row, of so many classes or 0 for numbers."""
+        """The score before the first row, for so many classes, or 0 for numbers."""
         return cls(Curve.begin(), np.zeros((num_classes, num_classes)))
 
     def after(self, predicted: np.ndarray, y: np.ndarray) -> Self:
-        """Judge the predictions (n,) of the next rows by labels (n,), NaN where there is none."""
+        """Return the score after predictions and labels (n,) of the next rows, NaN for none."""
         known, K = ~np.isnan(y), len(self.confusion)
         of, said = y[known], predicted[known]
         errors, confusion, distances = np.full(len(y), np.nan), self.confusion, self.distances
@@ -106,18 +106,18 @@ class Score(NamedTuple):
 
     @property
     def kappa(self) -> float:
-        """Cohen's kappa: the agreement beyond that by chance; 0 where nothing varies."""
+        """Cohen's kappa: the agreement beyond chance; 0 if nothing varies."""
         return float(kappa_of(self.confusion)) if self.confusion.any() else 0.0
 
     def beyond(self, other: "Score") -> float:
-        """The share of another's error that is not made: 1 - error / other's; NaN if that is 0.
+        """The share of another's error that is avoided, 1 - error / other's; NaN if that is 0.
 
-        Of classes against the last label this is the kappa of Žliobaitė et al. (2015).
+        For classes and the last label, this is the kappa of Žliobaitė et al. (2015).
         """
         return 1 - self.error / other.error if other.error > 0 else math.nan
 
     def metrics(self, first: "Score", last: "Score") -> dict[str, float]:
-        """The figures of a table by name, given the scores of the two baselines."""
+        """Return the figures of a table by name, given the scores of the two baselines."""
         if len(self.confusion):
             found = {"mistake_rate": self.error, "kappa": self.kappa}
             return found | {"kappa_last": self.beyond(last)}
@@ -126,7 +126,7 @@ class Score(NamedTuple):
 
 
 def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:
-    """Predictions (n,) or (n, K) of a learner as classes from 0 on, or as numbers; NaN stays.
+    """Return predictions (n,) or (n, K) as classes from 0 on, or as numbers; NaN stays.
 
     >>> classes_of(np.array([-0.5, np.nan, 2.0]), 2).tolist()
     [0.0, nan, 1.0]

@@ -1,4 +1,4 @@
-"""What changed, the newest version first.
+"""Changes by version, the newest first.
 
 ## After 0.2.0
 

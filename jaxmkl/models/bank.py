@@ -1,4 +1,4 @@
-"""Banks of models: what a learner combines.
+"""Banks of models, which a learner combines.
 
 A bank has E models (kernels times rates times rules), each a function f_e that a labelled example
 changes. It encodes a block of examples at once, predicts from one code, updates its models, and
@@ -18,7 +18,7 @@ from jaxmkl.updates import Rule
 
 
 class Bank(abc.ABC):
-    """Base of all banks: frozen pytree dataclasses."""
+    """The base of all banks: frozen pytree dataclasses."""
 
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
@@ -33,33 +33,33 @@ class Bank(abc.ABC):
     @property
     @abc.abstractmethod
     def all_rules(self) -> tuple[Rule, ...]:
-        """The update rules of its models."""
+        """The update rules of the models."""
 
     @property
     def random(self) -> bool:
-        """Whether steps are taken by chance: learning needs uniform numbers."""
+        """Whether steps are random, so that learning needs uniform numbers."""
         return False
 
     @abc.abstractmethod
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> PyTree:
-        """The state before the first round, a pytree; of K outputs only if ``many_outputs``."""
+        """The state before the first round, a pytree; K outputs only if ``many_outputs``."""
 
     @abc.abstractmethod
     def encode(self, state: PyTree, X: jax.Array, round: jax.Array, keys: jax.Array) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Args:
-          state: at the block's start, or amid it.
-          X: finite.
-          round: of the next example; row j belongs to round ``round // B * B + j``.
+          state: the state at the start of the block, or within it.
+          X: the rows, all finite.
+          round: the round of the next example; row j belongs to round ``round // B * B + j``.
           keys: a typed key for each row (B,).
         """
 
     @abc.abstractmethod
     def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
-        """Values (E,) or (K, E) of one example, and what :meth:`update` uses again."""
+        """The values (E,) or (K, E) of one example, and results that :meth:`update` reuses."""
 
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
@@ -70,19 +70,19 @@ class Bank(abc.ABC):
         return state
 
     def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
-        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
+        """One state from those of shards, whose leaves have a leading axis (:func:`jaxmkl.merge`).
 
-        ``start`` is the state that they began with; None for one of :meth:`init`.
+        ``start`` is the state with which they began; None for one of :meth:`init`.
         """
-        wanted = "models on features by least squares: what others learned does not add up"
+        wanted = "models on features by least squares: the states of others cannot be added"
         pytree.require(False, "merge", "a bank of learner.models", self, wanted)
 
     def capacity(self, state: PyTree) -> int | None:
-        """Support vectors a state has room for; None where it cannot run short."""
+        """The number of support vectors that a state has room for; None if it is not limited."""
         return None
 
     def num_supports(self, state: PyTree) -> jax.Array:
-        """Support vectors that fill that room, a number."""
+        """The number of support vectors that fill this room."""
         return jnp.zeros((), jnp.int32)
 
     def enlarged(self, state: PyTree, capacity: int) -> PyTree:
@@ -94,5 +94,5 @@ class Bank(abc.ABC):
         return None
 
     def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array] | None:
-        """Support vectors of each kernel (P,) and examples that found no room; None without."""
+        """Support vectors of each kernel (P,) and examples without room; None without any."""
         return None

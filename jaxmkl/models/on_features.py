@@ -1,8 +1,8 @@
-"""Models on features: f = θ·z(x), one for each kernel, rate and rule; with K outputs K of each.
+"""Models on features: f = θ·z(x), one for each kernel, rate and rule, and for each output.
 
-The features of a block are made at once and shared by all rules, unless the feature map is
-sequential, as one that grows with the stream: then each example gets its features in its turn,
-before its label is asked for. Whatever the map learns comes after the prediction of its round.
+The features of a block are computed at once and shared by all rules. A sequential feature map,
+such as one that grows with the stream, computes those of each example in turn, before its label is
+asked for. A map that learns does so after the prediction of the round.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class FeatureCode(NamedTuple):
     rules: tuple
     """Codes of the rules; empty with a sequential map."""
     round: Any = None
-    """With a sequential map: the example's round."""
+    """The round of the example, for a sequential map."""
 
 
 class FeatureAux(NamedTuple):
@@ -58,30 +58,30 @@ class FeatureAux(NamedTuple):
     z: jax.Array
     """Features (P, M)."""
     features: PyTree
-    """The feature map's own."""
+    """The results of the feature map."""
     codes: tuple
-    """Codes of the rules; with a sequential map of a block of one."""
+    """Codes of the rules; for a sequential map, those of a block of one."""
     rules: tuple
-    """The rules' own."""
+    """The results of the rules."""
 
 
 @pytree.dataclass
 class FeatureModels(Bank):
     """A bank of linear models on the features of kernels.
 
-    Models are the rates of the rules times the kernels, in this order: rule by rule, rate by rate,
-    kernel by kernel. With several outputs all share features and covariances, and rules of first
-    order treat each output as a separate model.
+    There is a model for each rule, rate and kernel, in this order: rule by rule, rate by rate,
+    kernel by kernel. Several outputs share features and covariances, and first-order rules treat
+    each output as a separate model.
 
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
-      rules: one update rule or several.
-      features: the feature map; :class:`jaxmkl.features.FourierFeatures` want shift-invariant
-        kernels, a :class:`jaxmkl.features.SampledDictionary` wants one kernel, of any kind, and
-        :class:`jaxmkl.features.LinearFeatures` the linear one.
+      rules: one or several update rules.
+      features: the feature map; :class:`jaxmkl.features.FourierFeatures` need shift-invariant
+        kernels, a :class:`jaxmkl.features.SampledDictionary` needs one kernel, of any kind, and
+        :class:`jaxmkl.features.LinearFeatures` need the linear one.
 
     Raises:
-      ValueError: for kernels that have no such features.
+      ValueError: if the kernels have no such features.
 
     >>> import jaxmkl
     >>> FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), OGD([0.1, 0.3])).num_models
@@ -116,7 +116,7 @@ class FeatureModels(Bank):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
-        """The largest that divides those of the map and, unless it is sequential, of the rules."""
+        """The common period of the map and, unless the map is sequential, of the rules."""
         parts = (self.features, *(() if self.features.sequential else self.rules))
         return common_period(parts)
 
@@ -131,7 +131,7 @@ class FeatureModels(Bank):
     def encode(
         self, state: FeatureModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> FeatureCode:
-        """Features of a block ``X`` (B, D), and what the rules make of them."""
+        """The features of a block ``X`` (B, D), and the codes of the rules."""
         codes = self.features.encode(state.features, self.kernels, X, round, keys)
         if self.features.sequential:
             return FeatureCode(codes, (), rounds_of(round, X.shape[0]))
@@ -139,7 +139,7 @@ class FeatureModels(Bank):
         return FeatureCode(codes, self._encoded(state, round, Z))
 
     def _rules(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
-        """The rules, each with its state and with what the ``others`` have for it."""
+        """The rules, each with its state and with its item of the ``others``."""
         return zip(self.rules, state.rules, *others, strict=True)
 
     def _encoded(self, state: FeatureModelsState, round: jax.Array, Z: jax.Array) -> tuple:
@@ -147,7 +147,7 @@ class FeatureModels(Bank):
         return tuple(rule.encode(own, round, Z) for rule, own in self._rules(state))
 
     def _of_one(self, codes: PyTree) -> Any:
-        """A rule's code of an example: with a sequential map from codes of a block of one."""
+        """A rule's code of an example; for a sequential map, from the codes of a block of one."""
         return take(codes, 0) if self.features.sequential else codes
 
     def predict(
@@ -169,7 +169,7 @@ class FeatureModels(Bank):
     def update(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
     ) -> FeatureModelsState:
-        """Every rule's step, for the models that take part, and then that of the map."""
+        """Take the step of every rule, for the models that take part, and then that of the map."""
         of_rules = feedback._replace(norm=self.features.squared_norms(aux.z)[None, :])
         P, start, rules = len(aux.z), 0, []
         for rule, own, codes, of_rule in self._rules(state, aux.codes, aux.rules):
@@ -196,7 +196,7 @@ class FeatureModels(Bank):
 
     def merged(self, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
         good = not self.features.sequential
-        wanted = "features that do not grow with the stream: each shard has others"
+        wanted = "features that do not grow with the stream: they differ between shards"
         pytree.require(good, "merge", "features", self.features, wanted)
         began = (None,) * len(self.rules) if start is None else start.rules
         features = jax.tree.map(lambda leaf: leaf[0], states.features)

@@ -21,11 +21,11 @@ class SupportModels(Bank):
 
     Args:
       kernels: a kernel that stacks P of them, or a dictionary.
-      rule: an update rule of first order, at one rate.
-      store: where support vectors are kept, and how many.
+      rule: a first-order update rule, at one rate.
+      store: the store of the support vectors, which says how many there may be.
 
     Raises:
-      ValueError: for a rule at several rates.
+      ValueError: if the rule has several rates.
 
     >>> import jaxmkl
     >>> bank = SupportModels(jaxmkl.Gaussian([0.5, 2.0]), jaxmkl.updates.PassiveAggressive(0.1))
@@ -72,7 +72,7 @@ class SupportModels(Bank):
         return self.store.init(self.kernels, num_inputs, dtype)
 
     def encode(self, state: PyTree, X: jax.Array, round: jax.Array, keys: jax.Array) -> tuple:
-        """Codes in the store, and uniform numbers (P,) for each example, or None."""
+        """Codes of the store, and uniform numbers (P,) for each example, or None."""
         code, draw = self.store.encode(state, self.kernels, X, round), None
         if self.store.random:
             draw = jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
@@ -84,7 +84,7 @@ class SupportModels(Bank):
         return f, (f, of_store)
 
     def update(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
-        """The example becomes a support vector where the rule has a coefficient for it."""
+        """Make the example a support vector where the rule has a coefficient for it."""
         (f, of_store), (in_store, draw) = aux, code
         step = self.rule.step(f[None], feedback.y, in_store.own[None])
         taken = feedback.taken(None if step.probability is None else step.probability[0])

@@ -1,18 +1,19 @@
-"""Estimators for scikit-learn (the extra ``sklearn``); ``import jaxmkl`` leaves them alone.
+"""Estimators for scikit-learn (the extra ``sklearn``); ``import jaxmkl`` does not load them.
 
     MKLRegressor     numbers, one target or several
     MKLClassifier    two classes or several, with probabilities
-    PoolSelector     which rows of a pool to label first
+    PoolSelector     the choice of rows of a pool to label first
 
-They go into pipelines, grid searches, ``clone`` and pickles. The arguments of the learner's recipe
-are parameters of the estimator, by their own names:
+They work in pipelines, grid searches, ``clone`` and pickles. The arguments of the learner's recipe
+are parameters of the estimator under their own names:
 
 >>> from sklearn.model_selection import GridSearchCV
 >>> estimator = MKLClassifier("expert_mkl", num_features=40, random_state=0)
 >>> search = GridSearchCV(estimator, {"num_features": [20, 40], "regularization": [0.01, 0.1, 1]})
 
-Numbers of a learner are leaves, and rows are filled up to one of few lengths: the folds of a
-cross-validation, and all its candidates that differ in numbers alone, share what was compiled.
+The numbers of a learner are leaves, and streams are padded to a small set of lengths, so the folds
+of a cross-validation, and all its candidates that differ only in numbers, share a compiled
+program.
 """
 
 try:

@@ -14,15 +14,15 @@ from jaxmkl.sklearn._online import Online
 from jaxmkl.wrappers import probabilities, scaled_targets
 
 
-def _sorted_by_class(codes: np.ndarray) -> bool:
-    """Whether classes come in so few runs that the order of the rows is hardly chance.
+def _sorted_by_class(numbers: np.ndarray) -> bool:
+    """Whether classes come in so few runs that the order of the rows is unlikely to be chance.
 
-    Of K classes, n_k rows each, there are n! / Π n_k! orders, and at most C(n - 1, r - 1)
-    K (K - 1)^(r - 1) of these have r runs. The share of orders with as few runs as are here, at
-    most 2 K, is so bounded: by less than 1/1000, or it is not said.
+    Rows of K classes, n_k rows each, have n! / Π n_k! orders, and at most C(n-1, r-1) K
+    (K-1)^(r-1) of these have r runs. This bounds the share of the orders that have as few runs as
+    there are here, at most 2 K; the rows count as sorted only if the bound is below 1/1000.
     """
-    counts, n = np.unique(codes, return_counts=True)[1], len(codes)
-    K, runs = len(counts), 1 + np.count_nonzero(np.diff(codes))
+    counts, n = np.unique(numbers, return_counts=True)[1], len(numbers)
+    K, runs = len(counts), 1 + np.count_nonzero(np.diff(numbers))
     r = np.arange(K, runs + 1)
     few = gammaln(n) - gammaln(r) - gammaln(n - r + 1) + np.log(K) + (r - 1) * np.log(K - 1)
     orders = gammaln(n + 1) - gammaln(counts + 1).sum()
@@ -32,8 +32,8 @@ def _sorted_by_class(codes: np.ndarray) -> bool:
 class MKLRegressor(RegressorMixin, Online):
     """A learner of numbers as a regressor.
 
-    ``fit`` is one pass over the rows in their order, as of a stream; ``partial_fit`` goes on from
-    there, or begins. Rows that are sorted by their labels, as those of iris and those that
+    ``fit`` is one pass over the rows in their order, as a stream; ``partial_fit`` continues from
+    there, or begins. Rows that are sorted by their labels, such as those of iris and those that
     stratified folds leave in their order, are a stream in which each class is forgotten for the
     next: ``shuffle`` them.
 
@@ -43,32 +43,32 @@ class MKLRegressor(RegressorMixin, Online):
       scale: whether inputs are scaled by :class:`jaxmkl.wrappers.RunningMoments` and targets by
         :func:`jaxmkl.wrappers.scaled_targets`, in the same pass.
       shuffle: whether ``fit`` draws the order of the rows, by ``random_state``.
-      random_state: of the random features, or whatever a learner draws: a whole number for
-        ``jax.random.key`` of it, or as scikit-learn takes it.
-      parameters: arguments of the recipe, as ``num_features``. They are parameters like all
+      random_state: the seed of the random features, or of whatever a learner draws: a whole number
+        is passed to ``jax.random.key``; other values are those of scikit-learn.
+      parameters: arguments of the recipe, such as ``num_features``. They are parameters like all
         others in ``set_params``, ``clone`` and grid searches.
 
     Attributes:
-      learner_, state_: the learner with all that stands around it, and its state, as
-        :func:`jaxmkl.run` and :func:`jaxmkl.save` take them.
+      learner_, state_: the learner inside its wrappers, and its state, for :func:`jaxmkl.run` and
+        :func:`jaxmkl.save`.
       n_features_in_, feature_names_in_: as of all estimators.
-      feature_importances_: how much each input matters (D,), of sum 1; there only for a learner
-        that learns a metric, as ``MKLRegressor("expert_mkl", banks="diagonal")``.
+      feature_importances_: how much each input matters (D,), of sum 1; only for a learner that
+        learns a metric, such as ``MKLRegressor("expert_mkl", banks="diagonal")``.
 
-    Inputs may be sparse (one block of rows at a time becomes dense), targets several columns with
-    a recipe that has ``num_outputs``. Work is done in single precision, unless X is in float64 and
-    JAX has double precision switched on: a column or a target whose offset is far above its
-    changes, as a time in seconds since 1970, loses these.
+    Inputs may be sparse (one block of rows at a time becomes dense), and targets may have several
+    columns with a recipe that has ``num_outputs``. Computations are in single precision, unless X
+    is in float64 and JAX has double precision switched on: a column or a target whose offset is
+    far larger than its changes, such as a time in seconds since 1970, loses its changes.
 
-    ``sample_weight`` is refused, as no one number means the same to all rules: a gradient step
-    could be longer, least squares could count a row as several, but a perceptron's or a passive
-    aggressive step is what it takes to satisfy one example, and weights of models, budgets and
-    queries count examples. What has one meaning everywhere is a row that comes several times:
-    ``np.repeat`` the rows, and have them shuffled.
+    ``sample_weight`` is refused, because a weight does not mean the same to all rules: a gradient
+    step could be longer, least squares could count a row as several, but the step of a perceptron
+    or of a passive aggressive rule is the one that satisfies one example, and weights of models,
+    budgets and queries count examples. A repeated row means the same everywhere: ``np.repeat`` the
+    rows, and shuffle them.
 
     Raises:
-      ValueError: by ``fit`` and ``partial_fit``, for a parameter out of its range, or rows that
-        cannot be learned from.
+      ValueError: by ``fit`` and ``partial_fit``, if a parameter is out of its range or rows cannot
+        be learned from.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
@@ -101,14 +101,14 @@ class MKLRegressor(RegressorMixin, Online):
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
-        """Learn from the rows of X (n, D) in their order, afresh; y is (n,) or (n, K)."""
+        """Learn afresh from the rows of X (n, D) in their order; y is (n,) or (n, K)."""
         self._refuse(refused)
         X, y = self._targets(X, y, reset=True)
         self._begin(X, y.shape[1] if y.ndim == 2 else None)
         return self._play(*self._ordered(X, y))
 
     def partial_fit(self, X: Any, y: Any, **refused: Any) -> Self:
-        """Learn from some more rows, in one pass, by what is known."""
+        """Continue to learn, in one pass over some more rows."""
         self._refuse(refused)
         first = not hasattr(self, "state_")
         X, y = self._targets(X, y, reset=first)
@@ -117,24 +117,24 @@ class MKLRegressor(RegressorMixin, Online):
         return self._play(X, y)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions (n,), of several targets (n, K); nothing is learned."""
+        """Predict the rows: (n,), or (n, K) for several targets; nothing is learned."""
         return self._predicted(X)
 
 
 class MKLClassifier(ClassifierMixin, Online):
     """A learner of classes as a classifier, of two or several, with probabilities.
 
-    Several classes are one against the rest: on shared features where the recipe has
+    Several classes are learned one against the rest: on shared features if the recipe has
     ``num_classes``, else by :func:`jaxmkl.wrappers.one_vs_rest`. Probabilities are those of
-    :func:`jaxmkl.wrappers.probabilities`. A recipe whose loss is squared by default gets the
-    logistic one. All else is as of :class:`MKLRegressor`.
+    :func:`jaxmkl.wrappers.probabilities`. A recipe whose default loss is the squared one gets the
+    logistic loss. Everything else is as for :class:`MKLRegressor`.
 
     Attributes:
       classes_: the classes (K,), sorted.
 
     Warns:
-      UserWarning: by ``fit`` without ``shuffle``, where the rows are sorted by class: K classes
-        come in at most 2 K runs, which by chance alone has a probability below 1/1000.
+      UserWarning: by ``fit`` without ``shuffle``, if the rows are sorted by class: K classes come
+        in at most 2 K runs, which by chance alone has a probability below 1/1000.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -156,8 +156,8 @@ class MKLClassifier(ClassifierMixin, Online):
             raise ValueError(f"{type(self).__name__}: {text}")
         self._begin(X, K if K > 2 else None)
 
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        """Labels as the learner reads them: -1 and +1 of two classes, else 0 to K - 1."""
+    def _numbers(self, y: np.ndarray) -> np.ndarray:
+        """Labels as the learner reads them: -1 and +1 for two classes, else 0 to K - 1."""
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             known = f"of the classes {self.classes_}"
@@ -166,25 +166,25 @@ class MKLClassifier(ClassifierMixin, Online):
         return found if len(self.classes_) > 2 else 2.0 * found - 1.0
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
-        """Learn from the rows of X (n, D) in their order, afresh; y is (n,)."""
+        """Learn afresh from the rows of X (n, D) in their order; y is (n,)."""
         self._refuse(refused)
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self._begin_with(X, y)
-        codes = self._codes(y)
-        if not self.shuffle and _sorted_by_class(codes):
+        numbers = self._numbers(y)
+        if not self.shuffle and _sorted_by_class(numbers):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=2)
-        return self._play(*self._ordered(X, codes))
+        return self._play(*self._ordered(X, numbers))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
-        """Learn from some more rows, in one pass, by what is known.
+        """Continue to learn, in one pass over some more rows.
 
         Args:
-          X, y: as of :meth:`fit`.
-          classes: all classes there will be; to be given at the first call, unless there was a
-            ``fit`` before.
+          X, y: as for :meth:`fit`.
+          classes: all classes that will occur; required at the first call, unless ``fit`` was
+            called before.
         """
         self._refuse(refused)
         first = not hasattr(self, "state_")
@@ -197,18 +197,18 @@ class MKLClassifier(ClassifierMixin, Online):
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
-        return self._play(X, self._codes(y))
+        return self._play(X, self._numbers(y))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds (n,) of the second of two classes; of several the (n, K) before a softmax."""
+        """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""
         return self._predicted(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n, K), in the order of ``classes_``."""
+        """Return the probabilities (n, K), in the order of ``classes_``."""
         z = self.decision_function(X)
         return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else softmax(z, axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class of each row (n,)."""
+        """Return the most probable class of each row (n,)."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""Learners as estimators: a stream is the rows in their order."""
+"""Learners as estimators: the rows in their order are a stream."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -19,7 +19,7 @@ from jaxmkl.sklearn._pickles import packed, unpacked
 from jaxmkl.streaming import run
 from jaxmkl.wrappers import RunningMoments, one_vs_rest, scaled
 
-#: Rows to predict at a time, always as many: what a row gets has nothing to do with the others.
+#: Rows predicted at a time, always as many, so that no prediction depends on the other rows.
 ROWS = 64
 
 
@@ -29,7 +29,7 @@ def _values(learner: Learner, state: Any, X: jax.Array) -> jax.Array:
 
 
 class Online(Parametrised):
-    """The base of regressor and classifier."""
+    """The base of the regressor and the classifier."""
 
     _task: str
 
@@ -48,11 +48,6 @@ class Online(Parametrised):
         self.random_state = random_state
         self._parameters = parameters
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return state | {"state_": packed(state["state_"])} if "state_" in state else state
@@ -62,7 +57,7 @@ class Online(Parametrised):
         super().__setstate__(state | {"state_": unpacked(state["state_"])} if there else state)
 
     def _recipe(self) -> Any:
-        """The function that makes the learner, or what was given in its place."""
+        """The function that makes the learner, or the object given in its place."""
         return LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
 
     def _names(self) -> Iterable[str] | None:
@@ -72,15 +67,15 @@ class Online(Parametrised):
         return names_of(recipe) if callable(recipe) else None
 
     def _refuse(self, given: dict[str, Any]) -> None:
-        """Refuse weights of examples, and whatever else no learner takes."""
+        """Refuse weights of examples, and any other argument that no learner takes."""
         for name in given:
             raise TypeError(
                 f"{type(self).__name__}: {name} is not supported: a learner takes rows as they "
-                "come, each for as much as any other; repeat those that should count for more"
+                "come, all with the same weight; repeat those that should count for more"
             )
 
     def _made(self, num_outputs: int | None) -> Learner:
-        """The learner, for so many targets or classes, with what stands around it."""
+        """The learner, inside its wrappers, for so many targets or classes."""
         recipe, owner = self._recipe(), type(self).__name__
         good = isinstance(recipe, Learner) or callable(recipe)
         wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
@@ -112,7 +107,7 @@ class Online(Parametrised):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much each input matters (D,), of sum 1; only of learners that learn a metric."""
+        """How much each input matters (D,), of sum 1; only for learners that learn a metric."""
         check_is_fitted(self, "state_")
         try:
             return np.asarray(self.learner_.importances(self.state_))
@@ -137,7 +132,7 @@ class Online(Parametrised):
         return validate_data(self, X, *y, accept_sparse="csr", dtype=dtypes, **options)
 
     def _predicted(self, X: Any) -> np.ndarray:
-        """The learner's values for the rows of X: (n,), of several targets or classes (n, K)."""
+        """The values for the rows of X: (n,), or (n, K) for several targets or classes."""
         check_is_fitted(self, "state_")
         X = self._checked(X, reset=False)
         dtype = self.learner_.dtype(self.state_)

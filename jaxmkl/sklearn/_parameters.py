@@ -1,4 +1,4 @@
-"""Parameters that belong to what an estimator calls."""
+"""Parameters that belong to the function that an estimator calls."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -10,28 +10,33 @@ from sklearn.utils import check_random_state
 
 
 class Parametrised(BaseEstimator):
-    """Base of estimators whose ``**parameters`` are those of a function that they call.
+    """The base of estimators whose ``**parameters`` are those of a function that they call.
 
-    Those that were given stand among :meth:`get_params`, after the estimator's own; all that the
-    function has may be set. As with any estimator, what a constructor was given is checked by
-    ``fit``. A subclass defines ``__init__``, which keeps them as ``_parameters``, and ``_names``.
+    The given ones are among :meth:`get_params`, after the estimator's own; all that the function
+    has may be set. As with any estimator, ``fit`` checks the arguments of the constructor. A
+    subclass defines ``__init__``, which stores them as ``_parameters``, and ``_names``.
     """
 
     _parameters: dict[str, Any]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _names(self) -> Iterable[str] | None:
-        """The names that ``parameters`` may have; None where the function is not known."""
+        """The names that ``parameters`` may have; None if the function is not known."""
         raise NotImplementedError
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by their names: the estimator's own, then those given of its function."""
+        """Return the parameters by name: the estimator's own, then those given to its function."""
         return super().get_params(deep) | self._parameters
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, or of its function.
 
         Raises:
-          ValueError: for a name that neither has.
+          ValueError: if neither has a parameter of that name.
         """
         own = {key for key in params if key.partition("__")[0] in self._get_param_names()}
         super().set_params(**{key: params[key] for key in own})
@@ -50,7 +55,7 @@ class Parametrised(BaseEstimator):
             raise ValueError(f"{type(self).__name__}: invalid parameter {name!r}: {text}")
 
     def _key(self) -> jax.Array:
-        """The key that ``random_state`` stands for: of a whole number, that of JAX."""
+        """The key for ``random_state``: a whole number is a seed of JAX."""
         given, draws = self.random_state, check_random_state(self.random_state)
         whole = isinstance(given, int | np.integer)
         return jax.random.key(int(given) if whole else draws.randint(2**31 - 1))

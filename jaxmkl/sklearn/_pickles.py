@@ -1,4 +1,4 @@
-"""States of learners in pickles: arrays of NumPy, as any machine has them."""
+"""States of learners in pickles, as NumPy arrays, which any machine can read."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ class _Key(NamedTuple):
 
 
 def packed(state: Any) -> Any:
-    """A state in host memory."""
+    """Return a state in host memory."""
 
     def pack(leaf: Any) -> Any:
         if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -25,7 +25,7 @@ def packed(state: Any) -> Any:
 
 
 def unpacked(state: Any) -> Any:
-    """The state that was packed."""
+    """Return the state that was packed."""
 
     def unpack(leaf: Any) -> Any:
         if not isinstance(leaf, _Key):

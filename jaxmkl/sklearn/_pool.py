@@ -19,42 +19,45 @@ _OWN = "key", "pool_size", "gram", "grams", "features", "num_points"
 
 
 class PoolSelector(Parametrised):
-    """Which rows of a pool without labels to label first, by :mod:`jaxmkl.design`.
+    """The choice of rows to label first in a pool without labels, by :mod:`jaxmkl.design`.
 
-    By default greedily (TED), with one Gaussian as wide as the median distance of the rows, their
-    columns standardised: on most data sets better to learn from than rows at random. That is not
-    so of the other methods, which are there to be compared with.
+    By default the choice is greedy (TED), with a Gaussian whose bandwidth is the median distance
+    of the rows, after columns are standardised. On most data sets these rows are better to learn
+    from than rows drawn at random. This is not true of the other methods, which are there for
+    comparison.
 
     Nothing is transformed: ``X[selector.fit(X).indices_]`` are the rows to label. In a pipeline it
-    is the last step; its ``fit_predict`` then says of each row whether it is one.
+    is the last step, and ``fit_predict`` says of each row whether it is chosen.
 
-    Each method but "random" looks only at the first of rows that are the same. If more than 4,000
-    are left, so many of them are drawn at random (2,000 for a method other than "ted"): rare ones
+    Every method but "random" considers only the first of several equal rows. If more than 4,000
+    are left, that many are drawn at random (2,000 for a method other than "ted"), and rare ones
     may be missed.
 
     Args:
-      num_points: rows to choose; by default all that the method ranks, see
+      num_points: the number of rows to choose; by default all that the method ranks, see
         :class:`jaxmkl.design.Design`.
       method: "ted", "random", "cted", "rrss", "gmkal" or "lmkal".
-      kernels: a kernel, of the last two methods several, of the rows as they stand. By default
-        these take the nine of :func:`jaxmkl.design.dictionary` of the rows as they stand, the
-        others the Gaussian above. A sparse matrix, as of texts (tf-idf), is taken as it stands.
-      random_state: of the method "random", and of the rows of a large pool that are considered.
-      parameters: the method's own, as ``regularization``: by default .1, for "ted" of the mean of
-        the kernel's diagonal (``share_of``), for the others of their lambda_max.
+      kernels: a kernel of the rows without scaling; for the last two methods, several. By default
+        these two take the nine of :func:`jaxmkl.design.dictionary` of the rows without scaling,
+        and the others take the Gaussian above. A sparse matrix, such as tf-idf of texts, is never
+        scaled.
+      random_state: the seed of the method "random", and of the draw from a large pool.
+      parameters: the method's own, such as ``regularization``, by default .1; for "ted" it is a
+        share of the mean of the kernel's diagonal (``share_of``), for the others a share of their
+        lambda_max.
 
     Attributes:
-      indices_: the rows chosen, best first. The penalised methods rank no more than are active;
-        if these are fewer than ``num_points``, a warning says so, and they are all.
-      ranking_: the rows chosen, then others in any order, as far as the method names any.
+      indices_: the chosen rows, the best first. The penalised methods rank only active rows; if
+        these are fewer than ``num_points``, a warning says so, and all of them are chosen.
+      ranking_: the chosen rows, then others in any order, as far as the method names any.
       pool_: the rows that were considered.
-      scores_: what each row is worth (n,), NaN where it was not considered.
-      kernel_weights_: the weights of kernels (P,), of "lmkal" (len(pool_), P).
+      scores_: the score of each row (n,), NaN where it was not considered.
+      kernel_weights_: the weights of the kernels (P,); for "lmkal" (len(pool_), P).
       n_features_in_, feature_names_in_: as of all estimators.
 
     Raises:
-      ValueError: by ``fit``, for a parameter out of its range, or fewer distinct rows than
-        ``num_points``.
+      ValueError: by ``fit``, if a parameter is out of its range, or fewer rows than ``num_points``
+        are distinct.
 
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
@@ -77,11 +80,6 @@ class PoolSelector(Parametrised):
         self.kernels = kernels
         self.random_state = random_state
         self._parameters = parameters
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _names(self) -> Iterable[str] | None:
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
@@ -110,5 +108,5 @@ class PoolSelector(Parametrised):
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and say of each row (n,) whether it is chosen, a boolean."""
+        """Fit, and return for each row (n,) whether it is chosen, a boolean."""
         return np.isin(np.arange(len(self.fit(X).scores_)), self.indices_)

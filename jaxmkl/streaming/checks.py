@@ -10,26 +10,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unless
 from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._types import PyTree
 from jaxmkl.labels import codes, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
 
 
-def is_tracer(*trees: Any) -> bool:
+def is_tracer(*trees: PyTree) -> bool:
     """Whether some leaf is a tracer, whose values are not known."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
-def is_traced(*trees: Any) -> bool:
+def is_traced(*trees: PyTree) -> bool:
     """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
     return is_tracer(jnp.zeros(()), *trees)
 
 
-def check_arguments(driver: str, learner: Any, state: Any) -> None:
+def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
     """Refuse what is no learner, and a state of another one."""
     given = type(state).__name__
     if isinstance(state, Learner):
@@ -57,7 +59,7 @@ def _require_whole(name: str, array: Any) -> None:
 
 
 def check_examples(
-    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: Any, gaps: bool = False
+    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: DTypeLike, gaps: bool = False
 ) -> tuple:
     """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
@@ -87,7 +89,7 @@ def check_examples(
     return X, _check_content(learner, X, y, dtype, known)
 
 
-def _check_content(learner: Learner, X: Any, y: Any, dtype: Any, known: Any = None) -> Any:
+def _check_content(learner: Learner, X: Any, y: Any, dtype: DTypeLike, known: Any = None) -> Any:
     """Refuse values that cannot be learned from; the targets, of classes in numbers.
 
     Only targets that are ``known`` are checked, by default all.
@@ -109,7 +111,7 @@ def _check_content(learner: Learner, X: Any, y: Any, dtype: Any, known: Any = No
     return y
 
 
-def check_states(driver: str, learner: Learner, states: Any) -> tuple[Any, int]:
+def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, int]:
     """Refuse what are no states of a learner along a leading axis; what one is like, and M."""
     leaves = jax.tree.leaves(states)
     axes = {np.shape(leaf)[:1] for leaf in leaves}
@@ -128,7 +130,7 @@ def check_states(driver: str, learner: Learner, states: Any) -> tuple[Any, int]:
 
 
 def check_streams(
-    learner: Learner, X: Any, y: Any, lengths: Any, shape: tuple[int, int], dtype: Any
+    learner: Learner, X: Any, y: Any, lengths: Any, shape: tuple[int, int], dtype: DTypeLike
 ) -> tuple:
     """Refuse streams that cannot be learned from: X (M, T, D), of ``shape`` (M, D), y and lengths.
 
@@ -208,7 +210,7 @@ TROUBLES = {
 """Counters of a state that drivers warn of."""
 
 
-def count_troubles(state: Any) -> dict[str, int]:
+def count_troubles(state: PyTree) -> dict[str, int]:
     """How much of each there was so far, in all runs together; 0 where that is not known."""
     return {name: _total(getattr(state, name, None)) for name in TROUBLES}
 
@@ -224,7 +226,7 @@ def _total(count: Any) -> int:
 
 
 def warn_of_troubles(
-    driver: str, state: Any, before: dict[str, int] | None = None, stacklevel: int = 3
+    driver: str, state: PyTree, before: dict[str, int] | None = None, stacklevel: int = 3
 ) -> None:
     """Warn, in the name of a driver, of what a state counts more than there was before."""
     for name, number in count_troubles(state).items():

@@ -140,7 +140,7 @@ class Chunk(NamedTuple):
 
     frame: pl.DataFrame
     place: str
-    """What rows are counted in: "line" or "row"."""
+    """The unit in which rows are counted: "line" or "row"."""
     numbers: Sequence[int]
     """The number of each row (n,)."""
     source: str

@@ -19,7 +19,7 @@ NAMES_ROWS = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|index)$)|[a-z]I[dD]$")
 
 
 class Decision(NamedTuple):
-    """What a column becomes."""
+    """The decision on how a column is read."""
 
     kind: Kind
     note: str

@@ -91,9 +91,9 @@ class Boolean(Kind):
     lost = "hold neither {false} nor {true}: 1/2"
 
     def encode(self, cells: Cells) -> np.ndarray:
-        codes = {self.false: 0.0, self.true: 1.0}
+        numbers = {self.false: 0.0, self.true: 1.0}
         found = cells.words.str.to_lowercase()
-        found = found.replace_strict(codes, default=0.5, return_dtype=pl.Float64)
+        found = found.replace_strict(numbers, default=0.5, return_dtype=pl.Float64)
         return found.to_numpy()[:, None]
 
     def unseen(self, cells: Cells, features: np.ndarray) -> int:
@@ -154,8 +154,8 @@ class Text(Kind):
             for word in words:
                 place, sign = hashed(word, self.width)
                 rows[row, place] += sign / math.sqrt(len(words))
-        codes = dict(zip(texts, range(1, len(rows)), strict=True))
-        return rows[cells.words.replace_strict(codes, default=0, return_dtype=pl.Int64).to_numpy()]
+        index = dict(zip(texts, range(1, len(rows)), strict=True))
+        return rows[cells.words.replace_strict(index, default=0, return_dtype=pl.Int64).to_numpy()]
 
 
 @functools.lru_cache(maxsize=2**16)

@@ -36,8 +36,8 @@ def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
     if y.shape != X.shape[:1]:
         wanted = f"the shape {X.shape[:1]}, one target a row of X"
         raise ValueError(f"{path}: {key} must have {wanted}; got {y.shape}")
-    codes = np.unique(y) if y.dtype == np.int16 else np.zeros(0)
-    are_codes = len(codes) > 2 and np.array_equal(codes, np.arange(len(codes)))
+    classes = np.unique(y) if y.dtype == np.int16 else np.zeros(0)
+    are_classes = len(classes) > 2 and np.array_equal(classes, np.arange(len(classes)))
     if y.dtype.kind == "f":
         _refuse(path, key, y, np.isinf(y))
     if y.dtype.kind == "S":
@@ -46,7 +46,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
         y = _table.as_float(f"{path}, {key}", y)
     labels = Chunk(pl.DataFrame({key: y}), "index", range(len(y)), path)
     names = _table.Numbered("x", 0, X.shape[1])
-    return _table.Arrays(X, names, labels, [], "multiclass" if are_codes else None)
+    return _table.Arrays(X, names, labels, [], "multiclass" if are_classes else None)
 
 
 def _arrays(path: str, key: str) -> dict[str, np.ndarray]:

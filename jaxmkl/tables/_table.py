@@ -52,13 +52,13 @@ class Dataset:
     X: "np.ndarray | SparseRows"
     """(n, D) float32 or float64, finite; :class:`jaxmkl.streaming.SparseRows` if read so."""
     y: np.ndarray
-    """(n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 codes for more."""
+    """(n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 for more."""
     task: str
     """"regression", "classification" (two classes) or "multiclass"."""
     feature_names: Sequence[str]
     """D names, a tuple unless X is sparse; a category of text is named ``column=value``."""
     classes: tuple[str, ...]
-    """The labels as text, (negative, positive) or by code; () for regression."""
+    """The labels as text, (negative, positive) or by number; () for regression."""
     notes: tuple[str, ...]
     """A sentence on each decision: what was filled in, encoded or left out."""
     target: str

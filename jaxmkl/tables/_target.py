@@ -14,7 +14,7 @@ from jaxmkl.tables._table import usual_target
 
 MOST_CLASSES = 1000
 FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
-Codes = TypeVar("Codes", float, np.ndarray)
+Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,24 +47,24 @@ class Target:
             return cells.numbers(self.decimal, self.percent)
         places = dict(zip(self.classes, range(len(self.classes)), strict=True))
         found = spelled(cells)
-        codes = found.replace_strict(places, default=None, return_dtype=pl.Float64)
+        numbers = found.replace_strict(places, default=None, return_dtype=pl.Float64)
         advice = "look at more rows before (--first), or mend the cell"
         if is_numbers(pl.Series(self.classes)):
             advice = f"if the target is a number, say so (--task regression); else {advice}"
         known = f"the classes of the first rows, {shown(self.classes)}"
-        wrong = found.is_not_null() & codes.is_null()
-        cells.refuse(wrong, f"{{}} is none of {known}; {advice}", found)
-        return self.coded(codes.fill_null(float("nan")).to_numpy())
+        wrong = found.is_not_null() & numbers.is_null()
+        cells.refuse(wrong, f"{{}} is not one of {known}; {advice}", found)
+        return self.numbered(numbers.fill_null(float("nan")).to_numpy())
 
-    def coded(self, places: Codes) -> Codes:
+    def numbered(self, places: Numbers) -> Numbers:
         """Turn places among the classes, from 0 on, into what :meth:`encode` returns.
 
-        >>> Target("kind", "classification", ("bush", "tree")).coded(np.array([0.0, 1.0]))
+        >>> Target("kind", "classification", ("bush", "tree")).numbered(np.array([0.0, 1.0]))
         array([-1.,  1.])
         """
         return 2.0 * places - 1.0 if len(self.classes) == 2 else places
 
-    def places(self, y: Codes) -> Codes:
+    def places(self, y: Numbers) -> Numbers:
         """Turn what :meth:`encode` returns into places among the classes; numbers stay."""
         return (y + 1.0) / 2.0 if len(self.classes) == 2 else y
 

@@ -128,5 +128,5 @@ class Rule(HasLoss, abc.ABC):
 
         ``start`` is the state that they began with; None for one of a learner's ``init``.
         """
-        wanted = "jaxmkl.updates.RLS: what others learned does not add up"
+        wanted = "jaxmkl.updates.RLS: the states of others cannot be added"
         pytree.require(False, "merge", "a rule", self, wanted)

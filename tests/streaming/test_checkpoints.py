@@ -71,10 +71,10 @@ def test_of_a_damaged_file_the_one_before(damage, tmp_path):
         assert_equal(kept.latest()[1], found[1])
         return
     path.write_bytes(path.read_bytes()[:-50] if damage == "cut" else b"")
-    with pytest.warns(RuntimeWarning, match=r"it\.npz is no readable.*it\.npz\.before"):
+    with pytest.warns(RuntimeWarning, match=r"it\.npz is not a readable.*it\.npz\.before"):
         assert_equal(kept.latest()[1], found[1])
     (tmp_path / "it.npz.before").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"it\.npz is no readable checkpoint"):
+    with pytest.raises(ValueError, match=r"it\.npz is not a readable checkpoint"):
         kept.latest()
 
 

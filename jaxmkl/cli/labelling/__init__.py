@@ -2,7 +2,7 @@
 
 rows       a table whose rows are to be labelled
 learner    a learner that asks within a budget
-journal    the file that keeps each event as it comes
-session    which row is asked for next, what is learned, undo
-faces      a person at a terminal; a process, by JSON lines
+journal    the file that records each event
+session    which row is asked for next, how answers are learned and undone
+faces      a person at a terminal; a process that talks in JSON lines
 """

@@ -6,31 +6,34 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import figure, plain
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
-LOOK = 0.2  # seconds between two looks whether there was an interrupt
-END = ("", "\x04")  # nothing more will be typed
-LONGEST = 200  # characters of a line that are shown again
+LOOK = 0.2  # seconds between two looks for an interrupt
+END = ("", "\x04")  # the end of what is typed
+LONGEST = 200  # characters of a line that are quoted
 
 # --- a process -----------------------------------------------------------------------------------
 
 
 def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead: int) -> None:
-    """Ask and take answers until all is asked and answered, or no more answers come.
+    """Ask and take answers until every question is answered, or no more answers come.
 
     Args:
-      labelling: the session; what waited for an answer before is asked for again.
-      given: lines as they come.
-      out: where lines go; each is flushed.
+      labelling: the session; items that already wait for an answer are asked for again.
+      given: the lines that are read.
+      out: the file for the lines that are written; each is flushed.
       ahead: the number of questions that may wait at the same time.
     """
 
-    def say(line: Mapping[str, Any]) -> None:
+    def say(line: Mapping[str, object]) -> None:
         print(json.dumps(plain(line), allow_nan=False), file=out, flush=True)
 
     def fill() -> None:
@@ -49,7 +52,7 @@ def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead
     say({"labels": len(now.labels), "waiting": now.open})
 
 
-def _question(labelling: Labelling, item: int) -> dict[str, Any]:
+def _question(labelling: Labelling, item: int) -> dict[str, object]:
     row = labelling.rows.place(item)
     cells = {name: column[row] for name, column in labelling.rows.values.items()}
     kinds = str | bool | int | float | list | dict | None  # of JSON
@@ -57,8 +60,8 @@ def _question(labelling: Labelling, item: int) -> dict[str, Any]:
     return {"item": item, "row": shown, **labelling.said(item)}
 
 
-def _taken(labelling: Labelling, line: str) -> dict[str, Any]:
-    """What is said to a line: its label was kept, or why not."""
+def _taken(labelling: Labelling, line: str) -> dict[str, object]:
+    """The reply to a line: its label was kept, or the reason why not."""
     try:
         given = json.loads(line)
     except (ValueError, RecursionError):
@@ -73,9 +76,9 @@ def _taken(labelling: Labelling, line: str) -> dict[str, Any]:
             case {"item": _, "label": answer} if len(given) == 2:
                 return {"item": shown, "kept": labelling.answer(item, answer)}
             case {"item": _}:
-                text = '"label", or "skip": true, is wanted beside "item", and nothing else'
+                text = '"label", or "skip": true, must stand beside "item", and nothing else'
                 raise Refused(text)
-        text = '{"item": number, "label": label} or {"item": number, "skip": true} is wanted'
+        text = 'expected {"item": number, "label": label} or {"item": number, "skip": true}'
         raise Refused(f"{text}; got {line.strip()[:LONGEST]!r}")
     except Refused as reason:
         return {"item": shown, "refused": str(reason)}
@@ -85,7 +88,7 @@ def _taken(labelling: Labelling, line: str) -> dict[str, Any]:
 
 
 def serve_person(labelling: Labelling) -> None:
-    """Ask the person until all is asked, or they quit; Ctrl-C and Ctrl-D quit, too."""
+    """Ask the person until no question is left, or they quit; Ctrl-C and Ctrl-D quit too."""
     from rich.console import Console
 
     keys, done = keys_of(labelling.rows.target.classes), ""
@@ -96,14 +99,14 @@ def serve_person(labelling: Labelling) -> None:
             if _replied(labelling, item, keys, console, read) == "quit":
                 break
         else:
-            done = "; all is asked"
+            done = "; no question is left"
     print(f"\n{len(labelling.standing.labels)} labels{done}", flush=True)
 
 
 def keys_of(classes: Sequence[str]) -> dict[str, str]:
     """Return the key of each class: the class itself if all are one character, else 1 to 9.
 
-    There are none for numbers, or more than nine classes: Enter ends what is typed then.
+    There are no keys for numbers, or for more than nine classes: Enter then ends an answer.
 
     >>> keys_of(["oak", "ash"]), keys_of(["a", "b"]), keys_of(["s", "b"])
     ({'1': 'oak', '2': 'ash'}, {'a': 'a', 'b': 'b'}, {'1': 's', '2': 'b'})
@@ -120,7 +123,7 @@ def _waiting(labelling: Labelling) -> int | None:
     return waiting[0] if waiting else labelling.ask()
 
 
-def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: Any) -> None:
+def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: "Console") -> None:
     from rich.table import Table
 
     rows, now = labelling.rows, labelling.standing
@@ -137,14 +140,14 @@ def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: Any
     console.print(sentence(labelling.said(item), rows.target.name), style="bold")
     answers = [key if key == name else f"{key} {name}" for key, name in keys.items()]
     if not keys:
-        wanted = "a class, or how it begins" if rows.target.classes else "a number"
+        wanted = "a class, or its first letters" if rows.target.classes else "a number"
         answers = [f"{wanted}, then Enter"]
     commands = [f"{key} {name}" for key, name in COMMANDS.items()]
     console.print(f"[{', '.join(answers)}; {', '.join(commands)}] ", end="")
 
 
-def _printable(cell: Any) -> str:
-    """A cell as text that does not move the cursor or change colours."""
+def _printable(cell: object) -> str:
+    """The text of a cell, without characters that move the cursor or change colours."""
     return "".join(c if c.isprintable() else " " for c in str(cell))
 
 
@@ -165,9 +168,9 @@ def sentence(said: Mapping[str, Any], target: str) -> str:
 
 
 def _replied(
-    labelling: Labelling, item: int, keys: Mapping[str, str], console: Any, read: Callable
+    labelling: Labelling, item: int, keys: Mapping[str, str], console: "Console", read: Callable
 ) -> str:
-    """Read until something can be done with it, do it, and say what it was."""
+    """Read until a command or an answer is accepted, and return its name."""
     while (typed := read()) not in END:
         try:
             done = reply(labelling, item, typed.strip(), keys)
@@ -181,7 +184,7 @@ def _replied(
 
 
 def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) -> str:
-    """Do what was typed, a command or an answer, and return its name, or raise ``Refused``."""
+    """Carry out a typed command or answer and return its name, or raise ``Refused``."""
     classes = labelling.rows.target.classes
     if typed in COMMANDS and (keys or typed not in classes):
         if typed == "u":
@@ -190,7 +193,7 @@ def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) 
             labelling.skip(item)
         return COMMANDS[typed]
     if keys and typed not in keys:
-        raise Refused(f"{typed!r} is none of the keys {', '.join([*keys, *COMMANDS])}")
+        raise Refused(f"{typed!r} is not one of the keys {', '.join([*keys, *COMMANDS])}")
     begun = [name for name in classes if typed and name.startswith(typed)]
     name = begun[0] if len(begun) == 1 else typed
     return str(labelling.answer(item, keys.get(typed, name)))
@@ -198,14 +201,14 @@ def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) 
 
 @contextlib.contextmanager
 def _typed(by_key: bool) -> Iterator[Callable[[], str]]:
-    """Yield what reads a key, or a line; nothing, or Ctrl-D, once no more is typed."""
+    """Yield a function that reads a key, or a line: empty or Ctrl-D at the end of the input."""
     import termios
     import tty
 
     terminal = sys.stdin.fileno()
 
     def read() -> str:
-        # an interrupt that comes just before a read would be seen after it only
+        # an interrupt that comes just before a read would only be seen after it
         while not select.select([terminal], [], [], LOOK)[0]:
             pass
         if not by_key:

@@ -1,46 +1,46 @@
-"""The journal: a file to which events are added, each on the disk before anybody is told of it."""
+"""The journal: a file to which events are appended, each on the disk before it is acknowledged."""
 
 import json
 import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any
 
 from jaxmkl._files import is_taken
 
 FORMAT = 2  #: number of the format, in the first line
 PLAIN = 1  #: the format of jaxmkl 0.2.0, which had no checksums
 CHECKSUM = re.compile(rb', "crc": "([0-9a-f]{8})"}$')
-ADVICE = "take away this line and those behind it"
+ADVICE = "remove this line and all after it"
 
 
 class Journal:
-    """JSON lines, the first of which says what they belong to; one process at a time has them.
+    """JSON lines, the first of which says what they belong to; one process at a time may open
+    them.
 
     Each line ends with a checksum (CRC-32) of all lines so far, so a line that was changed,
-    doubled, moved or taken out is noticed, unless it was among the last. A journal of format 1 is
-    continued, and the lines that are added have checksums.
+    duplicated, moved or removed is noticed, unless it was removed from the end. A journal of
+    format 1 is continued, and the lines that are added have checksums.
 
-    A line without its end is removed: its writer was killed and has told nobody that it was kept.
+    An incomplete line is removed: its writer was killed before it acknowledged the event.
 
     Args:
-      path: the file; it is made if there is none.
-      about: what the events belong to, a flat JSON object. A journal about something else is begun
-        anew if it holds questions alone, and is refused if it holds answers.
+      path: the file; it is created if it does not exist.
+      about: what the events belong to, a flat JSON object. A journal about something else is
+        started afresh if it holds only questions, and is refused if it holds answers.
 
     Raises:
-      ValueError: the file is in use, is not a journal, is about something else or is damaged; the
-        message names the file and the line.
+      ValueError: if the file is in use, is not a journal, is about something else or is damaged;
+        the message names the file and the line.
     """
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+    def __init__(self, path: Path, about: dict[str, object]) -> None:
         self.path, is_new = path, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
         try:
             if is_taken(self._file) is False:
-                text = "another process is asking for these labels; end it first, or give another"
+                text = "another process is asking for these labels; end it first, or name another"
                 raise ValueError(f"{path}: {text} --out")
             first, *self.events = self._read() or [{}]
             if not first or self._is_about_else(first, about):
@@ -48,7 +48,7 @@ class Journal:
                 self._checksum = 0
                 self.append({"journal": FORMAT, **about})
                 self.events = []
-            if is_new:  # its name is to be on the disk, too
+            if is_new:  # its name must be on the disk too
                 folder = os.open(path.parent, os.O_RDONLY)
                 os.fsync(folder)
                 os.close(folder)
@@ -57,21 +57,21 @@ class Journal:
             raise
 
     def refusal(self, number: int, reason: str) -> ValueError:
-        """Make the error that names the file, a line by its number, and the reason."""
-        return ValueError(f"{self.path}, line {number}: {reason}, or give another --out")
+        """Return the error that names the file, the number of a line and the reason."""
+        return ValueError(f"{self.path}, line {number}: {reason}, or name another --out")
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, object]]:
         self._file.seek(0)
         content = self._file.read()
         *lines, rest = content.split(b"\n")
         if rest:
             if not content.startswith(b'{"journal":'[: len(content)]):
-                raise self.refusal(1, "is no journal of labels; move it away")
+                raise self.refusal(1, "is not a journal of labels; move it away")
             self._file.truncate(len(content) - len(rest))
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
-    def _event(self, number: int, line: bytes) -> dict[str, Any]:
+    def _event(self, number: int, line: bytes) -> dict[str, object]:
         found = CHECKSUM.search(line)
         body = line[: found.start()] + b"}" if found else line
         try:
@@ -79,22 +79,22 @@ class Journal:
         except (ValueError, RecursionError):
             event = None
         if not isinstance(event, dict):
-            raise self.refusal(number, f"is no line of a journal, a JSON object; {ADVICE}")
+            raise self.refusal(number, f"is not a line of a journal, a JSON object; {ADVICE}")
         form = event.get("journal")
         if number == 1 and form not in (PLAIN, FORMAT):
-            text = f"is no beginning of a journal of format {FORMAT}; move it away"
+            text = f"is not the first line of a journal of format {FORMAT}; move it away"
             raise self.refusal(number, text)
         self._has_checksums |= found is not None or form == FORMAT
         self._checksum = zlib.crc32(body, self._checksum)
         if self._has_checksums and found is None:
             raise self.refusal(number, f"has no checksum; {ADVICE}")
         if found and int(found[1], 16) != self._checksum:
-            text = "by its checksum was changed, moved or doubled, or one before it taken out"
+            text = "does not match its checksum, or a line before it was moved or removed"
             raise self.refusal(number, f"{text}; {ADVICE}")
         return event
 
-    def _is_about_else(self, first: dict[str, Any], about: dict[str, Any]) -> bool:
-        """Tell whether the lines are about something else, in which case none may be an answer."""
+    def _is_about_else(self, first: dict[str, object], about: dict[str, object]) -> bool:
+        """Return whether the lines are about something else; if so, none may be an answer."""
         others = [name for name, value in about.items() if first.get(name) != value]
         if others and any("ask" not in event for event in self.events):
             name = others[0]
@@ -103,12 +103,12 @@ class Journal:
             raise self.refusal(1, f"{text}; move it away")
         return bool(others)
 
-    def append(self, event: dict[str, Any]) -> None:
-        """Add an event; it is on the disk when this returns."""
+    def append(self, event: dict[str, object]) -> None:
+        """Append an event, which is on the disk when this returns."""
         body = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
         self._checksum = zlib.crc32(body, self._checksum)
         line = body[:-1] + b', "crc": "%08x"}\n' % self._checksum
-        while line:  # one write may take a part only
+        while line:  # one write may take only a part
             line = line[self._file.write(line) :]
         os.fsync(self._file.fileno())
         self.events.append(event)

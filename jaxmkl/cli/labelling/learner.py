@@ -1,4 +1,4 @@
-"""A learner that asks: at a rate, within a budget, and that tells how sure it is."""
+"""A learner that asks at a rate and within a budget, and says how sure it is."""
 
 import dataclasses
 from typing import Any
@@ -7,7 +7,9 @@ import jax
 import numpy as np
 
 import jaxmkl
+from jaxmkl import Learner
 from jaxmkl._checks import leaves_by_name
+from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.evaluate import UsageError
 from jaxmkl.query import Query, Rate
@@ -16,24 +18,26 @@ from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, layers
 SURE = 0.9  # the share of numbers within the radius that is shown
 
 
-def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> tuple[Any, Any]:
+def asking(
+    learner: Learner, state: PyTree, rows: Rows, budget: int, is_pool: bool
+) -> tuple[Wrapper, PyTree]:
     """Return the learner with a budget of labels, and its state.
 
     Without a pool the budget is spread over the rows by :class:`jaxmkl.query.Rate`. A learner
-    before its first round learns the labels in the table; a later one is taken to know them.
+    before its first round learns the labels in the table; a later one is assumed to know them.
 
     Raises:
-      UsageError: the learner cannot be told which labels to ask for.
+      UsageError: if the query of the learner cannot be replaced.
     """
     unlabelled = int((~rows.has_label).sum())
     rate = 1.0 if is_pool else max(min(1.0, budget / max(1, unlabelled)), 1e-9)
     inside = list(layers(learner))
     if rate < 1.0 and any(isinstance(layer, OneVsRest) for layer in inside):
-        text = "the learner asks for each class by itself and keeps no rate"
-        raise UsageError(f"--learner: {text}; take another, as raker")
+        text = "the learner asks for each class separately and cannot keep a rate"
+        raise UsageError(f"--learner: {text}; choose another, such as raker")
     if not isinstance(inside[-1], jaxmkl.MKL):
         name = type(inside[-1]).__name__
-        raise UsageError(f"--learner: {name} asks in its own way; take another, as raker")
+        raise UsageError(f"--learner: {name} asks in its own way; choose another, such as raker")
     if not rows.target.classes:
         learner, state = _around(jaxmkl.wrappers.intervals(learner, SURE), state)
     elif not any(isinstance(layer, Probabilities) for layer in inside):
@@ -49,14 +53,14 @@ def asking(learner: Any, state: Any, rows: Rows, budget: int, is_pool: bool) -> 
     return _around(jaxmkl.label_budget(learner, budget), state)
 
 
-def taught(learner: Any, state: Any) -> tuple[Any, Any]:
-    """Return the learner inside that of :func:`asking`, and its state, for a pipeline's file."""
-    learner, state = learner.learner, state.inner
-    return (learner.learner, state.inner) if isinstance(learner, Intervals) else (learner, state)
+def taught(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
+    """Return the learner that :func:`asking` wrapped, and its state, to be saved as a pipeline."""
+    inside, state = learner.learner, state.inner
+    return (inside.learner, state.inner) if isinstance(inside, Intervals) else (inside, state)
 
 
-def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
-    """Give the learner another query, which begins anew; all else of the state stays.
+def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, PyTree]:
+    """Replace the query of the learner, which begins anew; the rest of the state stays.
 
     >>> learner = jaxmkl.label_budget(jaxmkl.raker(), 3)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
@@ -65,7 +69,7 @@ def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
     (Rate(rate=0.5, epsilon=0.001), 0)
     """
 
-    def changed(layer: Any) -> Any:
+    def changed(layer: Learner) -> Learner:
         inside: Any = layer
         if isinstance(layer, Wrapper):
             return dataclasses.replace(inside, learner=changed(inside.learner))
@@ -78,7 +82,7 @@ def with_query(learner: Any, state: Any, query: Query) -> tuple[Any, Any]:
     return learner, jax.tree.unflatten(jax.tree.structure(fresh), leaves)
 
 
-def _around(wrapper: Any, inner: Any) -> tuple[Any, Any]:
+def _around(wrapper: Wrapper, inner: PyTree) -> tuple[Wrapper, PyTree]:
     """Return a wrapper and its state before the first round, around this state."""
     inside = wrapper.learner
     start = wrapper.init(inner.key, inside.num_inputs(inner), inside.dtype(inner))

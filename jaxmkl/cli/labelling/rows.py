@@ -19,27 +19,30 @@ if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Fills
 
 
+Label = str | float  # a class, or a number
+
+
 class Refused(Exception):
-    """An answer that cannot be taken; the message is the reason."""
+    """An answer cannot be accepted; the message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """All n rows of a table; a row is a place from 0 on, an item is its number in the file."""
+    """All n rows of a table, counted from 0; an item is the number of a row in the file."""
 
     chunk: "Chunk"
     columns: "Columns"
-    fills: "Fills"  #: what missing numbers are filled by, after these rows
+    fills: "Fills"  #: what fills missing numbers, after these rows
     X: np.ndarray  #: inputs (n, D)
-    y: np.ndarray  #: labels in the table, as :meth:`code` has them, else NaN (n,) float64
+    y: np.ndarray  #: labels in the table, as :meth:`number` has them, else NaN (n,) float64
     seen: Seen  #: labels before the first question
 
     @classmethod
     def of(cls, chunk: "Chunk", columns: "Columns", pipeline: Pipeline | None = None) -> "Rows":
-        """Read the rows of a table; for a pipeline, its fills stay as they are.
+        """Read the rows of a table; the fills of a pipeline stay as they are.
 
         Raises:
-          ValueError: a cell is not what its column holds.
+          ValueError: if a cell does not fit its column.
         """
         assert columns.target is not None
         known = columns.init() if pipeline is None else pipeline.fills
@@ -65,7 +68,7 @@ class Rows:
         """The row of each item."""
         return {item: row for row, item in enumerate(self.items)}
 
-    def place(self, item: Any) -> int:
+    def place(self, item: object) -> int:
         """Return the row of an item, or raise :class:`Refused` if the table has none."""
         row = self.places.get(item) if type(item) is int else None
         if row is None:
@@ -78,30 +81,30 @@ class Rows:
         return ~np.isnan(self.y)
 
     @property
-    def about(self) -> dict[str, Any]:
-        """A description that tells these rows and labels from others."""
+    def about(self) -> dict[str, object]:
+        """A description that distinguishes these rows and labels from others."""
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
         of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
         return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
 
-    def cells(self, row: int) -> dict[str, Any]:
-        """Return a row's cells as they stand in the table, without the target."""
+    def cells(self, row: int) -> dict[str, object]:
+        """Return the cells of a row as they are in the table, without the target."""
         cells = self.chunk.frame.row(row, named=True)
         return {name: cell for name, cell in cells.items() if name != self.target.name}
 
     @cached_property
     def values(self) -> dict[str, list]:
-        """The cells of each column as they are read: numbers, text, None; not the target's."""
+        """The cells of each column but the target as they are read: numbers, text or None."""
         return self.columns.known(self.chunk)
 
-    def label(self, answer: Any) -> Any:
+    def label(self, answer: object) -> Label:
         """Read an answer as a class or a number, as cells are, or raise :class:`Refused`."""
         classes = self.target.classes
         if classes:
             is_word = isinstance(answer, str | int) and not isinstance(answer, bool)
             if is_word and str(answer) in classes:
                 return str(answer)
-            raise Refused(f"{answer!r} is none of the classes {shown(classes, 20)}")
+            raise Refused(f"{answer!r} is not one of the classes {shown(classes, 20)}")
         import polars as pl
 
         number = np.nan
@@ -113,16 +116,16 @@ class Rows:
             except (ValueError, OverflowError):
                 pass
         if not abs(number) <= input_bound(np.float32):  # NaN fails the comparison
-            raise Refused(f"{answer!r} is no number that can be learned")
+            raise Refused(f"{answer!r} is not a number that can be learned")
         return number
 
-    def code(self, label: Any) -> float:
+    def number(self, label: Label) -> float:
         """Turn a label into -1 or +1, 0 to K - 1, or the number that it is."""
         classes = self.target.classes
-        return self.target.coded(float(classes.index(label))) if classes else label
+        return self.target.numbered(float(classes.index(label))) if classes else float(label)
 
-    def write(self, path: Path, labels: Mapping[int, Any]) -> int:
-        """Write the rows that have a label, the table's own or one of ``labels`` by item, as CSV.
+    def write(self, path: Path, labels: Mapping[int, Label]) -> int:
+        """Write the rows with a label, in the table or in ``labels`` by item, as CSV.
 
         The file appears whole or not at all. Returns the number of rows.
         """

@@ -1,14 +1,14 @@
-"""A session: which row is asked for next, what is learned of the answers, how the last is undone.
+"""A session: which row is asked for next, and how answers are learned and undone.
 
-All that happens is one of four events, which the journal keeps before they count:
+Everything that happens is one of four events, which the journal records before they take effect:
 
     {"ask": item}                       a question; null once the table is through
     {"answer": item, "label": label}    its answer, maybe after other questions
     {"skip": item}                      no answer will come
     {"undo": item}                      back to what was before the last answer, or skip, of item
 
-Where things stand is a value, made of the events one after the other: so a session continues after
-any end.
+The standing of a session is a value that is computed from the events one after the other, so a
+session continues however it ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from jaxmkl import Learner
+from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.journal import ADVICE, Journal
-from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.cli.labelling.rows import Label, Refused, Rows
 from jaxmkl.tables import Seen
+from jaxmkl.wrappers import Wrapper
 
 EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
 AT_ONCE = 1024  # rows of a pool that are judged together
@@ -30,43 +34,46 @@ UNDONE = 100  # answers that can be undone
 
 
 class Standing(NamedTuple):
-    """Where things stand between two events."""
+    """The standing of a session between two events."""
 
-    state: Any  #: of the learner
+    state: PyTree  #: of the learner
     seen: Seen  #: all labels so far, those of the table included
-    row: int = 0  #: of a table asked in its order: the first row that was not passed
+    row: int = 0  #: the first row not yet passed, if rows are asked for in their order
     open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
-    closed: Mapping[int, Any] = {}  #: labels by item, in the order of the answers; None: skipped
+    closed: Mapping[
+        int, Label | None
+    ] = {}  #: labels by item, in the order of the answers; None: skipped
 
     @property
-    def labels(self) -> dict[int, Any]:
-        """The answers by item, without what was skipped."""
+    def labels(self) -> dict[int, Label]:
+        """The answers by item, without the skipped ones."""
         return {item: label for item, label in self.closed.items() if label is not None}
 
 
 class Labelling:
-    """A session: questions, answers, and what is learned of them.
+    """A session of questions and answers, from which a learner learns.
 
-    An item that does not wait for an answer, and an answer that is no label, is
+    An item that does not wait for an answer, and an answer that is not a label, raise
     :class:`~jaxmkl.cli.labelling.rows.Refused`.
 
     Args:
-      rows: the table; rows with a label are not asked for.
-      learner, state: a :class:`jaxmkl.wrappers.LabelBudget` as before the first question.
-      journal: the session continues where its events end.
-      is_pool: whether the row asked for is the one whose label is worth most; else rows come in
-        their order, and the learner says whether it wants the label.
-      ranking: items of a pool to be asked for before all others.
+      rows: the table; its rows with a label are not asked for.
+      learner, state: a :class:`jaxmkl.wrappers.LabelBudget`, and its state before the first
+        question.
+      journal: the session continues after its events.
+      is_pool: whether to ask for the row whose label is worth most; otherwise rows come in their
+        order, and the learner decides whether it wants each label.
+      ranking: the items of a pool to ask for before all others.
 
     Raises:
-      ValueError: the journal's events cannot have happened.
+      ValueError: if the events of the journal cannot have happened.
     """
 
     def __init__(
         self,
         rows: Rows,
-        learner: Any,
-        state: Any,
+        learner: Wrapper,
+        state: PyTree,
         journal: Journal,
         *,
         is_pool: bool = False,
@@ -74,7 +81,7 @@ class Labelling:
     ) -> None:
         self.rows, self.learner, self.journal = rows, learner, journal
         self._is_pool, self._ranking = is_pool, ranking
-        # the last is where things stand, those before it where they stood before each answer
+        # the last one is now, those before it are from before each answer
         self._history: tuple[Standing, ...] = (Standing(state, rows.seen),)
         for number, event in enumerate(journal.events, 2):
             try:
@@ -85,7 +92,7 @@ class Labelling:
 
     @property
     def standing(self) -> Standing:
-        """Where things stand now."""
+        """The present standing."""
         return self._history[-1]
 
     @property
@@ -93,11 +100,11 @@ class Labelling:
         """The number of questions that may still be asked."""
         return max(0, int(self.standing.state.remaining))
 
-    def said(self, item: int) -> dict[str, Any]:
-        """Return what the learner says of an item now.
+    def said(self, item: int) -> dict[str, object]:
+        """Return the present prediction of the learner for an item.
 
-        That is the "prediction", a class or a number, and how sure it is: "probabilities" by
-        class, or for numbers the "radius" in which nine of ten labels lie, None before the first.
+        It has the "prediction", a class or a number, and its certainty: "probabilities" by class,
+        or for numbers the "radius" within which nine of ten labels lie, None before the first.
         """
         target, now, x = self.rows.target, self.standing, self.rows.X[self.rows.place(item)]
         value = np.asarray(_compiled("predict", self.learner, now.state, x).value, np.float64)
@@ -111,7 +118,7 @@ class Labelling:
         return {"prediction": prediction, "probabilities": by_class}
 
     def ask(self) -> int | None:
-        """Choose the next item and ask for it; None where none is left, or wanted."""
+        """Choose the next item and ask for it; None if none is left or wanted."""
         if not self.remaining:
             return None
         item = self._most_wanted() if self._is_pool else self._next_wanted()
@@ -120,32 +127,32 @@ class Labelling:
             self._happen({"ask": item})
         return item
 
-    def answer(self, item: Any, answer: Any) -> Any:
+    def answer(self, item: object, answer: object) -> Label:
         """Learn an answer and return the label that it names."""
         label = self.rows.label(answer)
         self._happen({"answer": item, "label": label})
         return label
 
-    def skip(self, item: Any) -> None:
-        """Do without an answer; the question was asked, and counts."""
+    def skip(self, item: object) -> None:
+        """Give up on an answer; its question still counts."""
         self._happen({"skip": item})
 
     def undo(self) -> None:
-        """Take back the last answer, or skip, and all questions after it; its item waits again."""
+        """Undo the last answer or skip, and all questions after it; its item waits again."""
         self._happen({"undo": self._last()})
 
     # events
 
-    def _happen(self, event: dict[str, Any]) -> None:
+    def _happen(self, event: dict[str, object]) -> None:
         after = self._after(event)
         self.journal.append(event)
         self._history = after
 
     def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:
-        """The history once this event has happened, too; nothing is changed."""
+        """The history after this event; nothing is changed."""
         *before, now = self._history
         if event.keys() not in EVENTS:
-            raise Refused(f"{', '.join(map(repr, event))} is no question, answer, skip or undo")
+            raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
         if "ask" in event:
             return (*before, self._asked(now, event["ask"]))
         if "skip" in event:
@@ -155,7 +162,7 @@ class Labelling:
         elif event["undo"] == self._last():
             return tuple(before)
         else:
-            raise Refused(f"{event['undo']!r} is not the last one answered, or skipped")
+            raise Refused(f"{event['undo']!r} is not the last one answered or skipped")
         return (*self._history[-UNDONE:], now)
 
     def _asked(self, now: Standing, item: Any) -> Standing:
@@ -174,14 +181,14 @@ class Labelling:
         return now._replace(state=state, open=(*now.open, item), row=next_row)
 
     def _passed(self, now: Standing, end: int) -> Standing:
-        """Have the learner know of the rows before ``end`` for which it was not asked."""
+        """Tell the learner of the rows before ``end`` whose labels were not asked for."""
         state = now.state
         for row in range(now.row, end):
             if not self.rows.has_label[row]:  # a label of the table was learned before
                 state = _compiled("skip", self.learner, state, self.rows.X[row])
         return now._replace(state=state, row=end)
 
-    def _closed(self, now: Standing, item: Any, label: Any) -> Standing:
+    def _closed(self, now: Standing, item: Any, label: Label | None) -> Standing:
         row, target = self.rows.place(item), self.rows.target
         if item in now.closed:
             known = now.closed[item]
@@ -192,16 +199,16 @@ class Labelling:
         now = now._replace(open=waiting, closed={**now.closed, item: label})
         if label is None:
             return now
-        code = self.rows.code(label)
-        seen = now.seen.after(np.array([target.places(code)]), len(target.classes))
-        y = np.float32(code - seen.start)
+        number = self.rows.number(label)
+        seen = now.seen.after(np.array([target.places(number)]), len(target.classes))
+        y = np.float32(number - seen.start)
         state = _compiled("update", self.learner, now.state, self.rows.X[row], y)
         return now._replace(state=state, seen=seen)
 
     def _last(self) -> int:
-        """The item that was answered, or skipped, last."""
+        """The item that was answered or skipped last."""
         if len(self._history) == 1:
-            raise Refused(f"nothing to undo, or no more than the last {UNDONE} answers")
+            raise Refused(f"nothing is left to undo; only the last {UNDONE} answers can be undone")
         return list(self.standing.closed)[-1]
 
     # choices
@@ -217,7 +224,7 @@ class Labelling:
         return None
 
     def _most_wanted(self) -> int | None:
-        """The item of the ranking that comes next; after these, of many drawn, that worth most."""
+        """The next item of the ranking; after these, the one worth most of a random sample."""
         now, X, left = self.standing, self.rows.X, ~self.rows.has_label
         left[[self.rows.places[item] for item in (*now.open, *now.closed)]] = False
         for item in self._ranking:
@@ -229,7 +236,7 @@ class Labelling:
             rows = np.sort(draws.choice(rows, MOST, replace=False))
         elif not len(rows):
             return None
-        size = min(AT_ONCE, len(left))  # of each block; the last one is filled up with rows again
+        size = min(AT_ONCE, len(left))  # of each block; the last one is padded with repeated rows
         blocks = np.resize(X[rows], (-(-len(rows) // size), size, X.shape[1]))
         said = [_compiled("predict_many", self.learner, now.state, block) for block in blocks]
         scores = np.concatenate([block.score for block in said])[: len(rows)]
@@ -237,5 +244,5 @@ class Labelling:
 
 
 @partial(jax.jit, static_argnums=0)
-def _compiled(method: str, learner: Any, state: Any, *arguments: Any) -> Any:
+def _compiled(method: str, learner: Learner, state: PyTree, *arguments: ArrayLike) -> Any:
     return getattr(learner, method)(state, *arguments)

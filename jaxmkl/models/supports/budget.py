@@ -32,13 +32,13 @@ class BudgetState(NamedTuple):
     number: jax.Array
     """Supports of each kernel (P,), int32."""
     overflow: jax.Array
-    """0, as there is always room, int32."""
+    """Always 0, as there is always room, int32."""
     eviction: PyTree
     """The eviction's own state."""
 
 
 def _within_budget(store: "BudgetSupport", name: str, value: Any) -> int:
-    """Check a period, and shorten it to the largest power of two within the budget."""
+    """Check a period, and limit it to the largest power of two within the budget."""
     largest = 1 << (store.budget.bit_length() - 1)
     return min(protocol.as_period(store, name, value), largest)
 
@@ -48,9 +48,9 @@ class BudgetSupport(Store):
     """At most ``budget`` supports for each kernel.
 
     Args:
-      budget: C, supports of a kernel (static).
+      budget: C, the number of supports of a kernel (static).
       eviction: which support is removed when the budget is full.
-      period: as of :class:`DenseSupport`, and so are the errors; at most the largest power of two
+      period: as for :class:`DenseSupport`, and so are the errors; at most the largest power of two
         within the budget.
     """
 

@@ -1,6 +1,6 @@
 """Evictions: how a kernel makes room when its budget of support vectors is full.
 
-Each gets an example (x, y) that a model takes in with the coefficient c.
+An eviction receives an example (x, y) that a model adds with the coefficient c.
 
 References:
   Cavallanti, Cesa-Bianchi and Gentile (2007), Tracking the best hyperplane with a simple budget
@@ -29,7 +29,7 @@ class View(NamedTuple):
     """The arguments of an eviction; slots are B settled places and the period's examples."""
 
     learned: jax.Array
-    """Whether kernel p takes the example in (P,)."""
+    """Whether kernel p adds the example (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     coefficients: jax.Array
@@ -47,7 +47,7 @@ class View(NamedTuple):
     number: jax.Array
     """Supports of kernel p (P,), int32."""
     full: jax.Array
-    """Whether they are B (P,)."""
+    """Whether the budget is full (P,)."""
     decay: jax.Array | None
     """The factor by which all coefficients have just been multiplied (P,), or None."""
     draw: jax.Array | None
@@ -72,25 +72,25 @@ class Choice(NamedTuple):
 
 
 class Eviction(abc.ABC):
-    """Base of all evictions: frozen pytree dataclasses."""
+    """The base of all evictions: frozen pytree dataclasses."""
 
     by_age: bool = False
     """Whether supports are ordered by age, or keep their place."""
     random: bool = False
-    """Whether ``step`` draws."""
+    """Whether ``step`` draws random numbers."""
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> PyTree:
-        """Its own state, a pytree."""
+        """The state of the eviction, a pytree."""
         return ()
 
     @abc.abstractmethod
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
-        """The next state, and what is to be done in a round."""
+        """The next state, and the decision of a round."""
 
     def close(
         self, state: PyTree, kernels: Kernel, rows: jax.Array, coefficients: jax.Array
     ) -> PyTree:
-        """The state at the start of a period, with rows (P, B, D) in order."""
+        """The state at the start of a period, with the supports (P, B, D) in order."""
         return state
 
 
@@ -131,13 +131,14 @@ class SelfTunedState(NamedTuple):
 class SelfTuned(Eviction):
     """The Forgetron: shrink all coefficients, then remove the oldest support.
 
-    On removal of r with d = |a_r| and μ = y_r f(x_r), f with the new support in, coefficients are
-    multiplied by the largest φ <= 1 such that
+    When r is removed, let d = |a_r| and μ = y_r f(x_r), where f includes the new support. The
+    coefficients are multiplied by the largest φ <= 1 such that
 
         Q + (φ d)² + 2 φ d (1 - φ μ) <= 15/32 M
 
-    and Q grows by what is added to it on the left. So the number of mistakes stays bounded. The
-    period is at most the budget, so that the next R to be removed are known at its start.
+    and the terms that follow Q on the left are added to it. So the number of mistakes stays
+    bounded. The period is at most the budget, so that the next R supports to be removed are known
+    at its start.
     """
 
     by_age = True
@@ -151,7 +152,7 @@ class SelfTuned(Eviction):
         R = state.victims.shape[1]
         slack = state.slack + 15 / 32 * view.learned.astype(state.slack.dtype)
         coefficient = jnp.where(view.learned, view.coefficient, 0.0)
-        # the values of the next to go follow every change of f
+        # the values of the next supports to be removed follow every change of f
         victims = state.victims if view.decay is None else state.victims * view.decay[:, None]
         victims = victims + coefficient[:, None] * view.kernel[:, :R]
         goes = view.learned & view.full
@@ -196,12 +197,12 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 
 @pytree.dataclass
 class Replace(Eviction):
-    """The new support replaces the one that it makes up for best (BPAS-simple).
+    """The new support replaces the one for which it compensates best (BPAS-simple).
 
-    With the proposed coefficient τ y, that of the new support is b_r = a_r k(x_r, x) / k(x, x) +
-    τ y in the place of x_r. The loss on the example is then the same whichever support is removed;
-    the one is removed by which f changes least, a_r² (k(x_r, x_r) - k(x_r, x)² / k(x, x)), the
-    first of several.
+    With the proposed coefficient τ y, the new support gets the coefficient b_r = a_r k(x_r, x) /
+    k(x, x) + τ y in the place of x_r. The loss on the example is then the same whichever support
+    is removed; the one whose removal changes f least, by a_r² (k(x_r, x_r) - k(x_r, x)² / k(x,
+    x)), is chosen, the first of several.
     """
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
@@ -232,10 +233,10 @@ class Project(Eviction):
     """The Projectron: no support is removed, the new one is projected onto the others.
 
     With d = K⁻¹ k, k = (k(x_j, x))_j, the squared distance from their span is δ = k(x, x) - k·d.
-    Where δ <= threshold or the budget is full, the coefficients grow by c d; otherwise the new
-    support is added. δ below k(x, x) times the cube root of the dtype's precision (.005 in
-    float32, 6e-6 in float64) counts as 0: rounding of the inverse grows like 1/δ², and with
-    smaller ones the coefficients of wide kernels are lost to it.
+    If δ <= threshold or the budget is full, c d is added to the coefficients; otherwise the new
+    support is added. A δ below k(x, x) times the cube root of the dtype's precision (.005 in
+    float32, 6e-6 in float64) counts as 0: the rounding error of the inverse grows like 1/δ², and
+    with a smaller δ it would swamp the coefficients of wide kernels.
 
     Args:
       threshold: the largest δ that is projected, at least 0.
@@ -262,7 +263,7 @@ class Project(Eviction):
         coefficients = view.coefficients + jnp.where(view.order < EMPTY, of_slots, 0.0)
 
         def grown(inverse: jax.Array) -> jax.Array:
-            """The inverse with the new one in: a bordered matrix."""
+            """The inverse with the new support: that of a bordered matrix."""
             here = (jnp.arange(view.budget)[None, :] == number[:, None]).astype(k.dtype)
             border = here - d
             share = jnp.where(inserted, 1.0 / jnp.where(inserted, apart, 1.0), 0.0)
@@ -271,7 +272,7 @@ class Project(Eviction):
         inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
         new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
         state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
-        # where the budget is full nothing is inserted, so that none goes
+        # where the budget is full nothing is inserted, so that none is removed
         return state, Choice(inserted, view.coefficient, number, coefficients)
 
     def close(

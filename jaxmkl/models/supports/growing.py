@@ -32,7 +32,7 @@ class GrowingState(NamedTuple):
     number: jax.Array
     """Supports of each kernel (P,), int32."""
     overflow: jax.Array
-    """Examples that were not taken in for want of room, int32."""
+    """Examples that were not added for want of room, int32."""
 
 
 @pytree.dataclass
@@ -40,13 +40,14 @@ class DenseSupport(Store):
     """Supports shared by all kernels, with coefficients (P, C).
 
     Args:
-      capacity: supports there is room for (static). Drivers enlarge it before a stream; inside a
-        caller's own ``jit`` an example that finds no room is not learned, and counted.
-      tile: supports that a block meets at a time (static).
-      period: rounds after which new supports are settled, a power of two (static).
+      capacity: the number of supports for which there is room (static). Drivers enlarge it before
+        a stream; inside a caller's own ``jit`` an example that finds no room is counted and not
+        learned.
+      tile: the number of supports in one matrix product (static).
+      period: the number of rounds after which new supports are settled, a power of two (static).
 
     Raises:
-      ValueError: for an argument outside its range.
+      ValueError: if an argument is outside its range.
     """
 
     capacity: int = pytree.count(default=1024)
@@ -54,7 +55,7 @@ class DenseSupport(Store):
     period: int = pytree.static(default=128, convert=protocol.as_period)
 
     def _no_coefficients(self, num_kernels: int, length: int, dtype: DTypeLike) -> Any:
-        """Room for the coefficients of so many rows."""
+        """Zero coefficients for so many rows."""
         return jnp.zeros((num_kernels, length), dtype)
 
     def _settled_sums(self, state: GrowingState, kernels: Kernel, X: jax.Array) -> Scaled:
@@ -68,7 +69,7 @@ class DenseSupport(Store):
         return jax.lax.dynamic_update_slice_in_dim(old, new, state.used, 1)
 
     def _length(self, capacity: int) -> int:
-        """Rows to be kept for a capacity: what a period adds is written whole."""
+        """The number of rows for a capacity: the rows of a period are written as a whole."""
         return -(-(capacity + self.period) // self.tile) * self.tile
 
     def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> GrowingState:
@@ -85,7 +86,7 @@ class DenseSupport(Store):
         )
 
     def used(self, state: GrowingState) -> jax.Array:
-        """Supports that fill the room, the period's included."""
+        """The number of supports, those of the period included."""
         return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)
 
     def capacity_of(self, state: GrowingState) -> int:
@@ -123,7 +124,7 @@ class DenseSupport(Store):
         learned = proposal.learned & room
         recent, scale = state.recent, state.scale
         if proposal.decay is not None:
-            # of the settled ones a number is kept: their sums are known for the whole block
+            # the settled ones keep a single factor, as their sums are known for the whole block
             recent, scale = recent * proposal.decay[:, None], scale * proposal.decay
         here = jnp.arange(self.period) == code.round % self.period
         new = learned[:, None] & here[None, :]
@@ -141,7 +142,7 @@ class DenseSupport(Store):
         recent_rows = protocol.keep_rows(state.recent_rows, codes, round)
         settle = round % self.period == 0
         becomes = jnp.any(state.recent != 0, axis=0) & settle
-        # those that became supports come first, in their order; all R are written, zeros behind
+        # those that became supports come first, in their order; all R are written, then zeros
         order = jnp.argsort(~becomes, stable=True)
         used = becomes[order]
         rows = jnp.where(used[:, None], recent_rows[order], 0.0)

@@ -25,13 +25,13 @@ from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
 
 class Proposal(NamedTuple):
-    """The update of the models that a round's example proposes.
+    """The proposed update of the models in a round.
 
-    A padding round has ``learned`` all False and ``decay`` all 1, and leaves every bit as it was.
+    A padding round has ``learned`` all False and ``decay`` all 1, and changes no bit.
     """
 
     learned: jax.Array
-    """Whether kernel p takes the example in, boolean (P,)."""
+    """Whether kernel p adds the example, boolean (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     decay: jax.Array | None = None
@@ -42,11 +42,11 @@ class Proposal(NamedTuple):
 
 
 class Store(abc.ABC):
-    """Where the support vectors of P kernels are kept; base of all stores.
+    """The base of all stores, which hold the support vectors of P kernels.
 
     A subclass is a frozen dataclass (:func:`jaxmkl.pytree.dataclass`). Its state is a pytree with
-    at least the fields ``number``, supports of each kernel (P,), and ``overflow``, how many
-    examples were not taken in for want of room, both int32.
+    at least the fields ``number``, the number of supports of each kernel (P,), and ``overflow``,
+    the number of examples that were not added for want of room, both int32.
     """
 
     period: int
@@ -57,17 +57,19 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> PyTree:
-        """A state without supports."""
+        """The state without supports."""
 
     @abc.abstractmethod
     def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> PyTree:
-        """Codes of a block: its kernel values and sums with the supports.
+        """The codes of a block: its kernel values and sums with the supports.
 
         Args:
-          state: at the block's start, or amid it: examples of rounds that are over are ignored.
-          kernels: P of them.
+          state: the state at the start of the block, or within it: examples of earlier rounds are
+            ignored.
+          kernels: the P kernels.
           X: the examples (B, D), all finite.
-          round: examples seen before, int32; those of the block lie in round // B * B + (0 ... B).
+          round: the number of examples seen before, int32; the rounds of the block are
+            ``round//B*B`` and the next B - 1.
 
         Returns:
           Codes, a pytree with leading axis B. ``codes.own`` are the values k_p(x, x) (B, P),
@@ -90,24 +92,25 @@ class Store(abc.ABC):
     ) -> PyTree:
         """The state after a block; at the end of a period, with its supports settled.
 
-        ``round``: examples seen now, int32; ``decays``: whether proposals ever decay (static).
+        ``round`` is the number of examples seen by now, int32; ``decays`` says whether proposals
+        ever decay (static).
         """
 
     def used(self, state: PyTree) -> jax.Array:
-        """Supports that fill the room, int32; 0 where there always is some."""
+        """The number of supports that fill the room, int32; 0 if room is not limited."""
         return jnp.zeros((), jnp.int32)
 
     def capacity_of(self, state: PyTree) -> int | None:
-        """Supports that the state has room for; None where there always is some."""
+        """The number of supports for which the state has room; None if it is not limited."""
         return None
 
     def enlarged(self, state: PyTree, capacity: int) -> PyTree:
-        """The state with room for so many supports, at least."""
+        """The state with room for at least so many supports."""
         return state
 
 
 def as_period(owner: Any, name: str, value: Any) -> int:
-    """Check a field that is a period: blocks have to divide it."""
+    """Check a field that is a period, which blocks must divide."""
     good = isinstance(value, int) and 1 <= value <= 4096 and value & (value - 1) == 0
     pytree.require(good, owner, name, value, "a power of two up to 4096")
     return value
@@ -119,7 +122,7 @@ class Codes(NamedTuple):
     settled: Any
     """Sums (B, P) over the settled supports; None in a store with a budget."""
     recent: jax.Array
-    """Kernels (B, P, R) against the period's examples, as the store wants them."""
+    """Kernels (B, P, R) against the examples of the period, in the form that the store needs."""
     own: jax.Array
     """Values k_p(x, x), (B, P)."""
     rows: jax.Array
@@ -129,10 +132,10 @@ class Codes(NamedTuple):
 
 
 def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.Array) -> Codes:
-    """Codes of a block X but for ``settled``; its ``recent`` are codes of the kernels.
+    """Codes of a block X without ``settled``; its ``recent`` are codes of the kernels.
 
-    The argument ``recent`` (R, D) are the period's rows so far. Of a block that is met in its
-    midst, the rows of rounds that are over come from there.
+    The argument ``recent`` (R, D) has the rows of the period so far. If a block has already begun,
+    the rows of its earlier rounds come from there.
     """
     R, B = recent.shape[0], X.shape[0]
     # the place in the period of the block's first row
@@ -148,8 +151,8 @@ def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.A
 
 
 def keep_rows(recent: jax.Array, codes: Codes, round: jax.Array) -> jax.Array:
-    """The period's rows (R, D) after a block of which the rounds below ``round`` are over."""
-    # a round to come is within the block, whatever follows on the largest number
+    """The rows (R, D) of the period after those rounds of a block that are below ``round``."""
+    # a later round is within the block, even after the counter wraps around
     ahead = codes.round - round
     over = (ahead < 0) | (ahead >= len(codes.round))
     seen = jnp.where(over[:, None], codes.rows, 0.0)

@@ -1,4 +1,4 @@
-"""A store without a budget that keeps coefficients one by one."""
+"""A store without a budget that keeps single coefficients."""
 
 from functools import partial
 from typing import Any
@@ -17,13 +17,14 @@ from jaxmkl.models.supports.tiles import Entries, entry_sums
 
 @pytree.dataclass
 class SparseSupport(DenseSupport):
-    """Entries (row, kernel, coefficient): their number is the cost, whatever kernel they are of.
+    """Entries (row, kernel, coefficient), whose number decides the cost, whatever their kernels.
 
-    Values smaller than the dtype's smallest number are zero here.
+    Values below the smallest number of the dtype are zero here.
 
     Args:
-      capacity: rows there is room for, as of :class:`DenseSupport`; so are period and errors.
-      tile: entries that a block meets at a time (static).
+      capacity: the number of rows for which there is room, as for :class:`DenseSupport`; so are
+        period and errors.
+      tile: the number of entries in one matrix product (static).
     """
 
     period: int = pytree.static(default=64, convert=as_period)

@@ -1,8 +1,9 @@
 """Sums of kernels over many supports, a tile at a time, and their derivatives.
 
-The loops turn as often as there are tiles in use, which is a value and no shape. JAX cannot
-differentiate such a loop backwards, so each of the two sums says its own derivative: another loop
-over the same tiles, which computes a tile's kernel values again instead of keeping them all.
+The loops turn as often as there are tiles in use, which is a value and not a shape. JAX cannot
+differentiate such a loop in reverse mode, so each of the two sums defines its own derivative:
+another loop over the same tiles, which computes the kernel values of a tile again instead of
+storing them all.
 """
 
 from functools import partial
@@ -47,8 +48,8 @@ def dense_sums(
 ) -> Scaled:
     """Sums (P, B) at X (B, D) over the first ``used`` of the rows (C, D), in tiles of ``size``.
 
-    ``size`` divides C; the coefficients (P, C) are zero from ``used`` on. Differentiable in
-    reverse mode by everything but ``used``; exponents count as constants.
+    ``size`` divides C; the coefficients (P, C) are zero from ``used`` on. The sums are
+    differentiable in reverse mode by everything but ``used``; exponents count as constants.
     """
 
     def body(i: Array, sums: Scaled) -> Scaled:
@@ -56,7 +57,7 @@ def dense_sums(
         a = _tile(coefficients, i, size, 1)
         parts = _by_family(kernels, products, a)
         nearest = [k.smallest_exponent(a[:, None, :] != 0) for k, a, _ in parts]
-        # a term nearer than all before it takes their sum along to its exponent
+        # a term nearer than all before it rescales their sum to its exponent
         exponent = jnp.minimum(sums.exponent, jnp.concatenate(nearest))
         value = sums.mantissa * jnp.exp(exponent - sums.exponent)
         return Scaled(value + _tile_sums(kernels, products, a, exponent), exponent)
@@ -78,7 +79,7 @@ def _dense_backward(size: int, saved: Any, gradient: Scaled) -> tuple:
         tile = _tile(rows, i, size, 0), _tile(coefficients, i, size, 1)
 
         def of_tile(kernels: Kernel, X: Array, rows: Array, a: Array) -> Array:
-            # by the exponents of the whole sum: then the tiles' parts just add up
+            # with the exponents of the whole sum, the parts of the tiles are simply added
             return _tile_sums(kernels, pairwise_products(X, rows), a, exponent)
 
         _, pull = jax.vjp(of_tile, kernels, X, *tile)
@@ -97,14 +98,14 @@ dense_sums.defvjp(_dense_forward, _dense_backward)
 
 
 class Entries(NamedTuple):
-    """Coefficients one by one, each of one kernel."""
+    """Single coefficients, each of one kernel."""
 
     row: Array
-    """Which row (E,), int32."""
+    """The row of each (E,), int32."""
     kernel: Array
     """The kernel of each (E,), int32."""
     coefficient: Array
-    """How much (E,)."""
+    """The coefficients (E,)."""
     used: Array
     """Number of entries in use, int32."""
 
@@ -132,7 +133,7 @@ def _entry_sums(
 def entry_sums(size: int, kernels: Kernel, X: Array, rows: Array, entries: Entries) -> Array:
     """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
 
-    Differentiable in reverse mode by everything but the entries' integers.
+    The sums are differentiable in reverse mode by everything but the integers of the entries.
     """
 
     def body(i: Array, sums: Array) -> Array:
