@@ -10,6 +10,8 @@
   :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
   says how much each input matters, as do the command's table, report, ``--json`` and
   ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
+- :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal
+  likelihood on the reservoir.
 - The command saves a pipeline, which was called a model: ``jaxmkl.load_model``, ``save_model``
   and ``Model`` are now :func:`jaxmkl.load_pipeline`, :func:`jaxmkl.save_pipeline` and
   :class:`jaxmkl.tables.Pipeline`. Files that were saved before are still read.

@@ -3,6 +3,7 @@
 from jaxmkl._feedback import Feedback
 from jaxmkl.models import supports
 from jaxmkl.models.bank import Bank
+from jaxmkl.models.likelihood import LikelihoodModels
 from jaxmkl.models.metric import MetricModels
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
@@ -15,6 +16,7 @@ __all__ = [
     "DenseSupport",
     "FeatureModels",
     "Feedback",
+    "LikelihoodModels",
     "MetricModels",
     "SparseSupport",
     "SupportModels",

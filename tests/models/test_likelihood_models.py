@@ -1,0 +1,193 @@
+"""Banks whose metric has the largest marginal likelihood: oracles, bad input, what is found."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import scan
+
+import jaxmkl
+from jaxmkl.features import FourierFeatures
+from jaxmkl.models import FeatureModels, LikelihoodModels
+from jaxmkl.models.likelihood import log_evidence
+from jaxmkl.reservoir import Reservoir
+from jaxmkl.testing import check_learner
+from jaxmkl.updates import OGD, RLS
+from tests.oracles.likelihood import Evidence, likeliest
+
+SMALL_PROGRAMS = True
+
+WIDTHS, FEATURES = np.array([0.7, 1.5]), 4
+
+
+def learner_of(shape="diagonal", *, outputs=None, size=100, **options):
+    rules = RLS(0.1, max_growth=1e9, period=8), OGD(0.3)
+    inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
+    options = {"first": 16, "steps": 5, "examples": size} | options
+    return jaxmkl.MKL(
+        LikelihoodModels(inside, shape, Reservoir(size), **options),
+        loss="squared",
+        num_outputs=outputs,
+    )
+
+
+def stream(T, D=3, outputs=None, dtype=np.float64):
+    draws = np.random.default_rng(5)
+    X = draws.normal(size=(T, D))
+    y = np.sin(2 * X[:, 0]) + 0.1 * draws.normal(size=T)
+    y = y if outputs is None else np.stack([y, X[:, 0] * X[:, -1]], axis=1)
+    return X.astype(dtype), y.astype(dtype)
+
+
+def values_of(bank, state, x):
+    codes = bank.encode(state, x[None], jnp.asarray(32), None)
+    return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
+
+
+def test_the_evidence_is_that_of_a_gaussian_process(x64):
+    """With its derivatives; examples that are not known do not count."""
+    draws, (X, y) = np.random.default_rng(0), stream(12, outputs=2)
+    frequencies = draws.normal(size=(2, FEATURES, 3))
+    L = draws.normal(size=(3, 3))
+    known = np.arange(12) % 4 != 1
+    process = Evidence(frequencies, X[known], y[known])
+
+    def ours(L, log_ridge):
+        turns = jnp.einsum("nd,de,pfe->npf", X, L, frequencies)
+        Z = jnp.concatenate([jnp.sin(turns), jnp.cos(turns)], axis=-1) / np.sqrt(FEATURES)
+        return log_evidence(Z, y, known, jnp.exp(log_ridge))
+
+    value, slopes = jax.value_and_grad(ours, argnums=(0, 1))(L, -1.0)
+    wanted = process(L, -1.0)
+    other, less = ours(2 * L, -2.0) - value, process(2 * L, -2.0)[0] - wanted[0]
+    np.testing.assert_allclose(other, less, rtol=1e-9)  # both up to a constant
+    np.testing.assert_allclose(slopes[0], wanted[1], rtol=1e-9)
+    np.testing.assert_allclose(slopes[1], wanted[2], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs"),
+    [("diagonal", None), pytest.param("full", 2, marks=pytest.mark.slow)],
+)
+def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
+    X, y = stream(32, outputs=outputs)
+    learner = learner_of(shape, outputs=outputs)
+    state = learner.init(jax.random.key(2), num_inputs=3)
+    frequencies = np.asarray(state.models[0].bank.frequencies) / WIDTHS[:, None, None]
+    state, _ = scan(learner, state, X, y)
+    L = np.eye(3) / np.sqrt(3)
+    for T in (16, 32):
+        evidence = Evidence(frequencies, X[:T], y[:T].reshape(T, -1))
+        diagonal = shape == "diagonal"
+        L = likeliest(evidence, L, 0.01, diagonal=diagonal, steps=5, rate=0.1)
+    own = state.models[0]
+    metric = np.diag(own.metric) if diagonal else own.metric
+    np.testing.assert_allclose(metric, L, atol=1e-9)
+    # and then least squares of everything
+    turns = np.einsum("nd,de,pfe->npf", X, L, frequencies)
+    Z = np.concatenate([np.sin(turns), np.cos(turns)], axis=-1) / np.sqrt(FEATURES)
+    values = jax.vmap(functools.partial(values_of, learner.models[0], own))(X)
+    for p in range(2):
+        A = Z[:, p].T @ Z[:, p] + 0.1 * np.eye(2 * FEATURES)
+        wanted = Z[:, p] @ np.linalg.solve(A, Z[:, p].T @ y)
+        np.testing.assert_allclose(values[..., p], wanted, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["full, two targets", "three classes"])
+def test_keeps_the_contract(case):
+    if case == "three classes":
+        bank = learner_of(size=9, steps=2).models[0]
+        learner = jaxmkl.MKL(bank, loss="squared", task="classification", num_outputs=3)
+    else:
+        learner = learner_of("full", outputs=2, size=9, steps=2)
+    check_learner(learner)
+
+
+@pytest.mark.slow
+def test_finds_the_input_that_matters():
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(600, 6)).astype(np.float32)
+    y = np.sin(2 * X[:, 4])
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.01), FourierFeatures(20))
+    errors = []
+    for bank in (inside, LikelihoodModels(inside, reservoir=Reservoir(200))):
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 6), X, y)
+        errors.append(outputs.loss[300:].mean())
+    shares = learner.importances(state)
+    assert shares[4] > 0.9
+    assert errors[1] < errors[0] / 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["diagonal", "full"])
+def test_bad_input_leaves_the_metric_finite(shape):
+    """Constant inputs or labels, one input, half of the labels missing, a single label."""
+    learner = learner_of(shape, size=7)
+    X, y = stream(40, dtype=np.float32)
+    half = np.where(np.arange(40) % 2 == 0, np.nan, y)
+    single = np.where(np.arange(40) == 3, y, np.nan)
+    none = np.full(40, np.nan)
+    labels = (y, np.zeros(40), np.ones(40), half, single, none)
+    for inputs, given in [(np.ones_like(X), y), *((X, given) for given in labels)]:
+        state = learner.init(jax.random.key(0), num_inputs=3)
+        state, outputs = scan(learner, state, inputs, given.astype(np.float32))
+        own = state.models[0]
+        assert all(np.isfinite(leaf).all() for leaf in (own.metric, own.bank.rules[0].weights))
+        assert np.isfinite(outputs.prediction).all()
+        np.testing.assert_allclose(learner.importances(state).sum(), 1.0, rtol=1e-5)
+    state = learner.init(jax.random.key(0), num_inputs=1)
+    state, _ = scan(learner, state, X[:, :1], y)
+    assert np.isfinite(state.models[0].metric).all()
+
+
+@pytest.mark.slow
+def test_a_constant_input_does_not_matter():
+    X, y = stream(40, dtype=np.float32)
+    X[:, 1] = 3.0
+    learner = learner_of()
+    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=3), X, y)
+    assert learner.importances(state)[1] == 0
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_are_runs_alone():
+    X, y = stream(40, dtype=np.float32)
+    learner, keys = learner_of(size=20), jax.random.split(jax.random.key(3), 2)
+    together, _ = jaxmkl.run_many(learner, keys, X, y, permute=False)
+    for s, key in enumerate(keys):
+        start = learner.init(jax.random.fold_in(key, 0), num_inputs=3)
+        alone, _ = jaxmkl.run(learner, start, X, y)
+        np.testing.assert_allclose(
+            together.models[0].metric[s], alone.models[0].metric, rtol=1e-3, atol=1e-5
+        )
+
+
+@pytest.mark.slow
+def test_a_run_that_is_cut_goes_on_bit_for_bit():
+    """Across a renewal."""
+    X, y = stream(40, dtype=np.float32)
+    learner = learner_of(size=20)
+    start = learner.init(jax.random.key(0), num_inputs=3)
+    whole, _ = jaxmkl.run(learner, start, X, y)
+    state = start
+    for rows in (slice(0, 13), slice(13, 16), slice(16, 40)):
+        state, _ = jaxmkl.run(learner, state, X[rows], y[rows])
+    np.testing.assert_array_equal(state.models[0].metric, whole.models[0].metric)
+
+
+@pytest.mark.slow
+def test_derivatives_go_through_a_run():
+    X, y = stream(40, dtype=np.float32)
+
+    def total(width):
+        inside = FeatureModels(jaxmkl.Gaussian(width), RLS(0.1, period=8), FourierFeatures(3))
+        bank = LikelihoodModels(inside, first=16, reservoir=Reservoir(8), steps=2)
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state = learner.init(jax.random.key(0), num_inputs=3)
+        return scan(learner, state, X, y)[1].loss.sum()
+
+    assert np.isfinite(jax.jit(jax.grad(total))(jnp.array([0.7]))).all()
