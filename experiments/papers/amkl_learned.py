@@ -36,8 +36,15 @@ BANKS: Mapping[str, tuple[str, ...]] = {
     "expert_mkl (fixed)": ("fixed",),
     "expert_mkl (diagonal)": ("diagonal",),
     "expert_mkl (full)": ("full",),
+    "expert_mkl (likelihood)": ("likelihood_diagonal", "likelihood_full"),
     "expert_mkl (trees)": ("trees",),
-    "expert_mkl (all banks)": ("fixed", "diagonal", "full", "trees"),
+    "expert_mkl (fixed, metrics, trees)": ("fixed", "diagonal", "full", "trees"),
+    "expert_mkl (fixed, likelihood, trees)": (
+        "fixed",
+        "likelihood_diagonal",
+        "likelihood_full",
+        "trees",
+    ),
 }
 BATCH = tuple(name for name in MODELS if not name.startswith("gradient"))
 

@@ -35,13 +35,13 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.kernels import Gaussian, Kernel, hong_chae, two_decades
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
-from jaxmkl.models import Bank, FeatureModels, MetricModels, TreeModels
+from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.query import Disagreement, Query
 from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
-BANKS = "fixed", "diagonal", "full", "trees"
+BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees"
 RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
 
 
@@ -266,10 +266,13 @@ def expert_mkl(
 
     Kernels may also be learned. Of the ``banks`` "fixed" has the models above; "diagonal" and
     "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to 4 in units of
-    sqrt(D), whose metric is learned (:class:`jaxmkl.models.MetricModels`). They are made for
-    inputs of variance near 1. "trees" has a forest that grows with the stream
-    (:class:`jaxmkl.models.TreeModels`). The stack has the models of all banks. Beside others, the
-    fixed bank has every other of its default kernels: all eight cost more and err no less.
+    sqrt(D), whose metric is learned from gradients (:class:`jaxmkl.models.MetricModels`);
+    "likelihood_diagonal" and "likelihood_full" have it on one Gaussian whose metric has the
+    largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 20 steps on 500
+    examples). They are made for inputs of variance near 1. "trees" has a forest that grows with
+    the stream (:class:`jaxmkl.models.TreeModels`). The stack has the models of all banks. Beside
+    others, the fixed bank has every other of its default kernels: all eight cost more and err no
+    less.
 
     Args:
       task: "regression" or "classification".
@@ -307,6 +310,10 @@ def expert_mkl(
     def bank(name: str) -> Bank:
         if name == "trees":
             return TreeModels()
+        if name.startswith("likelihood"):
+            inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
+            shape = name.removeprefix("likelihood_")
+            return LikelihoodModels(inside, shape=shape, steps=20, examples=500)
         if name != "fixed":
             inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
             return MetricModels(inside, shape=name)

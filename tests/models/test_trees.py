@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor
 
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
@@ -82,6 +84,20 @@ def test_each_tree_has_inputs_of_its_own():
 
 
 @pytest.mark.slow
+def test_forests_are_as_good_as_those_of_scikit_learn():
+    X, y = make_friedman1(1600, 10, noise=0.1, random_state=0)
+    X, y = X.astype(np.float32), y.astype(np.float32)
+    forest, leaf = grow(jax.random.split(jax.random.key(5), 60), X[:800], y[:800, None], 800, 40)
+    means = [np.bincount(own, y[:800]) / np.bincount(own) for own in np.asarray(leaf)]
+    at = np.asarray(leaves(forest, jnp.asarray(X[800:]))).T
+    ours = np.mean([mean[own] for mean, own in zip(means, at, strict=True)], axis=0)
+    theirs = ExtraTreesRegressor(60, random_state=0).fit(X[:800], y[:800]).predict(X[800:])
+    errors = [np.mean((values - y[800:]) ** 2) for values in (ours, theirs)]
+    assert errors[0] < 1.1 * errors[1]
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.98
+
+
+@pytest.mark.slow
 def test_many_points_grow_piece_by_piece():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1100, 2)).astype(np.float32)
@@ -120,7 +136,7 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.endless),
         pytest.param({"task": "classification"}, marks=pytest.mark.endless),
         pytest.param({"num_outputs": 2}, marks=pytest.mark.endless),
         {"task": "classification", "num_outputs": 3},
