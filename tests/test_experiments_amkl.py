@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
+from sklearn.datasets import make_friedman1
 
 import jaxmkl
 from experiments import evaluate
 from experiments.__main__ import main
-from experiments.papers import amkl, amkl_labels, amkl_mixture, amkl_runs
+from experiments.papers import amkl, amkl_labels, amkl_learned, amkl_mixture, amkl_runs
 from experiments.refitted import MODELS
 
 SMALL_PROGRAMS = True
@@ -74,6 +75,23 @@ def test_classification_and_what_stands_on_the_models(data_folder, tmp_path, mon
     shown = capsys.readouterr().out
     assert "adaptive random forest" in shown
     assert "0.2680" in shown
+
+
+@pytest.mark.slow
+def test_banks_of_learned_kernels_stand_beside_refitted_models(tmp_path, monkeypatch):
+    X, y = make_friedman1(800, 8, noise=0.1, random_state=0)
+    monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
+    monkeypatch.setattr(amkl_learned, "FIRST", 300)
+    played = ("expert_mkl (fixed)", "expert_mkl (diagonal)")
+    banks = {name: amkl_learned.BANKS[name] for name in played}
+    monkeypatch.setattr(amkl_learned, "BANKS", banks)
+    arguments = ["amkl", "--parts", "learned", "--datasets", "friedman1", "--seeds", "1"]
+    rows = rows_of_run(tmp_path, *arguments, "--set", "num_features=20")
+    assert {row["algorithm"] for row in rows} == {*played, *amkl_learned.BATCH}
+    of_mean = float(np.mean((y[300:] - y[:300].mean()) ** 2) / y[300:].var())
+    errors = [value(rows, name, "nmse") for name in (*played, *amkl_learned.BATCH)]
+    assert max(errors) < of_mean
+    assert errors[1] < errors[0]  # three of the eight inputs are noise
 
 
 @pytest.mark.slow
