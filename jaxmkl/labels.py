@@ -61,7 +61,7 @@ def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
-def codes(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Turn labels of K classes into whole numbers from 0 to K - 1.
 
     Such numbers are kept; K different strings are numbered in sorted order. Other numbers are
@@ -78,16 +78,17 @@ def codes(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     Raises:
       ValueError: if labels are of another kind or NaN, or strings are not of K classes.
 
-    >>> codes(["oak", "ash", "elm", "ash"], 3)
+    >>> class_numbers(["oak", "ash", "elm", "ash"], 3)
     (array([2., 0., 1., 0.], dtype=float32), ('ash', 'elm', 'oak'))
     """
     values = _column(y)
     if values.dtype.kind in "US":
         distinct = np.unique(values).tolist()
-        text = f"codes: y must be of {num_classes} classes; got {len(distinct)}: {distinct[:5]}"
+        text = f"class_numbers: y must be of {num_classes} classes; got {len(distinct)}: "
+        text += f"{distinct[:5]}"
         refuse_unless(len(distinct) == num_classes, text)
         return np.searchsorted(distinct, values).astype(np.float32), tuple(distinct)
-    text = f"codes: y must be whole numbers from 0 to {num_classes - 1}, or strings; got"
+    text = f"class_numbers: y must be whole numbers from 0 to {num_classes - 1}, or strings; got"
     known = values.dtype.kind in "biuf"
     refuse_unless(known, f"{text} the dtype {values.dtype}")
     wrong = values[~np.isin(values, np.arange(num_classes))].tolist()

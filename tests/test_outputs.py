@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recal
 import jaxmkl
 from jaxmkl import metrics, query, updates, wrappers
 from jaxmkl.aggregate import Hedge, Mixture, Stack, Uniform
-from jaxmkl.labels import codes, one_vs_rest
+from jaxmkl.labels import class_numbers, one_vs_rest
 from jaxmkl.models import FeatureModels
 from tests.oracles import feature_mkl as oracle
 
@@ -220,7 +220,7 @@ def test_what_is_no_class_is_refused_and_counted(label):
     ],
 )
 def test_codes(y, wanted):
-    found, _ = codes(y, 3)
+    found, _ = class_numbers(y, 3)
     np.testing.assert_array_equal(found, wanted)
     assert found.dtype == np.float32
 
@@ -241,7 +241,7 @@ def test_codes_refused(y, message):
         ValueError,
         match=f"{message!r}"[1:-1].replace("(", r"\(").replace(")", r"\)").replace("[", r"\["),
     ):
-        codes(y, 3)
+        class_numbers(y, 3)
 
 
 def test_one_vs_rest_of_labels():

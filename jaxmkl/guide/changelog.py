@@ -11,7 +11,7 @@
   says how much each input matters, as do the command's table, report, ``--json`` and
   ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal
-  likelihood on the reservoir.
+  likelihood on the reservoir; banks "likelihood_diagonal" and "likelihood_full" of ``expert_mkl``.
 - The command saves a pipeline, which was called a model: ``jaxmkl.load_model``, ``save_model``
   and ``Model`` are now :func:`jaxmkl.load_pipeline`, :func:`jaxmkl.save_pipeline` and
   :class:`jaxmkl.tables.Pipeline`. Files that were saved before are still read.
@@ -60,6 +60,7 @@
 
 - ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
   aggregate takes one.
+- ``jaxmkl.labels.codes`` is ``class_numbers``: a code is an encoded example.
 - ``jaxmkl.kernels.InverseTime`` and ``Optax`` are ``jaxmkl.optimizers.InverseTime`` and
   ``FromOptax``; ``SupportModels.update`` is ``rule``; ``Bank.learn`` is ``update``, and is told a
   ``Feedback`` (``Lesson``, whose ``learns`` is ``updates``); a feature map's ``encode`` gets

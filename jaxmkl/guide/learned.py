@@ -8,6 +8,7 @@ weighs them.
     what is learned                 bank                                   pays where
     a weight for each input         MetricModels(bank, "diagonal")         few inputs matter
     directions of the inputs        MetricModels(bank, "full")             sums of inputs matter
+    either, by likelihood           LikelihoodModels(bank, ...)            the signal is clean
     a partition into boxes          TreeModels()                           steps, categories
 
 ## The shortest way
@@ -28,8 +29,9 @@ weighs them.
 >>> bool(learned < fixed / 10)
 True
 
-``banks=("fixed", "diagonal", "full", "trees")`` has all of them. The widths of the learned banks
-are made for inputs of variance near 1: scale others, as by
+``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs least on most tables
+that we measured, and ``("fixed", "diagonal", "full", "trees")`` on the others. The widths of the
+learned banks are made for inputs of variance near 1: scale others, as by
 ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do.
 
 ## What was learned
@@ -55,16 +57,26 @@ learner, as those with support vectors, and replays the reservoir to it under ea
 >>> int(learner.importances(state).argmax())
 5
 
+## By gradients or by likelihood
+
+:class:`jaxmkl.models.MetricModels` asks its own models which inputs move them, which costs one
+pass over the reservoir. :class:`jaxmkl.models.LikelihoodModels` climbs the evidence of least
+squares on some hundred examples by steps of Adam: dearer at a renewal, and cheaper between
+renewals, as the metric finds the width too and one kernel is enough. RESULTS.md has both on
+thirteen tables.
+
+A width for each input that gradient steps on the loss move in the stream was tried, too, and is
+not in the library: it is better than widths that are fixed, and was never better than the best of
+the metrics, as a step sees one block of examples where these see the reservoir.
+
 ## When it happens, and what it costs
 
 Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, of 2,000 places for a metric and of
-4,000 for a forest. In rounds 256, 512, 1,024, ... a metric is learned from the gradients of the
-bank's own models at these examples, and the models learn the examples again under the new metric;
-forests grow in rounds 64, 128, 256, ... Between these rounds a metric costs one matrix product a
-block. As they lie twice as far apart each time, their cost vanishes beside that of a long stream,
-and is felt in a short one: of 26 inputs a round takes 1.4 times that of the fixed bank with both
-metrics beside it and 2.1 times with a forest as well, over 100,000 rounds; over 10,000 it takes
-2.5 and 6.0 times.
+4,000 for a forest. In rounds 256, 512, 1,024, ... a metric is learned from these examples, and the
+models learn the examples again under the new metric; forests grow in rounds 64, 128, 256, ...,
+4,096, and from then on in every fourth of these. Between these rounds a metric costs one matrix
+product a block. As they lie twice as far apart each time, their cost vanishes beside that of a
+long stream, and is felt in a short one: COST
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.

@@ -17,7 +17,7 @@ from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unles
 from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import PyTree
-from jaxmkl.labels import codes, labels, where_known
+from jaxmkl.labels import class_numbers, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
 
 
@@ -107,7 +107,7 @@ def _check_content(learner: Learner, X: Any, y: Any, dtype: DTypeLike, known: An
         learner.check_inputs(rows.reshape(-1, rows.shape[-1]) if rows.ndim > 2 else rows)
     if classify and not is_tracer(y):
         known = np.ones(y.shape, bool) if known is None else known
-        y = where_known(lambda y: labels(y)[0] if K is None else codes(y, K)[0], y, known)
+        y = where_known(lambda y: labels(y)[0] if K is None else class_numbers(y, K)[0], y, known)
     return y
 
 
@@ -193,7 +193,7 @@ def labels_in_words(
     """Labels in words in numbers: by the classes of earlier chunks, if there were any."""
     K = learner.num_outputs
     if classes is None:
-        return labels(y) if K is None else codes(y, K)
+        return labels(y) if K is None else class_numbers(y, K)
     unknown = sorted(set(map(str, y.ravel())) - set(map(str, classes)))
     wanted = f"the classes of the chunks before, {' and '.join(map(repr, classes))}"
     refuse_unless(not unknown, f"y must hold {wanted}; got {', '.join(map(repr, unknown))}")

@@ -110,7 +110,8 @@ def run(
       X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
         :class:`jaxmkl.streaming.SparseRows`.
       y: targets (T,) or (T, 1), several (T, K); labels of two classes as
-        :func:`jaxmkl.labels.labels` takes them, of K classes as :func:`jaxmkl.labels.codes`.
+        :func:`jaxmkl.labels.labels` takes them, of K classes as
+        :func:`jaxmkl.labels.class_numbers`.
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
       record: what to keep of each round, a function of its :class:`jaxmkl.Output`. Another
         function object is another compilation.
