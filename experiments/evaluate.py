@@ -161,8 +161,11 @@ def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) 
     leaves, structure = jax.tree.flatten(arguments)
     key = (function, structure, *map(jax.typeof, leaves), brief, *static.items())
     if key not in _programs:
-        while len(_programs) >= PROGRAMS:
-            _programs.pop(next(iter(_programs)), None)
+        if len(_programs) >= PROGRAMS:
+            # JAX would keep those that are let go, and each maps memory, of which a process may
+            # have so many pieces only
+            _programs.clear()
+            jax.clear_caches()
         _programs[key], _ = compiled(function, *arguments, brief=brief, **static)
     return _programs[key]
 

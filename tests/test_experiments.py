@@ -3,16 +3,35 @@
 import doctest
 import importlib
 
+import jax
 import numpy as np
 import pytest
 from experiment_rows import SMALL, pictures, rows_of, value
 
-from experiments import generate, tour
+from experiments import evaluate, generate, tour
 from experiments.__main__ import main
 from experiments.papers import PAPERS
 from experiments.papers.printed import printed
 
 SMALL_PROGRAMS = True
+
+
+def test_programs_that_are_let_go_take_no_memory(monkeypatch):
+    @jax.jit
+    def twice_what_a_test_gives(x):
+        return 2 * x
+
+    def living():
+        (device, *_) = jax.devices()
+        names = (each.hlo_modules()[0].name for each in device.client.live_executables())
+        return sum(twice_what_a_test_gives.__name__ in name for name in names)
+
+    monkeypatch.setattr(evaluate, "PROGRAMS", 2)
+    monkeypatch.setattr(evaluate, "_programs", {})
+    for size in range(1, 6):
+        given = np.ones(size, np.float32)
+        np.testing.assert_array_equal(evaluate.program(twice_what_a_test_gives, given)(given), 2)
+        assert 1 <= living() <= 2
 
 
 @pytest.mark.slow
