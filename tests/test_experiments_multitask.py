@@ -54,7 +54,7 @@ def job_of(folder, seeds=2, settings=None):
     return Job(multitask.PAPER, options, shown, multitask.DATASETS, names, seeds)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "MODES", (({"h": 0.2}, "{} (h = 0.2)"),))
     arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]

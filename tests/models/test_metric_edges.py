@@ -102,7 +102,7 @@ def test_derivatives_go_through_a_run():
     X, y = stream(40)
 
     def total(width, learns, T):
-        rules = RLS(0.1, period=8), jaxmkl.updates.Optax(jaxmkl.optimizers.FromOptax("adam", 0.1))
+        rules = RLS(0.1, period=8), OGD(0.1)
         # with a metric, widths are in units of the root of the number of inputs
         width = width if learns else width * np.float32(np.sqrt(2))
         bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))

@@ -10,8 +10,6 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 BEGIN = """
 import jax, jaxmkl, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -113,7 +111,14 @@ for learner in (jaxmkl.raker(many, num_features=5), jaxmkl.expert_mkl(many, **op
 """
 
 
-@pytest.mark.parametrize("script", [SEEDS, FLEET, KERNELS], ids=["seeds", "fleet", "kernels"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(SEEDS, id="seeds", marks=pytest.mark.slow),
+        pytest.param(FLEET, id="fleet", marks=pytest.mark.slow),
+        pytest.param(KERNELS, id="kernels", marks=pytest.mark.endless),
+    ],
+)
 def test_on_eight_devices(script):
     """Equal to what one device does, for any type of axis, and in a fleet without a collective."""
     environment = os.environ | {

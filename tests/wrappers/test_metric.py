@@ -76,14 +76,15 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape):
 @pytest.mark.parametrize(
     "inner",
     [
-        lambda: jaxmkl.spa(capacity=64),
+        pytest.param(lambda: jaxmkl.spa(capacity=64), marks=pytest.mark.endless),
+        lambda: jaxmkl.kernel_ogd(jaxmkl.Gaussian([1.0])),
         pytest.param(lambda: jaxmkl.oks_sil(), marks=pytest.mark.endless),
         pytest.param(
             lambda: jaxmkl.raker(jaxmkl.Gaussian([1.0, 2.0]), num_features=4, num_outputs=2),
             marks=pytest.mark.endless,
         ),
     ],
-    ids=["spa", "oks_sil", "two outputs"],
+    ids=["spa", "kernel_ogd", "oks_sil", "two outputs"],
 )
 def test_keeps_the_contract(inner):
     check_learner(learned_metric(inner(), reservoir=Reservoir(9, latest=2), first=16))
