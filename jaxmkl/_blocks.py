@@ -67,10 +67,9 @@ def sum_over_rows(
     N = len(used)
     size = min(size, N)
 
-    def cut(leaf: jax.Array) -> jax.Array:
-        return jnp.pad(leaf, ((0, -N % size), *((0, 0),) * (leaf.ndim - 1)))
-
-    padded = jax.tree.map(cut, rows)
+    padded = jax.tree.map(
+        lambda leaf: jnp.pad(leaf, ((0, -N % size), *((0, 0),) * (leaf.ndim - 1))), rows
+    )
 
     def add(piece: jax.Array, total: PyTree) -> PyTree:
         part = jax.tree.map(
@@ -79,9 +78,7 @@ def sum_over_rows(
         return jax.tree.map(jnp.add, total, function(part))
 
     first = jax.tree.map(lambda leaf: leaf[:size], padded)
-    zeros = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, first)
-    )
+    zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, first))
     last = jnp.max(jnp.where(used, jnp.arange(1, N + 1), 0))
     return jax.lax.fori_loop(0, largest_of_runs(-(-last // size)), add, zeros)
 

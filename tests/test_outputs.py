@@ -219,7 +219,7 @@ def test_what_is_no_class_is_refused_and_counted(label):
         ([True], [1]),
     ],
 )
-def test_codes(y, wanted):
+def test_class_numbers(y, wanted):
     found, _ = class_numbers(y, 3)
     np.testing.assert_array_equal(found, wanted)
     assert found.dtype == np.float32
@@ -236,7 +236,7 @@ def test_codes(y, wanted):
         ([[0, 1]], "shape (T,) or (T, 1)"),
     ],
 )
-def test_codes_refused(y, message):
+def test_class_numbers_refused(y, message):
     with pytest.raises(
         ValueError,
         match=f"{message!r}"[1:-1].replace("(", r"\(").replace(")", r"\)").replace("[", r"\["),

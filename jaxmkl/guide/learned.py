@@ -63,7 +63,7 @@ learner, as those with support vectors, and replays the reservoir to it under ea
 pass over the reservoir. :class:`jaxmkl.models.LikelihoodModels` climbs the evidence of least
 squares on some hundred examples by steps of Adam: dearer at a renewal, and cheaper between
 renewals, as the metric finds the width too and one kernel is enough. RESULTS.md has both on
-thirteen tables.
+eight tables.
 
 A width for each input that gradient steps on the loss move in the stream was tried, too, and is
 not in the library: it is better than widths that are fixed, and was never better than the best of

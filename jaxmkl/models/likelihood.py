@@ -74,20 +74,13 @@ class LikelihoodModels(MetricModels):
 
     def renewed(self, given: tuple, changing: tuple) -> tuple:
         """The states of the rules and the metric, learned from the reservoir."""
-        (X, y, filled), number, _, features, round = given
+        (X, y, filled), _, _, features, _ = given
         rules, metric = changing
         # evenly from those that there are: the first places may hold the latest examples
-        N, n = len(X), min(self.examples, len(X))
+        n = min(self.examples, len(X))
         place = jnp.arange(n) * jnp.maximum(jnp.sum(filled), n) // n
         metric = self._likeliest(features, metric, X[place], y[place], filled[place])
-        Z = self._features(features, applied(metric, X))
-        filled = filled.astype(X.dtype)
-        counts = filled * (number.astype(X.dtype) / jnp.maximum(jnp.sum(filled), 1))
-        rules = tuple(
-            rule.fitted(own, Z, y.reshape(N, -1), counts, round)
-            for rule, own in zip(self.bank.rules, rules, strict=True)
-        )
-        return rules, metric
+        return self._refitted(given, rules, metric)
 
     def _likeliest(
         self, features: PyTree, metric: jax.Array, X: jax.Array, y: jax.Array, known: jax.Array

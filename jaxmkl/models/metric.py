@@ -191,7 +191,7 @@ class MetricModels(Bank):
 
     def renewed(self, given: tuple, changing: tuple) -> tuple:
         """The states of the rules and the metric, learned from the reservoir once."""
-        (X, y, filled), number, losses, features, round = given
+        (X, _, filled), _, losses, features, round = given
         rules, metric = changing
         M, P = self.bank.features.num_coordinates(X.shape[1]), self.bank.kernels.num_kernels
         empty = jnp.zeros((P, M), X.dtype)
@@ -202,7 +202,11 @@ class MetricModels(Bank):
         moments = self._moments(
             features, metric, X, filled, jnp.concatenate(weights, axis=1), _shares(losses)
         )
-        metric = metric_of(moments, self.power, metric)
+        return self._refitted(given, rules, metric_of(moments, self.power, metric))
+
+    def _refitted(self, given: tuple, rules: tuple, metric: jax.Array) -> tuple:
+        """The states of the rules after the reservoir under a metric, and the metric."""
+        (X, y, filled), number, _, features, round = given
         Z = self._features(features, applied(metric, X))
         filled = filled.astype(X.dtype)
         counts = filled * (number.astype(X.dtype) / jnp.maximum(jnp.sum(filled), 1))

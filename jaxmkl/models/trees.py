@@ -175,12 +175,11 @@ class TreeModels(Bank):
         """All trees anew, in the rounds that the class names."""
         # a block of padding alone ends in the round it begins with, and grows nothing again
         due = is_doubling(round, self.first) & (codes.round[0] != round)
-        full = max(self.reservoir.size - 1, 0) // self.first  # doublings until it is full
-        doublings = full.bit_length()
-        rarely = 0x55555555 << doublings % 2 & 0x7FFFFFFF
+        doublings = ((self.reservoir.size - 1) // self.first).bit_length()  # until it is full
+        rarely = 0x55555555 << doublings % 2 & 0x7FFFFFFF  # every other power of two from there
         times = round // self.first
         due &= (times <= 2**doublings) | (times & rarely != 0)
-        given = jax.lax.stop_gradient((state.key, state.reservoir, self.depth))
+        given = jax.lax.stop_gradient((state.key, state.reservoir))
         old = state.trees, state.means, state.counts
         trees, means, counts = _grown_if(due, self, given, round, old)
         return state._replace(trees=trees, means=means, counts=counts)
@@ -188,12 +187,12 @@ class TreeModels(Bank):
 
 def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tuple:
     """New trees on a reservoir, and the means and counts of their leaves."""
-    (key, kept, depth), (_, means, _) = given, old
+    (key, kept), (_, means, _) = given, old
     T, N, K = means.shape
     inside, y = owner.reservoir.filled(kept), kept.y.reshape(-1, K)
     labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
     keys = jax.random.split(jax.random.fold_in(key, round), T)
-    trees, leaf = grown(keys, kept.X, labels, number, jnp.asarray(depth), owner.max_inputs)
+    trees, leaf = grown(keys, kept.X, labels, number, owner.depth, owner.max_inputs)
 
     def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
         counts = jnp.zeros(N, y.dtype).at[leaf].add(1.0, mode="drop")

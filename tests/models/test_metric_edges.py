@@ -9,8 +9,9 @@ from trees import assert_equal, scan
 import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, MetricModels
+from jaxmkl.optimizers import FromOptax
 from jaxmkl.reservoir import Reservoir
-from jaxmkl.updates import OGD, RLS, SparsePassiveAggressive
+from jaxmkl.updates import OGD, RLS, Optax, SparsePassiveAggressive
 from jaxmkl.wrappers import delayed, learned_metric
 
 SMALL_PROGRAMS = True
@@ -97,12 +98,19 @@ def test_steps_by_chance_are_taken_in_a_renewal():
     assert np.isfinite(state.models[0].metric).all()
 
 
-def test_derivatives_go_through_a_run():
+@pytest.mark.parametrize(
+    "other",
+    [
+        OGD(0.1),
+        pytest.param(Optax(FromOptax("adam", 0.1)), marks=pytest.mark.endless),
+    ],
+)
+def test_derivatives_go_through_a_run(other):
     """Before a renewal they are those of the bank inside; one behind leaves them finite."""
     X, y = stream(40)
 
     def total(width, learns, T):
-        rules = RLS(0.1, period=8), OGD(0.1)
+        rules = RLS(0.1, period=8), other
         # with a metric, widths are in units of the root of the number of inputs
         width = width if learns else width * np.float32(np.sqrt(2))
         bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))

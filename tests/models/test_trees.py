@@ -181,6 +181,21 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
 
 
 @pytest.mark.slow
+def test_a_full_reservoir_grows_trees_at_every_fourth_round():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(80, 2)).astype(np.float32), rng.normal(size=80).astype(np.float32)
+    learner = jaxmkl.MKL(SMALL, Uniform())  # grown in rounds 8, 16, when it is full, and 64
+
+    def threshold(state, example):
+        state, _ = learner.step(state, example)
+        return state, state.models[0].trees.threshold
+
+    _, thresholds = jax.lax.scan(threshold, learner.init(jax.random.key(0), 2), (X, y))
+    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=(1, 2))
+    np.testing.assert_array_equal(np.flatnonzero(changed) + 1, [8, 16, 64])
+
+
+@pytest.mark.slow
 def test_derivatives_of_others_pass_by_growth():
     X = jax.random.normal(jax.random.key(0), (40, 2))
     y = jnp.sin(X[:, 0])
