@@ -1,5 +1,7 @@
 """The imports of the command take a second: an interrupt amid them ends it, without a traceback.
 
+So does one while Python ends, which alone would lose it and return 0.
+
 This module is imported before all others.
 """
 
@@ -28,5 +30,11 @@ def imported() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, _end)
+def ends_at_once() -> None:
+    """From here on an interrupt ends the process at once, with the status of one."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+if _is_command():
+    ends_at_once()

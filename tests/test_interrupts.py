@@ -113,6 +113,14 @@ def test_an_interrupt_ends_a_run_and_loses_nothing(
     assert_same(outcome(tmp_path / "parts"), outcome(tmp_path / "whole"))
 
 
+def test_an_interrupt_while_files_are_closed(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+    line, close = [*command(flowers, tmp_path / "folder"), *SMALL], run.Run.close
+    with monkeypatch.context() as patched:
+        patched.setattr(run.Run, "close", lambda self: (send(), close(self)))
+        assert main(line) == 130
+    assert sorted(os.listdir(tmp_path / "folder")) == ["model", "run.json", "said.csv"]
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
@@ -165,6 +173,23 @@ def test_the_second_interrupt_ends_at_once():
             process.wait(0.5)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+
+
+LATE = """
+import os, signal, sys
+from jaxmkl import cli
+
+class Late:
+    flush = staticmethod(lambda: os.kill(os.getpid(), signal.SIGINT))
+
+cli.main, sys.stdout = lambda: 0, Late()
+sys.exit(cli.entry())
+"""
+
+
+def test_an_interrupt_once_all_is_done():
+    process = subprocess.run([sys.executable, "-c", LATE], env=ENVIRONMENT, timeout=60)
+    assert process.returncode == 130
 
 
 def interrupted_at_random(tmp_path, number, most):

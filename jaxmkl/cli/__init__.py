@@ -12,7 +12,6 @@
 ``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
 """
 
-import contextlib
 import os
 import shlex
 import sys
@@ -60,8 +59,11 @@ def entry() -> int:
     """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs cached."""
     keep_programs()
     status = main()
-    if status >= INTERRUPTED:  # without waiting for computations that still run
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-        os._exit(status)
-    return status
+    _command.ends_at_once()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        if status < INTERRUPTED:
+            return status  # Python says what is wrong with the standard output
+    # without waiting for computations that still run; and Python's own end would lose interrupts
+    os._exit(status)

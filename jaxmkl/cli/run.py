@@ -82,7 +82,7 @@ def command(given: Namespace) -> int:
                 raise
         interrupts.patience = float("inf")
         interrupts.heard(run.end)
-        return interrupts.status or int(bool(outputs.failed))
+    return interrupts.status or int(bool(outputs.failed))
 
 
 class Run:
