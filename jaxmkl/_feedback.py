@@ -1,5 +1,6 @@
 """The feedback that parts of a learner get in every round, labelled or not."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -40,6 +41,10 @@ class Feedback(NamedTuple):
 
     def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Feedback":
         """The feedback of the models from ``start`` to ``end``, in a shape of their own."""
+        return self.of_models(lambda a: a[start:end].reshape(shape))
+
+    def of_models(self, function: Callable[[jax.Array], jax.Array]) -> "Feedback":
+        """The feedback of some models, that a function takes from an array for all of them."""
         names = "updates", "probability", "chance", "weights"
         parts = {name: getattr(self, name) for name in names}
-        return self._replace(**jax.tree.map(lambda a: a[start:end].reshape(shape), parts))
+        return self._replace(**jax.tree.map(function, parts))

@@ -40,6 +40,14 @@ def outer_products(gradients: jax.Array, weights: jax.Array, diagonal: bool) -> 
     return jnp.dot(weighted.T, gradients, precision=_HIGHEST)
 
 
+def by_inputs(moments: jax.Array, metric: jax.Array) -> jax.Array:
+    """M of gradients by x, from that of gradients by L'x: L M L'."""
+    if metric.ndim == 1:
+        return metric**2 * moments
+    half = jnp.dot(metric, moments, precision=_HIGHEST)
+    return jnp.dot(half, metric.T, precision=_HIGHEST)
+
+
 def metric_of(moments: jax.Array, power: Number, before: jax.Array) -> jax.Array:
     """The metric L of M, of the trace of the one before; that one where M is 0 or not finite.
 

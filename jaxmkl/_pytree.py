@@ -151,6 +151,10 @@ def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda
     return convert
 
 
+def _several(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
 def flag(*, default: Any = MISSING) -> Any:
     """Declare a static boolean."""
     known = bool, np.bool_
@@ -169,6 +173,17 @@ def choice(
     convert = _taken_if(lambda value: isinstance(value, str) and value in known, wanted)
     of: Any = {"convert": convert, "optional": optional, "derived": derived}
     return _declared(default, static=True, **of)
+
+
+def choices(*known: str, default: Any = MISSING) -> Any:
+    """Declare a static tuple of different names, each one of those ``known``."""
+    wanted = f"one or several of {', '.join(map(repr, known))}"
+
+    def good(value: Any) -> bool:
+        names = _several(value)
+        return 0 < len(names) == len(set(names)) and set(names) <= set(known)
+
+    return _declared(default, static=True, convert=_taken_if(good, wanted, _several))
 
 
 def as_part(
@@ -213,13 +228,10 @@ def part(
 def parts(base: type, wanted: str, *, default: Any = MISSING) -> Any:
     """Declare a field that holds a tuple of one or more values of the class ``base``."""
 
-    def several(value: Any) -> tuple:
-        return tuple(value) if isinstance(value, tuple | list) else (value,)
-
     def good(value: Any) -> bool:
-        return bool(several(value)) and all(isinstance(item, base) for item in several(value))
+        return bool(_several(value)) and all(isinstance(item, base) for item in _several(value))
 
-    return _declared(default, convert=_taken_if(good, f"{wanted}, or a tuple of them", several))
+    return _declared(default, convert=_taken_if(good, f"{wanted}, or a tuple of them", _several))
 
 
 def as_leaf(

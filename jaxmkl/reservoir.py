@@ -51,8 +51,9 @@ class Reservoir:
     >>> import jax
     >>> reservoir = Reservoir(4, latest=1)
     >>> state = reservoir.init(jax.random.key(0), 1, "float32")
+    >>> draws = reservoir.draws(state, jax.numpy.arange(9))
     >>> for t in range(9):
-    ...     state = reservoir.update(state, jax.numpy.ones(1), float(t), t, True)
+    ...     state = reservoir.update(state, jax.numpy.ones(1), float(t), draws[t], True)
     >>> int(state.num_examples), float(state.y[0]), bool(reservoir.filled(state).all())
     (9, 8.0, True)
     """
@@ -77,15 +78,23 @@ class Reservoir:
         """Which places (N,) hold an example."""
         return jnp.arange(self.size) < state.num_examples  # the places of the latest come first
 
+    def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
+        """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""
+
+        def draw(round: jax.Array) -> jax.Array:
+            return jax.random.uniform(jax.random.fold_in(state.key, round), (2,), jnp.float32)
+
+        return jax.vmap(draw)(rounds)
+
     def update(
         self,
         state: ReservoirState,
         x: jax.Array,
         y: jax.typing.ArrayLike,
-        round: jax.typing.ArrayLike,
+        draws: jax.Array,
         learns: jax.typing.ArrayLike,
     ) -> ReservoirState:
-        """The state after the example x (D,) of a round with label y, a number or (K,).
+        """The state after an example x (D,) with label y, a number or (K,), of a round's draws.
 
         Where ``learns`` is false, no bit changes.
         """
@@ -100,7 +109,6 @@ class Reservoir:
             offered, n = oldest, n - self.latest
             taken = learns & (n >= 0)
         if uniform := self.size - self.latest:
-            draws = jax.random.uniform(jax.random.fold_in(state.key, round), (2,))
             drawn = jnp.minimum((draws[1] * uniform).astype(jnp.int32), uniform - 1)
             taken &= (n < uniform) | (draws[0] * (n + 1) < uniform)
             place = self.latest + jnp.where(n < uniform, n, drawn)

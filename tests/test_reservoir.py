@@ -20,13 +20,15 @@ def filled_by(reservoir, key, y, learns=None):
     learns = jnp.ones(len(y), bool) if learns is None else learns
     state = reservoir.init(key, 2, jnp.float32)
 
+    draws = reservoir.draws(state, jnp.arange(len(y)))
+
     def step(state, example):
-        t, label, learned = example
+        draws, label, learned = example
         x = jnp.stack([label, -label])
-        state = reservoir.update(state, x, label, t, learned)
+        state = reservoir.update(state, x, label, draws, learned)
         return state, state
 
-    return jax.lax.scan(step, state, (jnp.arange(len(y)), jnp.asarray(y, jnp.float32), learns))
+    return jax.lax.scan(step, state, (draws, jnp.asarray(y, jnp.float32), learns))
 
 
 @given(
@@ -98,7 +100,8 @@ def test_several_outputs_in_double_precision(x64):
     reservoir = Reservoir(4)
     state = reservoir.init(jax.random.key(0), 3, jnp.float64, num_outputs=2)
     x, y = jnp.arange(3.0), jnp.array([0.1, 0.2])
-    state = reservoir.update(state, x, y, 0, True)
+    draws = reservoir.draws(state, jnp.arange(1))
+    state = reservoir.update(state, x, y, draws[0], True)
     assert state.X.dtype == state.y.dtype == jnp.float64
     np.testing.assert_array_equal(state.y[0], y)
     assert state.y.shape == (4, 2)

@@ -15,7 +15,8 @@ from jaxmkl.kernels import Kernel
 class FeatureMap(abc.ABC):
     """Base of all feature maps: frozen pytree dataclasses.
 
-    A map gives an example x coordinates z_p(x) (P, M) for each of P kernels. It may learn: its
+    A map gives an example x coordinates z_p(x) (P, M), by default for each of P kernels, else so
+    many as :meth:`num_vectors` says. It may learn: its
     state is the bank's (:class:`jaxmkl.models.FeatureModels`), which calls it like so:
 
         state = map.init(key, kernels, D, dtype)
@@ -39,6 +40,10 @@ class FeatureMap(abc.ABC):
     @abc.abstractmethod
     def num_coordinates(self, num_inputs: int) -> int:
         """M, for D inputs."""
+
+    def num_vectors(self, kernels: Kernel) -> int:
+        """P, for these kernels."""
+        return kernels.num_kernels
 
     def check(self, kernels: Kernel) -> None:
         """Raise a ``ValueError`` unless these kernels have such features."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl._blocks import largest_of_runs
 
@@ -17,6 +18,8 @@ from jaxmkl._blocks import largest_of_runs
 TIE = 1e-4
 
 SPAN = 8  # points of a node whose values span those that a threshold is drawn from
+
+_GOLDEN = 0.618034
 
 _PIECE = 256  # points or nodes that are looked at together
 
@@ -42,18 +45,32 @@ class Tree(NamedTuple):
         return cls(jnp.full((N, 2), -1, jnp.int32), jnp.zeros(N, jnp.int32), jnp.zeros(N, dtype))
 
 
-def draws_of_nodes(key: jax.Array, piece: jax.Array | int, num_nodes: int) -> jax.Array:
-    """Random numbers in [0, 1) (3, C) for a piece of the nodes of a level with a key.
+class Draws(NamedTuple):
+    """The random numbers of a tree in [0, 1), float32, and what a level makes of them."""
 
-    The first of the points that span a node's thresholds; the place between them; and the node's
-    rank among equals.
+    nodes: jax.Array
+    """For each slot (C, 3): the first of the points that span a node's thresholds; the place
+    between them; and the node's rank among equals."""
+    inputs: jax.Array
+    """For each input (D, 2): shifts of places and of ranks."""
+
+    def at(self, level: jax.Array | int) -> "Draws":
+        """Those of a level: all are moved on by the same irrational number at each."""
+        shift = (jnp.asarray(level).astype(jnp.float32) * _GOLDEN) % 1.0
+        return Draws(*((numbers + shift) % 1.0 for numbers in self))
+
+
+def draws_of(key: jax.Array, room: int, num_inputs: int, wanted: int) -> tuple[Draws, jax.Array]:
+    """The numbers of a tree with room for so many points, and its inputs (wanted,), all different.
+
+    They are drawn at once: a draw at every level takes a second to compile.
     """
-    return jax.random.uniform(jax.random.fold_in(key, piece + 1), (3, num_nodes), jnp.float32)
-
-
-def draws_of_inputs(key: jax.Array, num_inputs: int) -> jax.Array:
-    """Random numbers in [0, 1) (2, D): shifts of a level's places and ranks for each input."""
-    return jax.random.uniform(jax.random.fold_in(key, 0), (2, num_inputs), jnp.float32)
+    C = _num_slots(room)
+    sizes = 3 * C, 2 * wanted, num_inputs
+    drawn = jax.random.uniform(key, (sum(sizes),), jnp.float32)
+    nodes, inputs, order = jnp.split(drawn, np.cumsum(sizes)[:2])
+    chosen = jax.lax.top_k(order, wanted)[1]
+    return Draws(nodes.reshape(C, 3), inputs.reshape(wanted, 2)), chosen
 
 
 def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
@@ -117,12 +134,6 @@ class _Growth(NamedTuple):
     """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
 
 
-def inputs_of(key: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
-    """The inputs, different ones, that the tree with a key may split by: ``wanted`` of them."""
-    draws = jax.random.uniform(jax.random.fold_in(key, 2**31 - 1), (num_inputs,), jnp.float32)
-    return jax.lax.top_k(draws, wanted)[1]
-
-
 def grown(
     keys: jax.Array,
     X: jax.Array,
@@ -146,14 +157,14 @@ def grown(
       num_points: how many.
       depth: levels of splits at most.
       max_inputs: if there are more inputs, every tree has so many of them, drawn by
-        :func:`inputs_of`.
+        :func:`draws_of`.
     """
-    inputs, of_tree = None, None
-    if max_inputs < X.shape[1]:
-        inputs = jax.vmap(lambda key: inputs_of(key, X.shape[1], max_inputs))(keys)
+    room, num_inputs = X.shape
+    D, T, K = min(max_inputs, num_inputs), len(keys), labels.shape[1]
+    N, C, of_tree = _whole_pieces(room), _num_slots(room), None
+    draws, inputs = jax.vmap(lambda key: draws_of(key, room, num_inputs, D))(keys)
+    if num_inputs > D:
         X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), 0
-    (*_, room, D), T, K = X.shape, len(keys), labels.shape[1]
-    N, C = _whole_pieces(room), _whole_pieces(max(room // 2, 1))
     most = largest_of_runs(num_points)
     place, none = jnp.arange(N, dtype=jnp.int32), jnp.zeros(C, jnp.int32)
     splits = num_points > 1
@@ -182,12 +193,12 @@ def grown(
     def deeper(carry: tuple[jax.Array, _Growth]) -> tuple[jax.Array, _Growth]:
         level, growth = carry
         each = jax.vmap(_level, in_axes=(0, None, of_tree, None, None, 0))
-        return level + 1, each(keys, level, X, counted, most, growth)
+        return level + 1, each(draws.at(level), level, X, counted, most, growth)
 
     _, after = jax.lax.while_loop(more, deeper, (jnp.zeros((), jnp.int32), begun))
     of_point = jax.vmap(lambda order, leaf: leaf.at[order].set(leaf, unique_indices=True))
     tree = after.tree
-    if inputs is not None:
+    if of_tree is not None:
         tree = tree._replace(input=jnp.take_along_axis(inputs, tree.input, axis=1))
     return tree, of_point(after.order, after.leaf)[:, :room]
 
@@ -197,8 +208,13 @@ def _whole_pieces(number: int) -> int:
     return number if number <= _PIECE else -(-number // _PIECE) * _PIECE
 
 
+def _num_slots(room: int) -> int:
+    """Slots C for nodes of two points or more."""
+    return _whole_pieces(max(room // 2, 1))
+
+
 def _level(
-    key: jax.Array,
+    draws: Draws,
     level: jax.Array,
     X: jax.Array,
     counted: jax.Array,
@@ -219,13 +235,12 @@ def _level(
     def put(array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
         return jax.lax.dynamic_update_slice_in_dim(array, part, piece * len(part), 0)
 
-    key = jax.random.fold_in(key, level)
-    shifts, shifts_of_ranks = draws_of_inputs(key, D)
+    shifts, shifts_of_ranks = draws.inputs.T
     shifts = jnp.pad(shifts, (0, 1))
 
     def begin(piece: jax.Array, own: tuple) -> tuple:
         """Draw thresholds for a piece of the slots, whose sums begin."""
-        of_first, of_place, ranks = draws_of_nodes(key, piece, size)
+        of_first, of_place, ranks = cut(draws.nodes, piece).T
         start = cut(nodes.begin, piece)
         number = jnp.maximum(cut(nodes.end, piece) - start, 2)
         first, stride = _whole(of_first, number), jnp.maximum(number // SPAN, 1)

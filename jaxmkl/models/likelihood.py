@@ -1,24 +1,22 @@
 """Models on features whose inputs have a metric that is learned by marginal likelihood."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._metric import applied, importances
+from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
-from jaxmkl.models.metric import MetricModels, MetricModelsState
+from jaxmkl.models.metric import MetricBank, MetricModelsState, Renewal
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
 @pytree.dataclass
-class LikelihoodModels(MetricModels):
-    """A bank on features of L'x, with a metric L of the largest marginal likelihood.
+class LikelihoodModels(MetricBank):
+    """A bank on features of L'x, with metrics L of the largest marginal likelihood.
 
-    As in :class:`MetricModels` the metric changes in rounds ``first``, twice as many, four times
+    As in :class:`MetricModels` a metric changes in rounds ``first``, twice as many, four times
     as many and so on, and then all models begin anew and learn the reservoir under it. But L is
     not made of gradients of the models: some steps of Adam, the first of length ``rate`` and the
     later ones shorter, by a cosine, climb the evidence of Bayesian linear regression on the
@@ -39,7 +37,7 @@ class LikelihoodModels(MetricModels):
 
     Args:
       bank: the models, on any features that are not sequential and that JAX can derive.
-      shape: "diagonal", a weight for each input, or "full".
+      shapes: of the metric: "diagonal", a weight for each input, or "full"; or both.
       reservoir: the sample of labelled examples, by default 2,000; all are learned anew.
       first: the round of the first metric; blocks divide it, so powers of two suit.
       steps: of Adam, at each renewal.
@@ -68,22 +66,17 @@ class LikelihoodModels(MetricModels):
     rate: Number = pytree.positive(default=0.1)
     examples: int = pytree.count(default=1000)
     regularization: Number = pytree.positive(default=0.01)
-    # what MetricModels chooses does not arise here
-    repetitions: ClassVar[int] = 1  # type: ignore[misc]
-    power: ClassVar[float] = 1.0  # type: ignore[misc]
 
-    def renewed(self, given: tuple, changing: tuple) -> tuple:
-        """The states of the rules and the metric, learned from the reservoir."""
-        (X, y, filled), _, _, features, _ = given
-        rules, metric = changing
+    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
         # evenly from those that there are: the first places may hold the latest examples
-        n = min(self.examples, len(X))
-        place = jnp.arange(n) * jnp.maximum(jnp.sum(filled), n) // n
-        metric = self._likeliest(features, metric, X[place], y[place], filled[place])
-        return self._refitted(given, rules, metric)
+        n = min(self.examples, len(given.X))
+        place = jnp.arange(n) * jnp.maximum(jnp.sum(given.filled), n) // n
+        examples = given.X[place], given.y[place], given.filled[place]
+        each = zip(given.inside, metrics, strict=True)
+        return tuple(self._likeliest(own, metric, *examples) for own, metric in each)
 
     def _likeliest(
-        self, features: PyTree, metric: jax.Array, X: jax.Array, y: jax.Array, known: jax.Array
+        self, inside: PyTree, metric: jax.Array, X: jax.Array, y: jax.Array, known: jax.Array
     ) -> jax.Array:
         """The metric after the steps of Adam on examples, of which some are ``known``."""
         dtype, diagonal, unit = X.dtype, metric.ndim == 1, X.shape[1] ** -0.5
@@ -93,7 +86,7 @@ class LikelihoodModels(MetricModels):
             return unit * (jnp.exp(moved) if diagonal else moved)
 
         def cost(moved: tuple[jax.Array, jax.Array]) -> jax.Array:
-            Z = self._features(features, applied(metric_at(moved[0]), X))
+            Z = self.features(inside, metric_at(moved[0]), X)
             return -log_evidence(Z, y.reshape(len(y), -1), known, jnp.exp(moved[1]))
 
         start = metric / jnp.asarray(unit, dtype)
@@ -124,8 +117,8 @@ class LikelihoodModels(MetricModels):
         known = jnp.any(filled)
         variance = jnp.var(X, axis=0, where=filled | ~known)
         variance = jnp.where(jnp.any(variance > 0), variance, 1.0)
-        scaled = importances(state.metric) * variance
-        return scaled / jnp.sum(scaled)
+        scaled = jnp.stack([importances(metric) * variance for metric in state.metrics])
+        return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
 
 
 def log_evidence(Z: jax.Array, y: jax.Array, known: jax.Array, ridge: jax.Array) -> jax.Array:

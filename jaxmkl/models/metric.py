@@ -1,5 +1,7 @@
 """Models on features whose inputs have a metric that is learned from the models' own gradients."""
 
+import abc
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -13,33 +15,41 @@ from jaxmkl._blocks import (
     largest_of_runs,
     rounds_of,
     sum_over_rows,
-    take,
 )
 from jaxmkl._feedback import Feedback
-from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
+from jaxmkl._metric import (
+    SHAPES,
+    applied,
+    by_inputs,
+    importances,
+    metric_of,
+    outer_products,
+)
 from jaxmkl._types import Number, PyTree
+from jaxmkl.features import MetricFeatures
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.on_features import FeatureCode, FeatureModels, FeatureModelsState
 from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.updates import Rule
-
-_HIGHEST = jax.lax.Precision.HIGHEST
 
 _RECENT = 0.01  # weight of the latest round in the models' losses
 _STEEP = 4  # power of the inverse losses that weighs their gradients
 
 
 class MetricModelsState(NamedTuple):
-    """State of :class:`MetricModels`."""
+    """State of :class:`MetricBank`."""
 
     bank: FeatureModelsState
-    """State of the models."""
-    metric: jax.Array
-    """L: (D,) if it is diagonal, or (D, D)."""
+    """State of the models; that of their features has the metrics."""
     losses: jax.Array
     """Discounted squared errors of the models (E,), summed over outputs."""
     reservoir: ReservoirState
     """Labelled examples, before the metric."""
+
+    @property
+    def metrics(self) -> tuple[jax.Array, ...]:
+        """L of each shape: (D,) if it is diagonal, or (D, D)."""
+        return self.bank.features.metrics
 
 
 class MetricCode(NamedTuple):
@@ -49,60 +59,44 @@ class MetricCode(NamedTuple):
     """The input (D,), before the metric."""
     round: jax.Array
     """The example's round, int32."""
+    draws: jax.Array
+    """Random numbers of the reservoir (2,)."""
     bank: FeatureCode
     """Code of the models."""
 
 
+class Renewal(NamedTuple):
+    """What a renewal looks at; it changes the states of the rules, and the metrics."""
+
+    X: jax.Array
+    """The reservoir's inputs (N, D)."""
+    y: jax.Array
+    filled: jax.Array
+    """Which of its places hold an example (N,)."""
+    number: jax.Array
+    """Of all labelled examples so far."""
+    losses: jax.Array
+    inside: tuple
+    """States of the feature map under each metric."""
+    round: jax.Array
+
+
 @pytree.dataclass
-class MetricModels(Bank):
-    """A bank on features of L'x, with a metric L learned from the gradients of its own models.
+class MetricBank(Bank):
+    """The base of banks on features of L'x, whose metrics L are learned on a reservoir.
 
-    In rounds ``first``, twice as many, four times as many and so on, over the examples x_i of a
-    reservoir of all labelled ones so far:
-
-        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = 1
-
-    with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, and of several outputs the
-    sum over them. Then all models begin anew and learn the reservoir under the new metric: least
-    squares in closed form, each example counting as often as it stands for, and rules of first
-    order by one pass. All this is repeated ``repetitions`` times. Between such rounds the bank is
-    the one inside, and costs a product X L more. Where M is 0 or not finite the metric stays. At
-    first it is I/sqrt(D): so widths of kernels are in units of sqrt(D), and 1 suits inputs of
-    variance 1, however many there are.
-
-    No derivative goes through a renewal: those by widths and rates are those of the rounds since.
-
-    Args:
-      bank: the models, on any features that are not sequential.
-      shape: "diagonal", a weight for each input, or "full". A full metric of D inputs takes D²
-        numbers and D³ operations a renewal.
-      reservoir: the sample of labelled examples, by default 2,000.
-      first: the round of the first metric; blocks divide it, so powers of two suit.
-      repetitions: how often a metric is learned in a row.
-      power: 1 is the published one; 1/2 changes less.
-
-    Raises:
-      ValueError: if the features are sequential, or a number is not in its range.
-
-    References:
-      Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
-      networks and backpropagation-free machine learning models, Science 383,
-      https://doi.org/10.1126/science.adi5639.
-
-    >>> import jaxmkl
-    >>> learner = jaxmkl.MKL(MetricModels(jaxmkl.raker(jaxmkl.Gaussian([1.0, 3.0])).models[0]))
-    >>> learner.num_models
-    2
+    One that is new defines :meth:`learned`. In rounds ``first``, twice as many, four times as many
+    and so on all metrics are learned, and then all models begin anew and learn the reservoir:
+    least squares in closed form, each example counting as often as it stands for, and rules of
+    first order by one pass.
     """
 
     bank: FeatureModels = pytree.part(FeatureModels, "a bank on features")
-    shape: str = pytree.choice(*SHAPES, default="diagonal")
+    shapes: tuple[str, ...] = pytree.choices(*SHAPES, default=("diagonal",))
     reservoir: Reservoir = pytree.part(
         Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(500)", default=Reservoir()
     )
     first: int = pytree.count(default=256)
-    repetitions: int = pytree.count(default=2)
-    power: Number = pytree.positive(default=1.0)
     many_outputs = True
 
     def __post_init__(self) -> None:
@@ -110,8 +104,23 @@ class MetricModels(Bank):
         pytree.require(not sequential, self, "bank", self.bank, wanted)
 
     @property
+    def inside(self) -> FeatureModels:
+        """The models on features under the metrics."""
+        features = MetricFeatures(self.shapes, self.bank.features)
+        return dataclasses.replace(self.bank, features=features)
+
+    @property
+    def turns(self) -> int:
+        """How often metrics are learned in a row."""
+        return 1
+
+    @abc.abstractmethod
+    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
+        """The metrics, of each shape, from those before and from the reservoir."""
+
+    @property
     def num_models(self) -> int:
-        return self.bank.num_models
+        return self.inside.num_models
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
@@ -129,11 +138,10 @@ class MetricModels(Bank):
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> MetricModelsState:
-        bank = self.bank.init(key, num_inputs, dtype, num_outputs)
+        bank = self.inside.init(key, num_inputs, dtype, num_outputs)
         key = jax.random.fold_in(key, 1)
         return MetricModelsState(
             bank=bank,
-            metric=isotropic(self.shape, num_inputs, 1.0, dtype),
             losses=jnp.zeros((self.num_models,), dtype),
             reservoir=self.reservoir.init(key, num_inputs, dtype, num_outputs),
         )
@@ -141,13 +149,14 @@ class MetricModels(Bank):
     def encode(
         self, state: MetricModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> MetricCode:
-        codes = self.bank.encode(state.bank, applied(state.metric, X), round, keys)
-        return MetricCode(X, rounds_of(round, len(X)), codes)
+        codes = self.inside.encode(state.bank, X, round, keys)
+        rounds = rounds_of(round, len(X))
+        return MetricCode(X, rounds, self.reservoir.draws(state.reservoir, rounds), codes)
 
     def predict(
         self, state: MetricModelsState, code: MetricCode
     ) -> tuple[jax.Array, tuple[jax.Array, PyTree]]:
-        values, aux = self.bank.predict(state.bank, code.bank)
+        values, aux = self.inside.predict(state.bank, code.bank)
         return values, (values, aux)
 
     def update(
@@ -165,92 +174,51 @@ class MetricModels(Bank):
         # a model that diverged has its chance once it began anew
         losses = jnp.where(jnp.isfinite(state.losses), losses, errors)
         return MetricModelsState(
-            bank=self.bank.update(state.bank, code.bank, inside, feedback),
-            metric=state.metric,
+            bank=self.inside.update(state.bank, code.bank, inside, feedback),
             losses=jnp.where(learns, losses, state.losses),
             reservoir=self.reservoir.update(
-                state.reservoir, code.x, feedback.y, code.round, learns
+                state.reservoir, code.x, feedback.y, code.draws, learns
             ),
         )
 
     def close(
         self, state: MetricModelsState, codes: MetricCode, round: jax.Array
     ) -> MetricModelsState:
-        bank = self.bank.close(state.bank, codes.bank, round)
+        bank = self.inside.close(state.bank, codes.bank, round)
         # a block of padding alone ends in the round it begins with, and renews nothing again
         due = is_doubling(round, self.first) & (codes.round[0] != round)
-        examples = state.reservoir.X, state.reservoir.y, self.reservoir.filled(state.reservoir)
-        number = state.reservoir.num_examples
-        given = examples, number, state.losses, bank.features, round
-        rules, metric = _renewed_if(due, self, given, (bank.rules, state.metric))
-        return state._replace(bank=bank._replace(rules=rules), metric=metric)
+        kept, features = state.reservoir, bank.features
+        filled, number = self.reservoir.filled(kept), kept.num_examples
+        given = Renewal(kept.X, kept.y, filled, number, state.losses, features.inside, round)
+        rules, metrics = _renewed_if(due, self, given, (bank.rules, features.metrics))
+        features = features._replace(metrics=metrics)
+        return state._replace(bank=FeatureModelsState(features, rules))
 
     def importances(self, state: MetricModelsState) -> jax.Array:
-        """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace."""
-        return importances(state.metric)
+        """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
 
-    def renewed(self, given: tuple, changing: tuple) -> tuple:
-        """The states of the rules and the metric, learned from the reservoir once."""
-        (X, _, filled), _, losses, features, round = given
-        rules, metric = changing
-        M, P = self.bank.features.num_coordinates(X.shape[1]), self.bank.kernels.num_kernels
-        empty = jnp.zeros((P, M), X.dtype)
-        weights = [
-            _weights_of(rule, own, round, empty)
-            for rule, own in zip(self.bank.rules, rules, strict=True)
-        ]
-        moments = self._moments(
-            features, metric, X, filled, jnp.concatenate(weights, axis=1), _shares(losses)
-        )
-        return self._refitted(given, rules, metric_of(moments, self.power, metric))
+        Of several metrics it is their mean.
+        """
+        return jnp.mean(jnp.stack([importances(metric) for metric in state.metrics]), axis=0)
 
-    def _refitted(self, given: tuple, rules: tuple, metric: jax.Array) -> tuple:
-        """The states of the rules after the reservoir under a metric, and the metric."""
-        (X, y, filled), number, _, features, round = given
-        Z = self._features(features, applied(metric, X))
-        filled = filled.astype(X.dtype)
-        counts = filled * (number.astype(X.dtype) / jnp.maximum(jnp.sum(filled), 1))
-        rules = tuple(
-            rule.fitted(own, Z, y, counts, round)
-            for rule, own in zip(self.bank.rules, rules, strict=True)
-        )
-        return rules, metric
+    def renewed(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple[tuple, tuple]:
+        """The states of the rules and the metrics, learned from the reservoir once."""
+        metrics = self.learned(given, rules, metrics)
+        dtype = given.X.dtype
+        each = zip(metrics, given.inside, strict=True)
+        Z = jnp.concatenate([self.features(own, L, given.X) for L, own in each], axis=1)
+        filled = given.filled.astype(dtype)
+        counts = filled * (given.number.astype(dtype) / jnp.maximum(jnp.sum(filled), 1))
+        states = zip(self.bank.rules, rules, strict=True)
+        fitted = (rule.fitted(own, Z, given.y, counts, given.round) for rule, own in states)
+        return tuple(fitted), metrics
 
-    def _features(self, features: PyTree, X: jax.Array) -> jax.Array:
-        """Features (N, P, M) of rows, under the metric already."""
-        feature_map, round = self.bank.features, jnp.zeros((), jnp.int32)
+    def features(self, state: PyTree, metric: jax.Array, X: jax.Array) -> jax.Array:
+        """Features (N, P, M) of rows under a metric, by a state of the map inside."""
+        features, kernels = self.bank.features, self.bank.kernels
         keys = jax.random.split(jax.random.key(0), len(X))
-        codes = feature_map.encode(features, self.bank.kernels, X, round, keys)
-        return jax.vmap(lambda code: feature_map.predict(features, code)[0])(codes)
-
-    def _moments(
-        self,
-        features: PyTree,
-        metric: jax.Array,
-        X: jax.Array,
-        filled: jax.Array,
-        weights: jax.Array,
-        shares: jax.Array,
-    ) -> jax.Array:
-        """M (D, D) or its diagonal (D,), of models of weights θ (K, R, P, M)."""
-        D, (K, R, P, _) = X.shape[1], weights.shape
-        shares = jnp.tile(shares.reshape(1, 1, R, P), (1, K, 1, 1))
-        # squares of the weights of models that diverge may overflow
-        weights = jnp.where(shares[0, ..., None] > 0, weights, 0).reshape(K * R, P, -1)
-
-        def outer(rows: tuple[jax.Array, jax.Array]) -> jax.Array:
-            X, filled = rows
-            inside = applied(metric, X)
-            by = self.bank.features.gradients(features, self.bank.kernels, inside, weights)
-            counts = jnp.broadcast_to(filled[:, None, None, None] * shares, (len(X), K, R, P))
-            return outer_products(by.reshape(-1, D), counts.reshape(-1), metric.ndim == 1)
-
-        inside = sum_over_rows(outer, (X, filled.astype(X.dtype)), filled)
-        # gradients by x are L times those by L'x
-        if metric.ndim == 1:
-            return metric**2 * inside
-        half = jnp.dot(metric, inside, precision=_HIGHEST)
-        return jnp.dot(half, metric.T, precision=_HIGHEST)
+        codes = features.encode(state, kernels, applied(metric, X), jnp.zeros((), jnp.int32), keys)
+        return jax.vmap(lambda code: features.predict(state, code)[0])(codes)
 
 
 class _Period(NamedTuple):
@@ -259,43 +227,14 @@ class _Period(NamedTuple):
     period: int
 
 
-def _shares(losses: jax.Array) -> jax.Array:
-    """p_e ∝ 1 / l_e⁴ (E,); 0 where a loss is not finite."""
-    known = jnp.isfinite(losses)
-    smallest = jnp.min(losses, where=known, initial=jnp.inf)
-    ratios = jnp.where(losses > smallest, smallest / jnp.where(losses > 0, losses, 1), 1.0)
-    shares = jnp.where(known, ratios**_STEEP, 0.0)
-    return shares / jnp.sum(shares)
-
-
-def _weights_of(rule: Rule, state: PyTree, round: jax.Array, empty: jax.Array) -> jax.Array:
-    """The weights θ (K, R, P, M) of a rule's models, the derivatives of its values by z (P, M)."""
-
-    # a model that diverged would spoil the products for all
-    state = jax.tree.map(
-        lambda leaf: jnp.where(jnp.isfinite(leaf), leaf, jnp.zeros_like(leaf)), state
-    )
-
-    def values(z: jax.Array) -> jax.Array:
-        code = take(rule.encode(state, round, z[None]), 0)
-        return rule.predict(state, code, z)[0]
-
-    out, backward = jax.vjp(values, empty)
-    K, R, P = out.shape
-    # the value of a kernel depends on its own features alone
-    each = jnp.eye(K * R, dtype=out.dtype).reshape(K * R, K, R, 1)
-    (weights,) = jax.vmap(backward)(jnp.broadcast_to(each, (K * R, K, R, P)))
-    return weights.reshape(K, R, *empty.shape)
-
-
 @jax.custom_jvp
-def _renewed_if(due: jax.Array, owner: MetricModels, given: tuple, changing: tuple) -> tuple:
-    """What changes at a renewal, after the repetitions of one if it is due."""
+def _renewed_if(due: jax.Array, owner: MetricBank, given: Renewal, changing: tuple) -> tuple:
+    """What changes at a renewal, after the turns of one if it is due."""
 
     def turn(_: jax.Array, own: tuple) -> tuple:
-        return optax.tree.where(due, owner.renewed(given, own), own)
+        return optax.tree.where(due, owner.renewed(given, *own), own)
 
-    turns = largest_of_runs(jnp.where(due, owner.repetitions, 0))
+    turns = largest_of_runs(jnp.where(due, owner.turns, 0))
     return jax.lax.fori_loop(0, turns, turn, changing)
 
 
@@ -305,3 +244,101 @@ def _derivative(primals: tuple, tangents: tuple) -> tuple:
     due, *_ = primals
     after = _renewed_if(*primals)
     return after, jax.tree.map(lambda t: jnp.where(due, jnp.zeros_like(t), t), tangents[-1])
+
+
+@pytree.dataclass
+class MetricModels(MetricBank):
+    """A bank on features of L'x, with metrics L learned from the gradients of its own models.
+
+    In rounds ``first``, twice as many, four times as many and so on, over the examples x_i of a
+    reservoir of all labelled ones so far:
+
+        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = 1
+
+    with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, and of several outputs the
+    sum over them. Then all models begin anew and learn the reservoir under the new metric: least
+    squares in closed form, each example counting as often as it stands for, and rules of first
+    order by one pass. All this is repeated ``repetitions`` times. Between such rounds the bank is
+    the one inside, on :class:`jaxmkl.features.MetricFeatures`, and costs a product X L more. Where
+    M is 0 or not finite the metric stays. At first it is I/sqrt(D): so widths of kernels are in
+    units of sqrt(D), and 1 suits inputs of variance 1, however many there are.
+
+    Several metrics stand side by side, with one reservoir: each has models of its own, from whose
+    gradients it is learned. They come metric by metric: with S of them the bank has S times as
+    many models.
+
+    No derivative goes through a renewal: those by widths and rates are those of the rounds since.
+
+    Args:
+      bank: the models, on any features that are not sequential.
+      shapes: of the metric: "diagonal", a weight for each input, or "full"; or both. A full metric
+        of D inputs takes D² numbers and D³ operations a renewal.
+      reservoir: the sample of labelled examples, by default 2,000.
+      first: the round of the first metric; blocks divide it, so powers of two suit.
+      repetitions: how often a metric is learned in a row.
+      power: 1 is the published one; 1/2 changes less.
+
+    Raises:
+      ValueError: if the features are sequential, or a number is not in its range.
+
+    References:
+      Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
+      networks and backpropagation-free machine learning models, Science 383,
+      https://doi.org/10.1126/science.adi5639.
+
+    >>> import jaxmkl
+    >>> inside = jaxmkl.raker(jaxmkl.Gaussian([1.0, 3.0])).models[0]
+    >>> jaxmkl.MKL(MetricModels(inside)).num_models
+    2
+    >>> jaxmkl.MKL(MetricModels(inside, ("diagonal", "full"))).num_models
+    4
+    """
+
+    repetitions: int = pytree.count(default=2)
+    power: Number = pytree.positive(default=1.0)
+
+    @property
+    def turns(self) -> int:
+        return self.repetitions
+
+    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
+        X, features, kernels = given.X, self.bank.features, self.bank.kernels
+        D, S, P = X.shape[1], len(metrics), features.num_vectors(kernels)
+        empty = jnp.zeros((S * P, features.num_coordinates(D)), X.dtype)
+        # a model that diverged would spoil the products for all
+        rules = jax.tree.map(lambda leaf: jnp.where(jnp.isfinite(leaf), leaf, 0), rules)
+        states = zip(self.bank.rules, rules, strict=True)
+        each = [rule.gradients(own, given.round, empty) for rule, own in states]
+        weights = jnp.concatenate(each, axis=1)
+        K, R, _, M = weights.shape
+        weights = weights.reshape(K, R, S, P, M)
+        shares = jax.vmap(_shares, in_axes=1, out_axes=1)(given.losses.reshape(R, S, P))
+        # squares of the weights of models that diverge may overflow
+        weights = jnp.where(shares[None, ..., None] > 0, weights, 0)
+
+        def moments(rows: tuple[jax.Array, jax.Array]) -> tuple:
+            """The sums over rows of each M, for gradients by L'x."""
+            X, filled = rows
+            found = []
+            for s, (own, metric) in enumerate(zip(given.inside, metrics, strict=True)):
+                of_models = weights[:, :, s].reshape(K * R, P, M)
+                by = features.gradients(own, kernels, applied(metric, X), of_models)
+                counts = filled[:, None, None, None] * shares[None, None, :, s]
+                counts = jnp.broadcast_to(counts, (len(X), K, R, P)).reshape(-1)
+                found.append(outer_products(by.reshape(-1, D), counts, metric.ndim == 1))
+            return tuple(found)
+
+        summed = sum_over_rows(moments, (X, given.filled.astype(X.dtype)), given.filled)
+        return tuple(
+            metric_of(by_inputs(M, metric), self.power, metric)
+            for M, metric in zip(summed, metrics, strict=True)
+        )
+
+
+def _shares(losses: jax.Array) -> jax.Array:
+    """p_e ∝ 1 / l_e⁴ over all entries; 0 where a loss is not finite."""
+    known = jnp.isfinite(losses)
+    smallest = jnp.min(losses, where=known, initial=jnp.inf)
+    ratios = jnp.where(losses > smallest, smallest / jnp.where(losses > 0, losses, 1), 1.0)
+    shares = jnp.where(known, ratios**_STEEP, 0.0)
+    return shares / jnp.sum(shares)

@@ -39,6 +39,8 @@ class TreeCode(NamedTuple):
     x: jax.Array
     """(D,)"""
     round: jax.Array
+    draws: jax.Array
+    """Random numbers of the reservoir (2,)."""
 
 
 @pytree.dataclass
@@ -147,8 +149,9 @@ class TreeModels(Bank):
         self, state: TreeModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> TreeCode:
         """The leaves of all rows, by one walk down all trees."""
-        X = jax.lax.stop_gradient(X)
-        return TreeCode(leaves(state.trees, X), X, rounds_of(round, len(X)))
+        X, rounds = jax.lax.stop_gradient(X), rounds_of(round, len(X))
+        draws = self.reservoir.draws(state.reservoir, rounds)
+        return TreeCode(leaves(state.trees, X), X, rounds, draws)
 
     def predict(self, state: TreeModelsState, code: TreeCode) -> tuple[jax.Array, jax.Array]:
         """Values (E,) or (K, E), and the leaves' means (T, K)."""
@@ -168,7 +171,7 @@ class TreeModels(Bank):
         means = state.means.at[at].add(share * (feedback.y.reshape(1, -1).astype(dtype) - aux))
         counts = state.counts.at[at].set(jnp.where(learns, new, old))
         x, y, labelled = code.x, jax.lax.stop_gradient(feedback.y), jnp.any(feedback.updates)
-        reservoir = self.reservoir.update(state.reservoir, x, y, code.round, labelled)
+        reservoir = self.reservoir.update(state.reservoir, x, y, code.draws, labelled)
         return state._replace(reservoir=reservoir, means=means, counts=counts)
 
     def close(self, state: TreeModelsState, codes: TreeCode, round: jax.Array) -> TreeModelsState:

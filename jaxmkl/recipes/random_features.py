@@ -28,6 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxmkl._metric import SHAPES
 from jaxmkl._pytree import require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
@@ -307,29 +308,28 @@ def expert_mkl(
         aggregate = Stack(Mixture(bound=bound), rule, bound=bound)
     features = FourierFeatures(num_features, orthogonal, "mean")
 
-    def bank(name: str) -> Bank:
-        if name == "trees":
-            return TreeModels()
-        if name.startswith("likelihood"):
-            inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
-            shape = name.removeprefix("likelihood_")
-            return LikelihoodModels(inside, shape=shape, steps=20, examples=500)
-        if name != "fixed":
-            inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
-            return MetricModels(inside, shape=name)
+    names = (banks,) if isinstance(banks, str) else tuple(banks)
+    for name in names or (banks,):
+        wanted = "one or several of " + ", ".join(map(repr, BANKS))
+        require(name in BANKS, "expert_mkl", "banks", name, wanted)
+    by_gradient = tuple(shape for shape in SHAPES if shape in names)
+    by_likelihood = tuple(shape for shape in SHAPES if f"likelihood_{shape}" in names)
+    models: list[Bank] = []
+    if "fixed" in names:
         rules = OGD(step_sizes), RLS(regularization, forgetting)
         own = (
             two_decades()
             if len(names) == 1
             else Gaussian(np.asarray(two_decades().bandwidth)[::2])
         )
-        return FeatureModels(own if kernels is None else kernels, rules, features)
-
-    names = (banks,) if isinstance(banks, str) else tuple(banks)
-    for name in names or (banks,):
-        wanted = "one or several of " + ", ".join(map(repr, BANKS))
-        require(name in BANKS, "expert_mkl", "banks", name, wanted)
+        models.append(FeatureModels(own if kernels is None else kernels, rules, features))
+    if by_gradient:
+        inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
+        models.append(MetricModels(inside, by_gradient))
+    if by_likelihood:
+        inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
+        models.append(LikelihoodModels(inside, by_likelihood, steps=20, examples=500))
+    if "trees" in names:
+        models.append(TreeModels())
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
-    return MKL(
-        tuple(map(bank, names)), aggregate, select, query, loss="squared", task=task, num_outputs=K
-    )
+    return MKL(tuple(models), aggregate, select, query, loss="squared", task=task, num_outputs=K)

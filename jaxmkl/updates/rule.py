@@ -82,6 +82,23 @@ class Rule(HasLoss, abc.ABC):
         """The state after a block; rounds below ``round`` are over."""
         return state
 
+    def gradients(self, state: PyTree, round: jax.Array, z: jax.Array) -> jax.Array:
+        """The derivatives θ (K, R, P, M) of the models' values by their features, at z (P, M).
+
+        By default JAX derives :meth:`encode` and :meth:`predict`.
+        """
+
+        def values(z: jax.Array) -> jax.Array:
+            code = take(self.encode(state, round, z[None]), 0)
+            return self.predict(state, code, z)[0]
+
+        out, backward = jax.vjp(values, z)
+        K, R, P = out.shape
+        # the value of a kernel depends on its own features alone
+        each = jnp.eye(K * R, dtype=out.dtype).reshape(K * R, K, R, 1)
+        (found,) = jax.vmap(backward)(jnp.broadcast_to(each, (K * R, K, R, P)))
+        return found.reshape(K, R, *z.shape)
+
     def fitted(
         self, state: PyTree, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
     ) -> PyTree:

@@ -276,6 +276,16 @@ class RLS(Rule):
             "discount": jnp.where(full, 1.0, state.discount),
         }
 
+    def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
+        """θ with all that is pending."""
+        rows = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
+        return self._unscaled(state.weights + _change(state, rows))
+
+    def _unscaled(self, weights: jax.Array) -> jax.Array:
+        """Weights of features z, from those (K, R, P, M) of z/sqrt(λ)."""
+        regularization = jnp.atleast_1d(jnp.asarray(self.regularization, weights.dtype))
+        return weights * jax.lax.rsqrt(regularization)[None, :, None, None]
+
     def fitted(
         self, state: RLSState, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
     ) -> RLSState:
@@ -331,9 +341,8 @@ class RLS(Rule):
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        change = jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
         return state._replace(
-            weights=state.weights + change,
+            weights=state.weights + _change(state, rows),
             factor=state.factor - factor,
             coefficients=jnp.where(full, 0.0, state.coefficients),
             **self.taken_in(state, jitter, rows, learned, full),
@@ -351,6 +360,11 @@ def _joined(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
     weights = jnp.einsum("rpmn,krpn->krpm", covariance, added(b, b_0), precision=_HIGHEST)
     discount = jnp.ones_like(empty.discount)
     return empty._replace(weights=weights, covariance=covariance, discount=discount)
+
+
+def _change(state: RLSState, rows: jax.Array) -> jax.Array:
+    """What the pending examples, of rows h (R, P, period, M), add to θ."""
+    return jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
 
 
 def _inverse(matrices: jax.Array) -> jax.Array:

@@ -38,6 +38,8 @@ class LearnedMetricCode(NamedTuple):
     """The input (D,), before the metric."""
     round: Array
     """The example's round, int32."""
+    draws: Array
+    """Random numbers of the reservoir (2,)."""
     inner: PyTree
     """Code of the inner learner."""
 
@@ -81,7 +83,8 @@ class LearnedMetric(Wrapper):
     ) -> LearnedMetricCode:
         given, rounds = X if given is None else given, rounds_of(state.round, len(X))
         codes = self.learner.encode(state.inner, applied(state.metric, X), given)
-        return LearnedMetricCode(X, rounds, codes)
+        draws = self.reservoir.draws(state.reservoir, rounds)
+        return LearnedMetricCode(X, rounds, draws, codes)
 
     def predict_code(
         self, state: LearnedMetricState, code: LearnedMetricCode
@@ -103,7 +106,7 @@ class LearnedMetric(Wrapper):
         learned = asked & present & (inner.invalid == before)
         y = jnp.where(learned, y, 0.0)
         x = jnp.where(learned, code.x, 0.0)
-        reservoir = self.reservoir.update(state.reservoir, x, y, code.round, learned)
+        reservoir = self.reservoir.update(state.reservoir, x, y, code.draws, learned)
         return state.replace(inner=inner, reservoir=reservoir)
 
     def close(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:

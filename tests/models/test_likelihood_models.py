@@ -75,7 +75,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
     X, y = stream(32, outputs=outputs)
     learner = learner_of(shape, outputs=outputs)
     state = learner.init(jax.random.key(2), num_inputs=3)
-    frequencies = np.asarray(state.models[0].bank.frequencies) / WIDTHS[:, None, None]
+    frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     state, _ = scan(learner, state, X, y)
     L = np.eye(3) / np.sqrt(3)
     for T in (16, 32):
@@ -83,7 +83,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
         diagonal = shape == "diagonal"
         L = likeliest(evidence, L, 0.01, diagonal=diagonal, steps=5, rate=0.1)
     own = state.models[0]
-    metric = np.diag(own.metric) if diagonal else own.metric
+    metric = np.diag(own.metrics[0]) if diagonal else own.metrics[0]
     np.testing.assert_allclose(metric, L, atol=1e-9)
     # and then least squares of everything
     turns = np.einsum("nd,de,pfe->npf", X, L, frequencies)
@@ -136,12 +136,12 @@ def test_bad_input_leaves_the_metric_finite(shape):
         state = learner.init(jax.random.key(0), num_inputs=3)
         state, outputs = scan(learner, state, inputs, given.astype(np.float32))
         own = state.models[0]
-        assert all(np.isfinite(leaf).all() for leaf in (own.metric, own.bank.rules[0].weights))
+        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
         assert np.isfinite(outputs.prediction).all()
         np.testing.assert_allclose(learner.importances(state).sum(), 1.0, rtol=1e-5)
     state = learner.init(jax.random.key(0), num_inputs=1)
     state, _ = scan(learner, state, X[:, :1], y)
-    assert np.isfinite(state.models[0].metric).all()
+    assert np.isfinite(state.models[0].metrics[0]).all()
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_runs_side_by_side_are_runs_alone():
         start = learner.init(jax.random.fold_in(key, 0), num_inputs=3)
         alone, _ = jaxmkl.run(learner, start, X, y)
         np.testing.assert_allclose(
-            together.models[0].metric[s], alone.models[0].metric, rtol=1e-3, atol=1e-5
+            together.models[0].metrics[0][s], alone.models[0].metrics[0], rtol=1e-3, atol=1e-5
         )
 
 
@@ -176,7 +176,7 @@ def test_a_run_that_is_cut_goes_on_bit_for_bit():
     state = start
     for rows in (slice(0, 13), slice(13, 16), slice(16, 40)):
         state, _ = jaxmkl.run(learner, state, X[rows], y[rows])
-    np.testing.assert_array_equal(state.models[0].metric, whole.models[0].metric)
+    np.testing.assert_array_equal(state.models[0].metrics[0], whole.models[0].metrics[0])
 
 
 @pytest.mark.slow

@@ -39,7 +39,9 @@ def test_padding_behind_a_renewal_renews_nothing_again(kind):
         )
     start = learner.init(jax.random.key(0), num_inputs=2)
     state, _ = scan(learner, start, X, y)
-    metrics = [own.models[0].metric if kind == "bank" else own.metric for own in (start, state)]
+    metrics = [
+        own.models[0].metrics[0] if kind == "bank" else own.metric for own in (start, state)
+    ]
     assert not np.array_equal(*metrics)
 
     @jax.jit
@@ -57,7 +59,9 @@ def test_late_labels_renew_once():
     state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X[:16], y[:16])
     after, _ = scan(late, late.init(jax.random.key(0), num_inputs=2), X, y)
     assert after.inner.round == 16
-    np.testing.assert_allclose(after.inner.models[0].metric, state.models[0].metric, rtol=1e-3)
+    np.testing.assert_allclose(
+        after.inner.models[0].metrics[0], state.models[0].metrics[0], rtol=1e-3
+    )
 
 
 def test_models_that_diverge_have_no_say():
@@ -71,7 +75,7 @@ def test_models_that_diverge_have_no_say():
     # as without the second rate
     alone = jaxmkl.MKL(bank_of(OGD([0.1])), loss="squared")
     apart, _ = scan(alone, alone.init(jax.random.key(0), num_inputs=2), X, y)
-    np.testing.assert_allclose(own.metric, apart.models[0].metric, rtol=1e-3)
+    np.testing.assert_allclose(own.metrics[0], apart.models[0].metrics[0], rtol=1e-3)
 
 
 def test_least_squares_of_very_many_examples_stay_definite():
@@ -95,7 +99,7 @@ def test_steps_by_chance_are_taken_in_a_renewal():
     learner = jaxmkl.MKL(bank_of(SparsePassiveAggressive(0.5)))
     state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X, np.sign(y))
     assert np.abs(state.models[0].bank.rules[0].weights).max() > 0
-    assert np.isfinite(state.models[0].metric).all()
+    assert np.isfinite(state.models[0].metrics[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +134,7 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     learner = jaxmkl.MKL((bank_of(RLS(0.1)), fixed, bank_of(RLS(0.1), "full")))
     state = learner.init(jax.random.key(0), num_inputs=2)
     state, _ = scan(learner, state, X, np.sin(X[:, 0]))
-    one, other = state.models[0].metric, state.models[2].metric
+    one, other = state.models[0].metrics[0], state.models[2].metrics[0]
     full = np.diag(other @ other.T)
     expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2
     np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)

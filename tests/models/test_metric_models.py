@@ -54,7 +54,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     X, y = stream(40, outputs=outputs)
     learner = learner_of(shape, forgetting=forgetting, outputs=outputs)
     state = learner.init(jax.random.key(2), num_inputs=3)
-    frequencies = np.asarray(state.models[0].bank.frequencies) / WIDTHS[:, None, None]
+    frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     loop = MetricBank(
         frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, 1 if outputs is None else 2
     )
@@ -74,7 +74,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
             # the jitter that keeps S definite is of the size of rounding
             np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9)
             np.testing.assert_allclose(own.losses, loop.losses, rtol=0, atol=1e-9)
-            metric = own.metric if shape == "full" else jnp.diag(own.metric)
+            metric = own.metrics[0] if shape == "full" else jnp.diag(own.metrics[0])
             np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
 
 
@@ -174,12 +174,12 @@ def test_bad_input_leaves_the_metric_finite(shape):
         state = learner.init(jax.random.key(0), num_inputs=3)
         state, outputs = scan(learner, state, inputs, labels.astype(np.float32))
         own = state.models[0]
-        assert all(np.isfinite(leaf).all() for leaf in (own.metric, own.bank.rules[0].weights))
+        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
         assert np.isfinite(outputs.prediction).all()
-        np.testing.assert_allclose(np.sum(own.metric**2), 1.0, rtol=1e-5)
+        np.testing.assert_allclose(np.sum(own.metrics[0] ** 2), 1.0, rtol=1e-5)
     state = learner.init(jax.random.key(0), num_inputs=1)
     state, _ = scan(learner, state, X[:, :1], y)
-    np.testing.assert_allclose(np.abs(state.models[0].metric), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(state.models[0].metrics[0]), 1.0, rtol=1e-6)
 
 
 def test_features_that_grow_are_refused():

@@ -13,10 +13,8 @@ import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
 from jaxmkl.models.growing_trees import (
-    draws_of_inputs,
-    draws_of_nodes,
+    draws_of,
     grown,
-    inputs_of,
     leaves,
     whole_numbers,
 )
@@ -32,15 +30,10 @@ def grow(keys, X, y, number, depth, max_inputs=32):
     return grown(keys, X, labels, number, depth, max_inputs)
 
 
-def draws(key, num_nodes, num_inputs, pieces=1):
+def draws(key, room, num_inputs, wanted=None):
     """The random numbers of a tree's levels, for the oracle."""
-
-    def of_level(level):
-        own = jax.random.fold_in(key, level)
-        nodes = [draws_of_nodes(own, piece, num_nodes) for piece in range(pieces)]
-        return np.concatenate(nodes, axis=1), draws_of_inputs(own, num_inputs)
-
-    return of_level
+    numbers, _ = draws_of(key, room, num_inputs, wanted or num_inputs)
+    return lambda level: [np.asarray(each).T for each in numbers.at(level)]
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -57,7 +50,7 @@ def test_grows_as_plain_loops_do(number, kind):
             y[:] = -1.0
         key = jax.random.key(7)
         forest, (leaf,) = grow(key[None], X, y, number, 9)
-        splits, wanted = oracle.grow(X[:number], y[:number], 9, draws(key, 20, 3))
+        splits, wanted = oracle.grow(X[:number], y[:number], 9, draws(key, 40, 3))
         assert bool(splits) == (number > 1 and kind in ("numbers", "classes"))
         n = len(splits)
         for i, array in enumerate((forest.input, forest.threshold)):
@@ -73,10 +66,10 @@ def test_each_tree_has_inputs_of_its_own():
     X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))
     keys = jax.random.split(jax.random.key(3), 3)
     forest, leaf = grow(keys, X, y.astype(np.float32), 40, 20, 2)
-    chosen = [np.asarray(inputs_of(key, 5, 2)) for key in keys]
+    chosen = [np.asarray(draws_of(key, 40, 5, 2)[1]) for key in keys]
     assert len({tuple(sorted(own)) for own in chosen}) > 1
     for i, key in enumerate(keys):
-        splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 20, 2))
+        splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 40, 5, 2))
         np.testing.assert_array_equal(leaf[i], wanted)
         by = [chosen[i][own[0]] for own in splits]
         np.testing.assert_array_equal(forest.input[i, : len(splits)], by)
@@ -106,7 +99,7 @@ def test_many_points_grow_piece_by_piece():
     forest, leaf = grow(keys, X, y, 1100, 12)
 
     for i, key in enumerate(keys):
-        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key, 256, 2, 3))
+        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key, 1100, 2))
         np.testing.assert_array_equal(leaf[i], wanted)
         np.testing.assert_array_equal(forest.input[i, : len(splits)], [s[0] for s in splits])
     np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
@@ -121,7 +114,7 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
     together = grow(keys, X, y, 64, 20)
     for i, key in enumerate(keys):
         trees, (leaf,) = grow(key[None], X, y, 64, 20)
-        _, wanted = oracle.grow(X, y.astype(np.float64), 20, draws(key, 32, 3))
+        _, wanted = oracle.grow(X, y.astype(np.float64), 20, draws(key, 64, 3))
         np.testing.assert_array_equal(leaf, wanted)
         np.testing.assert_array_equal(together[1][i], leaf)
         np.testing.assert_array_equal(together[0].child[i], trees.child[0])
