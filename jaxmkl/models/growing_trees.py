@@ -86,50 +86,29 @@ def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
     return jnp.round(centred / jnp.where(most > 0, most, 1.0) * 2.0**bits).astype(jnp.int32)
 
 
-class _Nodes(NamedTuple):
-    """The nodes of a level with two points or more, in C slots; what lies behind them is old."""
-
-    begin: jax.Array
-    """The first position of each (C,)."""
-    end: jax.Array
-    """The position behind its last (C,)."""
-    leaf: jax.Array
-    """The leaf that it is unless it splits (C,)."""
-    place: jax.Array
-    """Its place in ``child`` if both columns are one; 2 N for the root (C,)."""
-
-
-class _Splits(NamedTuple):
-    """How the nodes of a level split, and the slots of their children (C,)."""
-
-    leaf: jax.Array
-    """The leaf of the right child; 0 where a node does not split."""
-    input: jax.Array
-    threshold: jax.Array
-    middle: jax.Array
-    """The first position of the right child."""
-    left: jax.Array
-    """The slot of the left child; C if that is a leaf."""
-    right: jax.Array
-
-
 class _Growth(NamedTuple):
-    """A tree that grows on N points; positions are those in the order of its points."""
+    """A tree that grows on N points; positions are those in the order of its points.
 
-    tree: Tree
+    What belongs together is one array: XLA compiles a kernel for each array that is written.
+    """
+
+    links: jax.Array
+    """The children and the input of each split (N, 3)."""
+    threshold: jax.Array
+    """Of each split (N,)."""
     num_splits: jax.Array
-    nodes: _Nodes
+    nodes: jax.Array
+    """Of each slot (C, 4), int32: the first position of its node, that behind its last, the leaf
+    that it is unless it splits, and its place in ``links`` if these are one column; what lies
+    behind the nodes of the level, those with two points or more, is old."""
     num_nodes: jax.Array
     order: jax.Array
     """The point at each position (N,)."""
-    slot: jax.Array
-    """The slot of each position's node (N,); C if that is a leaf."""
-    leaf: jax.Array
-    """The leaf of each position, unless its node splits (N,)."""
+    where: jax.Array
+    """Of each position (N, 2): the slot of its node, C if that is a leaf, and its leaf unless the
+    node splits."""
     thresholds: jax.Array
     """Of each slot by each input (C, D + 1)."""
-    ranks: jax.Array
-    """Of each slot (C,)."""
     sums: jax.Array
     """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
 
@@ -166,18 +145,17 @@ def grown(
     if num_inputs > D:
         X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), 0
     most = largest_of_runs(num_points)
-    place, none = jnp.arange(N, dtype=jnp.int32), jnp.zeros(C, jnp.int32)
-    splits = num_points > 1
+    place, splits = jnp.arange(N, dtype=jnp.int32), num_points > 1
+    slot = jnp.where(splits & (place < num_points), 0, jnp.int32(C))
     root = _Growth(
-        tree=Tree.of_one_leaf(room, X.dtype),
+        links=jnp.tile(jnp.asarray([-1, -1, 0], jnp.int32), (room, 1)),
+        threshold=jnp.zeros(room, X.dtype),
         num_splits=jnp.zeros((), jnp.int32),
-        nodes=_Nodes(none, none + num_points, none, none + 2 * room),
+        nodes=jnp.tile(jnp.stack([0, num_points, 0, 3 * room]).astype(jnp.int32), (C, 1)),
         num_nodes=splits.astype(jnp.int32),
         order=place,
-        slot=jnp.where(splits & (place < num_points), 0, jnp.int32(C)),
-        leaf=jnp.zeros(N, jnp.int32),
+        where=jnp.stack([slot, jnp.zeros(N, jnp.int32)], axis=1),
         thresholds=jnp.zeros((C, D + 1), X.dtype),
-        ranks=jnp.zeros(C, jnp.float32),
         sums=jnp.zeros((C, 1 + K, D + 1), jnp.int32),
     )
     begun = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (T, *leaf.shape)), root)
@@ -197,10 +175,11 @@ def grown(
 
     _, after = jax.lax.while_loop(more, deeper, (jnp.zeros((), jnp.int32), begun))
     of_point = jax.vmap(lambda order, leaf: leaf.at[order].set(leaf, unique_indices=True))
-    tree = after.tree
+    input = after.links[:, :, 2]
     if of_tree is not None:
-        tree = tree._replace(input=jnp.take_along_axis(inputs, tree.input, axis=1))
-    return tree, of_point(after.order, after.leaf)[:, :room]
+        input = jnp.take_along_axis(inputs, input, axis=1)
+    tree = Tree(after.links[:, :, :2], input, after.threshold)
+    return tree, of_point(after.order, after.where[:, :, 1])[:, :room]
 
 
 def _whole_pieces(number: int) -> int:
@@ -222,7 +201,7 @@ def _level(
     growth: _Growth,
 ) -> _Growth:
     """The growth of one tree after one more level; trees have ``most`` points at most."""
-    nodes, room = growth.nodes, len(growth.tree.input)
+    nodes, room = growth.nodes, len(growth.threshold)
     (N, D), C, K = (len(X), X.shape[1] - 1), len(growth.sums), counted.shape[1] - 1
     size, points = min(_PIECE, C), min(_PIECE, N)
     # a level has at most twice the nodes of the one before, and nodes of two points or more
@@ -240,9 +219,9 @@ def _level(
 
     def begin(piece: jax.Array, own: tuple) -> tuple:
         """Draw thresholds for a piece of the slots, whose sums begin."""
-        of_first, of_place, ranks = cut(draws.nodes, piece).T
-        start = cut(nodes.begin, piece)
-        number = jnp.maximum(cut(nodes.end, piece) - start, 2)
+        of_first, of_place, _ = cut(draws.nodes, piece).T
+        start, end, *_ = cut(nodes, piece).T
+        number = jnp.maximum(end - start, 2)
         first, stride = _whole(of_first, number), jnp.maximum(number // SPAN, 1)
         spaced = first[None] + jnp.arange(SPAN)[:, None] * stride[None]
         # behind the last node positions may be none
@@ -252,15 +231,14 @@ def _level(
         between = ((of_place[:, None] + shifts[None]) % 1.0).astype(X.dtype)
         thresholds = least + between * (most - least)
         sums = jnp.zeros((size, 1 + K, D + 1), jnp.int32)
-        parts = thresholds, ranks, sums
-        return tuple(put(a, part, piece) for a, part in zip(own, parts, strict=True))
+        return put(own[0], thresholds, piece), put(own[1], sums, piece)
 
-    drawn = growth.thresholds, growth.ranks, growth.sums
-    thresholds, ranks, sums = jax.lax.fori_loop(0, pieces, begin, drawn)
+    drawn = growth.thresholds, growth.sums
+    thresholds, sums = jax.lax.fori_loop(0, pieces, begin, drawn)
 
     def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
         """Add the points at a piece of the positions to the sums of their nodes."""
-        slots, here = cut(growth.slot, piece, points), cut(growth.order, piece, points)
+        slots, here = cut(growth.where, piece, points)[:, 0], cut(growth.order, piece, points)
         left = X[here] <= thresholds[jnp.minimum(slots, C - 1)]
         terms = jnp.where(left[:, None], counted[here][:, :, None], 0)
         return sums.at[slots].add(terms, mode="drop")
@@ -269,8 +247,9 @@ def _level(
 
     def split(piece: jax.Array, own: tuple) -> tuple:
         """Split a piece of the nodes."""
-        tree, num_splits, below, num_below, splits = own
-        part, mine = cut(sums, piece), jax.tree.map(lambda a: cut(a, piece), nodes)
+        links, threshold, num_splits, below, num_below, splits, of_splits = own
+        part, ranks = cut(sums, piece), cut(draws.nodes, piece)[:, 2:]
+        begin, end, leaf, place = cut(nodes, piece).T
         used = piece * size + jnp.arange(size) < growth.num_nodes
         lefts, all_ = part[:, 0, :D], part[:, 0, D:]
         rest = all_ - lefts
@@ -283,77 +262,68 @@ def _level(
             gain += n * m * apart**2
         gain = jnp.where(good, gain, 0.0)
         most = jnp.max(gain, axis=1, keepdims=True)
-        of_inputs = (cut(ranks, piece)[:, None] + shifts_of_ranks[None]) % 1.0
+        of_inputs = (ranks + shifts_of_ranks[None]) % 1.0
         input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, of_inputs, -1.0), axis=1)
         input, parts = input.astype(jnp.int32), most[:, 0] > 0
-        threshold, lefts = (
+        chosen, lefts = (
             jnp.take_along_axis(array, input[:, None], axis=1)[:, 0]
             for array in (cut(thresholds, piece), lefts)
         )
 
         ordinal = num_splits + jnp.cumsum(parts, dtype=jnp.int32) - parts
         at, new = jnp.where(parts, ordinal, room), ordinal + 1
-        child = tree.child.reshape(-1)
-        child = child.at[jnp.where(parts, mine.place, 2 * room)].set(ordinal, mode="drop")
-        child = child.at[2 * at].set(~mine.leaf, mode="drop").at[2 * at + 1].set(~new, mode="drop")
-        tree = Tree(
-            child.reshape(tree.child.shape),
-            tree.input.at[at].set(input, mode="drop"),
-            tree.threshold.at[at].set(threshold, mode="drop"),
-        )
+        links = links.at[at].set(jnp.stack([~leaf, ~new, input], axis=1), mode="drop")
+        parent = jnp.where(parts, place, 3 * room)
+        links = links.reshape(-1).at[parent].set(ordinal, mode="drop").reshape(links.shape)
+        threshold = threshold.at[at].set(chosen, mode="drop")
 
-        middle = mine.begin + lefts
-        goes_on = parts & (lefts > 1), parts & (mine.end - middle > 1)
-        both = goes_on[0].astype(jnp.int32) + goes_on[1]
-        left = num_below + jnp.cumsum(both, dtype=jnp.int32) - both
-        left, right = (
-            jnp.where(on, place, C)
-            for on, place in zip(goes_on, (left, left + goes_on[0]), strict=True)
+        middle = begin + lefts
+        goes_on = jnp.stack([parts & (lefts > 1), parts & (end - middle > 1)], axis=1)
+        number = goes_on.reshape(-1).astype(jnp.int32)
+        so_far = (num_below + jnp.cumsum(number) - number).reshape(goes_on.shape)
+        slots = jnp.where(goes_on, so_far, C)
+        children = jnp.stack(
+            [begin, middle, leaf, 3 * ordinal, middle, end, new, 3 * ordinal + 1], axis=1
         )
-        of_left = _Nodes(mine.begin, middle, mine.leaf, 2 * ordinal)
-        of_right = _Nodes(middle, mine.end, new, 2 * ordinal + 1)
-        below = jax.tree.map(
-            lambda all_, a, b: all_.at[left].set(a, mode="drop").at[right].set(b, mode="drop"),
-            below,
-            of_left,
-            of_right,
-        )
-        found = _Splits(jnp.where(parts, new, 0), input, threshold, middle, left, right)
-        splits = jax.tree.map(lambda all_, a: put(all_, a, piece), splits, found)
+        below = below.at[slots.reshape(-1)].set(children.reshape(-1, 4), mode="drop")
+        found = jnp.stack([jnp.where(parts, new, 0), input, middle, *slots.T], axis=1)
+        splits, of_splits = put(splits, found, piece), put(of_splits, chosen, piece)
         num_splits += jnp.sum(parts, dtype=jnp.int32)
-        num_below += jnp.sum(both, dtype=jnp.int32)
-        return tree, num_splits, below, num_below, splits
+        num_below += jnp.sum(number, dtype=jnp.int32)
+        return links, threshold, num_splits, below, num_below, splits, of_splits
 
-    none = jnp.zeros(C, jnp.int32)
-    splits = _Splits(none, none, jnp.zeros(C, X.dtype), none, none, none)
-    zero = jnp.zeros((), jnp.int32)
-    tree, num_splits, below, num_below, splits = jax.lax.fori_loop(
-        0, pieces, split, (growth.tree, growth.num_splits, nodes, zero, splits)
-    )
+    # of each slot: the leaf of the right child, 0 where the node does not split; the input; the
+    # first position of the right child; the slots of the left and the right child, C of a leaf
+    splits, zero = jnp.zeros((C, 5), jnp.int32), jnp.zeros((), jnp.int32)
+    own = growth.links, growth.threshold, growth.num_splits, nodes, zero, splits
+    own = jax.lax.fori_loop(0, pieces, split, (*own, jnp.zeros(C, X.dtype)))
+    links, threshold, num_splits, below, num_below, splits, of_splits = own
 
     def move(piece: jax.Array, own: tuple) -> tuple:
         """Move the points at a piece of the positions to the halves of their nodes."""
-        order, slot, leaf, lefts, so_far = own
-        place = piece * points + jnp.arange(points, dtype=jnp.int32)
+        order, where, lefts, so_far = own
+        position = piece * points + jnp.arange(points, dtype=jnp.int32)
         here = cut(growth.order, piece, points)
-        was_slot, was_leaf = (cut(a, piece, points) for a in (growth.slot, growth.leaf))
-        mine = jnp.minimum(was_slot, C - 1)
-        of_node, first = jax.tree.map(lambda a: a[mine], (splits, nodes.begin))
-        parts = (was_slot < C) & (of_node.leaf > 0)
-        goes_left = X[here, of_node.input] <= of_node.threshold
+        slot, leaf = cut(growth.where, piece, points).T
+        mine = jnp.minimum(slot, C - 1)
+        right_leaf, input, middle, left, right = splits[mine].T
+        parts = (slot < C) & (right_leaf > 0)
+        goes_left = X[here, input] <= of_splits[mine]
         counts = so_far + jnp.cumsum(goes_left, dtype=jnp.int32)
         lefts = put(lefts, counts - goes_left, piece)  # before each position
+        first = nodes[mine, 0]
         before = counts - goes_left - lefts[first]
-        to = jnp.where(goes_left, first + before, of_node.middle + place - first - before)
-        order = order.at[jnp.where(parts, to, place)].set(here, unique_indices=True)
-        right = place >= of_node.middle
-        now_slot = jnp.where(parts, jnp.where(right, of_node.right, of_node.left), C)
-        now_leaf = jnp.where(parts & right, of_node.leaf, was_leaf)
-        return order, put(slot, now_slot, piece), put(leaf, now_leaf, piece), lefts, counts[-1]
+        to = jnp.where(goes_left, first + before, middle + position - first - before)
+        order = order.at[jnp.where(parts, to, position)].set(here, unique_indices=True)
+        is_right = position >= middle
+        slot = jnp.where(parts, jnp.where(is_right, right, left), C)
+        leaf = jnp.where(parts & is_right, right_leaf, leaf)
+        where = put(where, jnp.stack([slot, leaf], axis=1), piece)
+        return order, where, lefts, counts[-1]
 
-    moving = growth.order, growth.slot, growth.leaf, jnp.zeros(N, jnp.int32), zero
-    order, slot, leaf, *_ = jax.lax.fori_loop(0, pieces_of_points, move, moving)
-    return _Growth(tree, num_splits, below, num_below, order, slot, leaf, thresholds, ranks, sums)
+    moving = growth.order, growth.where, jnp.zeros(N, jnp.int32), zero
+    order, where, *_ = jax.lax.fori_loop(0, pieces_of_points, move, moving)
+    return _Growth(links, threshold, num_splits, below, num_below, order, where, thresholds, sums)
 
 
 def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:

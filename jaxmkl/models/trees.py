@@ -197,10 +197,12 @@ def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tup
     keys = jax.random.split(jax.random.fold_in(key, round), T)
     trees, leaf = grown(keys, kept.X, labels, number, owner.depth, owner.max_inputs)
 
+    counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
+
     def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
-        counts = jnp.zeros(N, y.dtype).at[leaf].add(1.0, mode="drop")
-        sums = jnp.zeros((N, K), y.dtype).at[leaf].add(y, mode="drop")
-        return sums / jnp.maximum(counts, 1.0)[:, None], counts
+        sums = jnp.zeros((N, K + 1), y.dtype).at[leaf].add(counted, mode="drop")
+        counts = sums[:, K]
+        return sums[:, :K] / jnp.maximum(counts, 1.0)[:, None], counts
 
     return trees, *jax.vmap(filled)(jnp.where(inside, leaf, N))
 
