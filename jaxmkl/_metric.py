@@ -2,7 +2,7 @@
 
     M = Σ_i ∇f(x_i) ∇f(x_i)',     L L' ∝ M^power
 
-and the trace of L L' is given. A diagonal metric keeps the diagonal of M, and is a vector.
+and the size of L L' is given. A diagonal metric keeps the diagonal of M, and is a vector.
 
 References:
   Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
@@ -48,22 +48,30 @@ def by_inputs(moments: jax.Array, metric: jax.Array) -> jax.Array:
     return jnp.dot(half, metric.T, precision=_HIGHEST)
 
 
-def metric_of(moments: jax.Array, power: Number, before: jax.Array) -> jax.Array:
-    """The metric L of M, of the trace of the one before; that one where M is 0 or not finite.
+def metric_of(
+    moments: jax.Array, power: Number, before: jax.Array, variances: jax.Array
+) -> jax.Array:
+    """The metric L of M, or the one before where M or what it makes is 0 or not finite.
 
-    Of a full M = V diag(e) V' it is V diag(e)^(power/2).
+    Of a full M = V diag(e) V' it is c V diag(e)^(power/2), with c such that inputs of these
+    variances (D,), if they are uncorrelated, have Σ_d v_d (L L')_dd = 1: the sum of the variances
+    of L'x.
     """
     power = jnp.asarray(power, moments.dtype)
     largest = jnp.max(jnp.abs(moments))
     good = jnp.isfinite(largest) & (largest > 0)
     values = jnp.where(good, moments / jnp.where(good, largest, 1), 1)
-    vectors = None
-    if moments.ndim == 2:
+    if moments.ndim == 1:
+        metric = jnp.sqrt(jnp.maximum(values, 0) ** power)
+        squares = metric**2
+    else:
         values, vectors = jnp.linalg.eigh(values)
-    scales = jnp.maximum(values, 0) ** power
-    scales = jnp.sqrt(scales * (jnp.sum(before**2) / jnp.sum(scales)))
-    metric = scales if vectors is None else vectors * scales[None]
-    return jnp.where(good & jnp.all(jnp.isfinite(metric)), metric, before)
+        metric = vectors * jnp.sqrt(jnp.maximum(values, 0) ** power)[None]
+        squares = jnp.sum(metric**2, axis=1)
+    total = jnp.sum(variances * squares)
+    metric /= jnp.sqrt(jnp.where(total > 0, total, 1))
+    good &= (total > 0) & jnp.all(jnp.isfinite(metric))
+    return jnp.where(good, metric, before)
 
 
 def importances(metric: jax.Array) -> jax.Array:

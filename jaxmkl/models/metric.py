@@ -253,15 +253,17 @@ class MetricModels(MetricBank):
     In rounds ``first``, twice as many, four times as many and so on, over the examples x_i of a
     reservoir of all labelled ones so far:
 
-        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = 1
+        M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  Σ_d v_d (L L')_dd = 1
 
-    with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, and of several outputs the
-    sum over them. Then all models begin anew and learn the reservoir under the new metric: least
-    squares in closed form, each example counting as often as it stands for, and rules of first
-    order by one pass. All this is repeated ``repetitions`` times. Between such rounds the bank is
-    the one inside, on :class:`jaxmkl.features.MetricFeatures`, and costs a product X L more. Where
-    M is 0 or not finite the metric stays. At first it is I/sqrt(D): so widths of kernels are in
-    units of sqrt(D), and 1 suits inputs of variance 1, however many there are.
+    with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, the variances v_d of the
+    inputs in the reservoir, and of several outputs the sum over them. Then all models begin anew
+    and learn the reservoir under the new metric: least squares in closed form, each example
+    counting as often as it stands for, and rules of first order by one pass. All this is repeated
+    ``repetitions`` times. Between such rounds the bank is the one inside, on
+    :class:`jaxmkl.features.MetricFeatures`, and costs a product X L more. Where M is 0 or not
+    finite the metric stays. At first it is I/sqrt(D): of inputs of variance 1 the variances of L'x
+    add up to 1, however many there are, and from the first renewal on they do whatever the inputs'
+    scale. So widths around 1 suit.
 
     Several metrics stand side by side, with one reservoir: each has models of its own, from whose
     gradients it is learned. They come metric by metric: with S of them the bank has S times as
@@ -329,8 +331,9 @@ class MetricModels(MetricBank):
             return tuple(found)
 
         summed = sum_over_rows(moments, (X, given.filled.astype(X.dtype)), given.filled)
+        variances = jnp.var(X, axis=0, where=given.filled[:, None])
         return tuple(
-            metric_of(by_inputs(M, metric), self.power, metric)
+            metric_of(by_inputs(M, metric), self.power, metric, variances)
             for M, metric in zip(summed, metrics, strict=True)
         )
 

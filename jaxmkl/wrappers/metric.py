@@ -142,7 +142,7 @@ class LearnedMetric(Wrapper):
 
         number = jnp.sum(filled, dtype=jnp.int32)
         moments = jax.lax.fori_loop(0, number, added, jnp.zeros_like(state.metric))
-        metric = metric_of(moments, self.power, state.metric)
+        metric = metric_of(moments, self.power, state.metric, jnp.full((D,), 1 / D, moments.dtype))
         # the examples take the last rounds, so that blocks end where they would
         run, start = state.inner, state.round - number
         frame = ("key", "invalid", "outlying", "nonfinite", "magnitudes", "query")
