@@ -42,7 +42,8 @@ from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
-BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees"
+LEARNED = "fixed", "diagonal", "full", "trees"
+BANKS = *LEARNED, "likelihood_diagonal", "likelihood_full"
 RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
 
 
@@ -255,25 +256,28 @@ def expert_mkl(
     orthogonal: bool = True,
     num_outputs: int | None = None,
     num_classes: int | None = None,
-    banks: str | Sequence[str] = "fixed",
+    banks: str | Sequence[str] | None = None,
 ) -> MKL:
-    """Kernels times update rules under a stack: gradient steps track, least squares fit.
+    """Fixed kernels and learned ones, each with several update rules, under one stack.
 
-    The models are all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
-    descent at four step sizes, recursive least squares with and without forgetting. A mixture of
-    second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine them into one
-    prediction. As a classifier it fits the labels ±1 by squared loss, and values are clipped to
-    [-1, 1]. Several classes have one stack each, with λ = 10, as three cost more and err no less.
+    The models are in banks, by default four:
 
-    Kernels may also be learned. Of the ``banks`` "fixed" has the models above; "diagonal" and
-    "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to 4 in units of
-    sqrt(D), whose metric is learned from gradients (:class:`jaxmkl.models.MetricModels`);
-    "likelihood_diagonal" and "likelihood_full" have it on one Gaussian whose metric has the
-    largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 20 steps on 500
-    examples). They are made for inputs of variance near 1. "trees" has a forest that grows with
-    the stream (:class:`jaxmkl.models.TreeModels`). The stack has the models of all banks. Beside
-    others, the fixed bank has every other of its default kernels: all eight cost more and err no
-    less.
+    - "fixed" has all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
+      descent at four step sizes, which tracks, and recursive least squares with and without
+      forgetting, which fit.
+    - "diagonal" and "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to
+      4, of inputs under a metric that is learned from gradients
+      (:class:`jaxmkl.models.MetricModels`).
+    - "trees" has a forest that grows with the stream (:class:`jaxmkl.models.TreeModels`).
+    - "likelihood_diagonal" and "likelihood_full", which are not in the default, have least squares
+      on one Gaussian whose metric has the largest marginal likelihood
+      (:class:`jaxmkl.models.LikelihoodModels`, 20 steps on 500 examples).
+
+    A mixture of second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine all models
+    into one prediction. As a classifier it fits the labels ±1 by squared loss, and values are
+    clipped to [-1, 1]. Several classes have one stack each, with λ = 10, as three cost more and
+    err no less. Beside others, the fixed bank has every other of its default kernels: all eight
+    cost more and err no less.
 
     Args:
       task: "regression" or "classification".
@@ -283,10 +287,13 @@ def expert_mkl(
       hedge_rate: η_g of Hedge, which then replaces the stack; 1 for regression and 0.1 for
         classification work well.
       aggregate: another aggregate instead of the stack.
-      kernels: shift-invariant; by default those of :func:`jaxmkl.kernels.two_decades`, which on
-        the papers' streams err less than those of raker.
+      kernels: of the fixed bank, shift-invariant; by default those of
+        :func:`jaxmkl.kernels.two_decades`, which on the papers' streams err less than those of
+        raker.
       num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
-      banks: the name of a bank, or several.
+      banks: the name of a bank, or several; by default the first four, or "fixed" alone if
+        ``kernels`` are given. "fixed" costs a third of an example's time, and a third of that to
+        compile (see :mod:`jaxmkl.guide.learned`).
 
     Raises:
       ValueError: if a bank has another name, or both ``hedge_rate`` and ``aggregate`` are
@@ -296,6 +303,8 @@ def expert_mkl(
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
+    35
+    >>> expert_mkl(banks="fixed").num_models
     48
     """
     bound = 1.0 if task == "classification" else None
@@ -308,6 +317,8 @@ def expert_mkl(
         aggregate = Stack(Mixture(bound=bound), rule, bound=bound)
     features = FourierFeatures(num_features, orthogonal, "mean")
 
+    if banks is None:
+        banks = LEARNED if kernels is None else "fixed"
     names = (banks,) if isinstance(banks, str) else tuple(banks)
     for name in names or (banks,):
         wanted = "one or several of " + ", ".join(map(repr, BANKS))

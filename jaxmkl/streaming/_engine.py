@@ -90,18 +90,24 @@ def scan_rows(
         state, output = learner.advance(state, *example)
         return state, plan.record(output)
 
-    def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
+    def played(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         state, recorded = jax.lax.scan(one, state, (codes, y, present))
+        return state, codes, recorded
+
+    def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
+        state, codes, recorded = played(state, number)
         return learner.close(state, codes), recorded
 
     if rows.length is None:
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
     else:
         blocks = num_blocks(state, rows.length, B) if blocks is None else blocks
-        after, recorded = _scan_first(block, state, most, blocks)
+        # what closes a block may be large, and tells nothing of the records
+        like = jax.eval_shape(lambda state: played(state, 0)[2], state)
+        after, recorded = _scan_first(block, state, like, most, blocks)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
@@ -115,8 +121,13 @@ def num_blocks(state: PyTree, length: Any, block_size: int) -> jax.Array:
     return (length + state.round % block_size + block_size - 1) // block_size
 
 
-def _scan_first(body: Callable, state: PyTree, length: int, number: Any) -> tuple[PyTree, PyTree]:
-    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind."""
+def _scan_first(
+    body: Callable, state: PyTree, like: PyTree, length: int, number: Any
+) -> tuple[PyTree, PyTree]:
+    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind.
+
+    What the body gives at each turn is ``like`` something.
+    """
 
     def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
         state, ys = carry
@@ -124,7 +135,6 @@ def _scan_first(body: Callable, state: PyTree, length: int, number: Any) -> tupl
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
         return state, jax.tree.map(put, ys, y)
 
-    like = jax.eval_shape(body, state, 0)[1]
     ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
