@@ -35,7 +35,7 @@ def labels(job: Job) -> None:
         return {"query": queries[name]} if name in queries else {}
 
     found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
-    notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models"]
+    notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models; banks: fixed"]
     job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
     datasets = [name for name in dict.fromkeys(r.dataset for r in found) if name in CLASSIFICATION]
     if datasets and installed():
@@ -58,7 +58,7 @@ def strategies(job: Job, datasets: Sequence[str]) -> None:
         for share in PEER_RATES
         for how in ("rate", "chance", *STRATEGIES)
     }
-    make = functools.partial(candidate, factory="expert_mkl", task="classification")
+    make = functools.partial(candidate, factory="expert_mkl", task="classification", banks="fixed")
     ours, seeds = {"rate": Rate, "chance": Random}, min(job.seeds, PEER_SEEDS)
     found: list[Row] = []
     with job.report.progress("strategies", len(datasets) * len(asking)) as step:

@@ -66,6 +66,7 @@ class MetricFeatures(FeatureMap):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
+        """That of the map inside."""
         return self.features.period
 
     def num_coordinates(self, num_inputs: int) -> int:

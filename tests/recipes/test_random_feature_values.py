@@ -39,7 +39,7 @@ def test_defaults_are_the_papers():
 
 
 def test_expert_mkl_has_a_rule_for_each_rate_and_factor():
-    learner = jaxmkl.expert_mkl()
+    learner = jaxmkl.expert_mkl(banks="fixed")
     first, second = learner.models[0].rules
     assert isinstance(first, OGD)
     assert isinstance(second, RLS)
@@ -280,11 +280,17 @@ def test_invalid_examples_leave_the_state_alone(where):
 
 def test_banks_are_chosen_by_name():
     whole = jaxmkl.expert_mkl(banks=("fixed", "diagonal", "full"), num_features=7)
-    assert [bank.num_models for bank in whole.models] == [24, 5, 5]  # half of the kernels
-    assert [bank.shape for bank in whole.models[1:]] == ["diagonal", "full"]
-    assert {bank.bank.features.num_features for bank in whole.models[1:]} == {7}
-    alone = jaxmkl.expert_mkl(banks="diagonal")
-    assert repr(alone.models) == repr(whole.models[1:2]).replace("=7", "=72")
+    assert [bank.num_models for bank in whole.models] == [24, 10]  # half of the kernels
+    assert whole.models[1].shapes == ("diagonal", "full")
+    assert whole.models[1].bank.features.num_features == 7
+    by_default = jaxmkl.expert_mkl(num_features=7)
+    assert repr(by_default.models[:2]) == repr(whole.models)
+    assert [bank.num_models for bank in by_default.models] == [24, 10, 1]
+    alone = jaxmkl.expert_mkl(banks="diagonal", num_features=7)
+    assert repr(alone.models[0]) == repr(whole.models[1]).replace(", 'full'", ",")
+    # one's own dictionary is the whole one
+    assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0)).models) == 1
+    assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0), banks=("fixed", "trees")).models) == 2
     for wrong in ("forest", ("fixed", "forest"), ()):
         with pytest.raises(ValueError, match="expert_mkl: banks must be one or several of 'fix"):
             jaxmkl.expert_mkl(banks=wrong)
