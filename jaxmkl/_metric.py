@@ -17,14 +17,15 @@ from jax.typing import DTypeLike
 from jaxmkl._types import Number
 
 SHAPES = "diagonal", "full"
+WIDE = 500  # inputs, beyond which a metric is diagonal: a full one takes D² numbers and D³ steps
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
 def isotropic(shape: str, num_inputs: int, trace: float, dtype: DTypeLike) -> jax.Array:
-    """The metric that treats all inputs alike: (D,) or (D, D)."""
+    """The metric that treats all inputs alike: (D,), or (D, D) if it is full and D ≤ 500."""
     scales = jnp.full((num_inputs,), (trace / num_inputs) ** 0.5, dtype)
-    return scales if shape == "diagonal" else jnp.diag(scales)
+    return scales if shape == "diagonal" or num_inputs > WIDE else jnp.diag(scales)
 
 
 def applied(metric: jax.Array, X: jax.Array) -> jax.Array:

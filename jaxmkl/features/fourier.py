@@ -18,6 +18,8 @@ from jaxmkl.kernels import Kernel
 
 HIGHEST = jax.lax.Precision.HIGHEST
 
+_WIDE = 500  # inputs
+
 
 def _sinc(u: np.ndarray) -> np.ndarray:
     """sin(2 π s) / s for u = s²."""
@@ -136,12 +138,16 @@ class FourierFeatures(FeatureMap):
         if self.orthogonal:
             lengths = jnp.linalg.norm(directions, axis=-1, keepdims=True)
             num_blocks = -(-F // D)
+            # of very many inputs only as many directions as there are frequencies
+            wide = max(F, _WIDE) < D
+            columns = F if wide else D
             # as jax.random.orthogonal draws, but flat, too
-            numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * D,), dtype)
-            matrices = numbers.reshape(Q, num_blocks, D, D)
+            numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * columns,), dtype)
+            matrices = numbers.reshape(Q, num_blocks, D, columns)
             q, r = jax.lax.platform_dependent(matrices, cpu=_qr_in_turn, default=_qr)
             blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-            directions = lengths * blocks.reshape(Q, num_blocks * D, D)[:, :F]
+            blocks = jnp.swapaxes(blocks, -1, -2) if wide else blocks
+            directions = lengths * blocks.reshape(Q, -1, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]
 
     def __call__(self, kernels: Kernel, frequencies: jax.Array, X: jax.Array) -> jax.Array:

@@ -37,7 +37,8 @@ class MetricFeatures(FeatureMap):
     :class:`jaxmkl.models.MetricModels` does.
 
     Args:
-      shapes: of each metric: "diagonal", a weight for each input, or "full".
+      shapes: of each metric: "diagonal", a weight for each input, or "full", which is diagonal,
+        too, where there are more than 500 inputs.
       features: the map inside, one that is not sequential.
 
     Raises:

@@ -274,7 +274,8 @@ class MetricModels(MetricBank):
     Args:
       bank: the models, on any features that are not sequential.
       shapes: of the metric: "diagonal", a weight for each input, or "full"; or both. A full metric
-        of D inputs takes D² numbers and D³ operations a renewal.
+        of D inputs takes D² numbers and D³ operations a renewal; of more than 500 inputs it is
+        diagonal, too.
       reservoir: the sample of labelled examples, by default 2,000.
       first: the round of the first metric; blocks divide it, so powers of two suit.
       repetitions: how often a metric is learned in a row.

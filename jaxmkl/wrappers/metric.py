@@ -133,7 +133,7 @@ class LearnedMetric(Wrapper):
         """The state with the metric of its gradients, and a learner that learned the reservoir."""
         X, y = state.reservoir.X, state.reservoir.y
         filled = self.reservoir.filled(state.reservoir)
-        D, diagonal = X.shape[1], self.shape == "diagonal"
+        D, diagonal = X.shape[1], state.metric.ndim == 1
 
         def added(i: Array, total: Array) -> Array:
             gradients, weights = self._gradients(state, X[i])

@@ -111,6 +111,22 @@ def test_features_of_one_orthogonal_block_are_orthogonal():
     np.testing.assert_allclose(cosines, np.broadcast_to(np.eye(4), cosines.shape), atol=1e-10)
 
 
+def test_orthogonal_features_of_very_many_inputs():
+    """Only as many directions are drawn as there are frequencies."""
+    features, kernels = FourierFeatures(40, orthogonal=True), jaxmkl.Gaussian([1.0, 2.0])
+    with jax.enable_x64(True):
+        W = np.asarray(features.init(jax.random.key(0), kernels, 600, "float64"))
+    assert W.shape == (2, 40, 600)
+    products = np.einsum("pfd,pgd->pfg", W, W)
+    squares = np.einsum("pff->pf", products)
+    np.testing.assert_allclose(products, np.eye(40) * squares[:, None], atol=1e-9)
+    assert abs(squares.mean() - 600) < 6 * np.sqrt(2 * 600 / 80)
+    # directions are uniform: of any column, and without a preference of sign
+    columns = (W / np.sqrt(squares[..., None])).reshape(80, 600)
+    assert abs(columns.mean()) < 6 / np.sqrt(600 * 80 * 600)
+    assert np.abs((columns**2).mean(axis=0) * 600 - 1).max() < 6 * np.sqrt(2 / 80)
+
+
 @pytest.mark.parametrize("orthogonal", [False, True])
 def test_frequencies_are_standard_normal_for_bandwidth_one(orthogonal):
     """Whatever the bandwidth: each row is N(0, I), (7) with sigma = 1."""

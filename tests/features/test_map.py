@@ -10,7 +10,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl import models, pytree, updates
-from jaxmkl.features import FeatureMap, FourierFeatures
+from jaxmkl.features import FeatureMap, FourierFeatures, MetricFeatures
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -147,8 +147,11 @@ def test_blocks_divide_the_period_of_a_map():
 class Notes(FourierFeatures):
     """Fourier features that write down what they are told of the last round."""
 
+    num_models: int = pytree.count(default=2)
+
     def init(self, key, kernels, num_inputs, dtype=None):
-        told = {"y": (), "slope": (), "weights": (2,), "updates": (2,)}
+        E = self.num_models
+        told = {"y": (), "slope": (), "weights": (E,), "updates": (E,)}
         notes = {name: jnp.zeros(shape, dtype) for name, shape in told.items()}
         return super().init(key, kernels, num_inputs, dtype), notes
 
@@ -182,6 +185,48 @@ def test_maps_are_told_the_label_the_slope_and_the_weights(x64):
         np.testing.assert_allclose(told["slope"], slope, rtol=1e-12)
         np.testing.assert_allclose(told["weights"], weights, rtol=1e-12)
     assert 10 < asked < 40
+
+
+def test_metrics_side_by_side_are_features_of_the_inputs_under_each(x64):
+    """And each map inside is told of the models on its own features."""
+    X, y = stream()
+    kernels, rule = jaxmkl.Gaussian((0.5, 2.0)), updates.OGD((0.1, 0.2))
+    features = MetricFeatures(("full", "diagonal"), Notes(5, num_models=4))
+    made = jaxmkl.MKL(models.FeatureModels(kernels, rule, features), jaxmkl.aggregate.Hedge(0.1))
+    state = made.init(jax.random.key(0), 3)
+    assert made.num_models == 8
+    rng, own = np.random.default_rng(1), state.models[0].features
+    metrics = rng.normal(size=(3, 3)), rng.normal(size=3)
+    own = own._replace(metrics=tuple(map(jnp.asarray, metrics)))
+    state = state.replace(models=(state.models[0]._replace(features=own),))
+    codes = features.encode(own, kernels, X, 0, jax.random.split(state.key, len(X)))
+    z = jax.vmap(lambda code: features.predict(own, code)[0])(codes)
+    for s, inputs in enumerate((X @ metrics[0], X * metrics[1])):
+        turns = np.einsum(
+            "nd,pfd->npf", inputs, own.inside[s][0] / kernels.bandwidth[:, None, None]
+        )
+        wanted = np.concatenate([np.sin(turns), np.cos(turns)], axis=-1) / np.sqrt(5)
+        np.testing.assert_allclose(z[:, 2 * s : 2 * s + 2], wanted, atol=1e-12)
+    assert not np.array_equal(own.inside[0][0], own.inside[1][0])
+    step = jax.jit(made.step)
+    for x, label in zip(X[:9], y, strict=False):
+        weights = np.reshape(made.info(state).weights, (2, 2, 2))  # rates, metrics, kernels
+        state, _ = step(state, (x, label))
+        for s, told in enumerate(state.models[0].features.inside):
+            np.testing.assert_allclose(told[1]["weights"], weights[:, s].ravel(), rtol=1e-12)
+            assert told[1]["y"] == label
+
+
+def test_a_full_metric_of_very_many_inputs_is_diagonal():
+    state = MetricFeatures("full").init(jax.random.key(0), jaxmkl.Gaussian(1.0), 501, "float32")
+    np.testing.assert_allclose(state.metrics[0], np.full(501, 501**-0.5), rtol=1e-6)
+
+
+def test_metrics_are_of_a_known_shape_and_of_features_that_do_not_grow():
+    with pytest.raises(ValueError, match="shapes must be one or several of 'diagonal', 'full'; g"):
+        MetricFeatures(("full", "full"))
+    with pytest.raises(ValueError, match="MetricFeatures: features must be one whose features do"):
+        MetricFeatures(features=Whitening())
 
 
 def test_a_map_without_features_cannot_be_made():
