@@ -30,7 +30,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(supports, "TASK_RUNS", {"multitask": 0.1})
     rows = rows_of_run(tmp_path, "bench")
     assert all(r["mean"] > 0 for r in rows)
-    for name in ("raker, 3 seeds", "encoding", "expert_mkl, ten classes", "scikit-learn"):
+    for name in ("raker, 3 seeds", "encoding", "expert_mkl, fixed, ten classes", "scikit-learn"):
         assert value(rows, name, "microseconds_per_example") > 0
     assert value(rows, "raker", "times_product") > 1
     assert value(rows, "encoding", "times_raker") < 2

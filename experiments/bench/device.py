@@ -16,7 +16,7 @@ REPEATS = 3
 INPUTS = 20
 NUM_TASKS = 29
 # Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator plays more of them.
-EXAMPLES = {"raker": 1024, "expert_mkl": 256, "spa": 512, "omkc_dd": 256, "multitask": 256}
+EXAMPLES = {"raker": 1024, "expert_mkl, fixed": 256, "spa": 512, "omkc_dd": 256, "multitask": 256}
 TIMES_MORE = 8
 
 
@@ -24,7 +24,7 @@ def learners() -> dict[str, jaxmkl.Learner]:
     """Return the learners by name."""
     return {
         "raker": jaxmkl.raker(),
-        "expert_mkl": jaxmkl.expert_mkl(),
+        "expert_mkl, fixed": jaxmkl.expert_mkl(banks="fixed"),
         "spa": jaxmkl.spa(),
         "omkc_dd": jaxmkl.omkc_dd(),
         "multitask": jaxmkl.multitask(NUM_TASKS, jaxmkl.Gaussian(3.0)),

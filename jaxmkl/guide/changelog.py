@@ -5,9 +5,11 @@
 **New**
 
 - Kernels that are learned: :class:`jaxmkl.models.MetricModels` learns a metric of the inputs from
-  the gradients of its own models, :class:`jaxmkl.models.TreeModels` grows forests, both on a
-  :class:`jaxmkl.reservoir.Reservoir`; ``expert_mkl(banks=...)`` has them by name, and
-  :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
+  the gradients of its own models, or several side by side, :class:`jaxmkl.models.TreeModels` grows
+  forests, both on a :class:`jaxmkl.reservoir.Reservoir`. **They are part of** ``expert_mkl()`` **by
+  default**, which errs less on nearly all streams and costs more; ``expert_mkl(banks="fixed")`` is
+  that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are features
+  under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
   says how much each input matters, as do the command's table, report, ``--json`` and
   ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

@@ -31,7 +31,9 @@ and :func:`jaxmkl.wrappers.intervals` adds intervals to the predictions of regre
 - **Least time, constant memory**: :func:`jaxmkl.raker` takes a gradient step for each kernel on
   random features. It is the first choice for long streams, many seeds and gradients through a run.
 - **Smallest error, constant memory**: :func:`jaxmkl.expert_mkl`. Several step sizes and least
-  squares compete on each kernel, so nothing needs tuning; a round takes over ten times as long.
+  squares compete on each kernel, and kernels are learned besides, so nothing needs tuning; a round
+  takes over ten times as long, and more where a stream is short (:mod:`jaxmkl.guide.learned`).
+  ``expert_mkl(banks="fixed")`` leaves the learning of kernels out.
 - **Exact kernels, models made of examples**: :func:`jaxmkl.spa` and the other learners with
   supports keep examples instead of features. They take any kernel (polynomials too), are exact for
   any number of inputs, and grow, unless they have a budget (:func:`jaxmkl.bpas`, ...).

@@ -13,7 +13,8 @@ weighs them.
 
 ## The shortest way
 
-:func:`jaxmkl.expert_mkl` takes the banks by name; by default it has the fixed one alone.
+:func:`jaxmkl.expert_mkl` has a fixed bank, both metrics by gradients and a forest. Kernels of your
+own are a fixed bank alone, unless you name others:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> X = jax.random.normal(jax.random.key(0), (600, 8))
@@ -29,10 +30,10 @@ weighs them.
 >>> bool(learned < fixed / 10)
 True
 
-``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs least on most tables
-that we measured, and ``("fixed", "diagonal", "full", "trees")`` on the others. The widths of the
-learned banks are made for inputs of variance near 1: scale others, as by
-``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do.
+``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs less than the default
+where the signal is clean, and costs more. A metric's size follows the variances of the inputs from
+its first renewal on; the fixed bank wants inputs of variance near 1, or in [0, 1]: scale others, as
+by ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do.
 
 ## What was learned
 
@@ -41,11 +42,11 @@ The diagonal of the metric, of sum 1, says how much each input matters:
 >>> learner.importances(state).round(1)
 Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
 
-Wrappers pass it on, and ``MKLRegressor("expert_mkl", banks="diagonal")`` has it as
+Of several metrics it is the mean. Wrappers pass it on, and ``MKLRegressor`` has it as
 ``feature_importances_``. The command names the inputs that matter most below its table, and has
 all of them in ``--report``, ``--json`` and ``jaxmkl info``:
 
-    jaxmkl run FILE --learner expert_mkl --set "banks=('fixed', 'diagonal')" --report page.html
+    jaxmkl run FILE --report page.html
 
 ## Around other learners
 
@@ -85,6 +86,8 @@ Derivatives by rates and widths stop at such a round.
 
 ## When to leave it out
 
-Where a round must always take the same time, where the inputs are few and all matter, and where
-memory is scarce: a reservoir takes N (D + 1) numbers a bank.
+Where a round must always take the same time, where the inputs are few and all matter, where memory
+is scarce, as a reservoir takes N (D + 1) numbers a bank, and where inputs are thousands, of which
+each takes part in every gradient: ``expert_mkl(banks="fixed")``, or
+``--set "banks='fixed'"`` with the command.
 """
