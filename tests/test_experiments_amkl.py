@@ -38,7 +38,7 @@ def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
     assert shown.count("naval raker") == 1  # the curves' runs serve the tables
 
 
-def raker(name, factory, *given, **named):
+def raker(name, factory, *given, banks=None, **named):
     """A small learner in the place of another one."""
     return evaluate.candidate(name, "raker", *given, **named)
 

@@ -162,7 +162,7 @@ def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
 
 @pytest.mark.slow
 def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
-    def raker(name, factory, **given):
+    def raker(name, factory, banks, **given):
         return evaluate.candidate(name, "raker", **given)
 
     monkeypatch.setattr(amkl_labels, "candidate", raker)
