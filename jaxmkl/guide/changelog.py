@@ -6,12 +6,14 @@
 
 - Kernels that are learned: :class:`jaxmkl.models.MetricModels` learns a metric of the inputs from
   the gradients of its own models, or several side by side, :class:`jaxmkl.models.TreeModels` grows
-  forests, both on a :class:`jaxmkl.reservoir.Reservoir`. **They are part of** ``expert_mkl()`` **by
+  forests, both on a :class:`jaxmkl.reservoir.Reservoir`. **They are in** ``expert_mkl()`` **by
   default**, which errs less on nearly all streams and costs more; ``expert_mkl(banks="fixed")`` is
-  that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are features
-  under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
-  says how much each input matters, as do the command's table, report, ``--json`` and
-  ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
+  that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are
+  features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
+  ``learner.importances(state)`` says how much each input matters, as do the command's table,
+  report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
+- Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
+- An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal
   likelihood on the reservoir; banks "likelihood_diagonal" and "likelihood_full" of ``expert_mkl``.
 - The command saves a pipeline, which was called a model: ``jaxmkl.load_model``, ``save_model``

@@ -31,9 +31,10 @@ own are a fixed bank alone, unless you name others:
 True
 
 ``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs less than the default
-where the signal is clean, and costs more. A metric's size follows the variances of the inputs from
-its first renewal on; the fixed bank wants inputs of variance near 1, or in [0, 1]: scale others, as
-by ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do.
+where the signal is clean, and costs more. A metric's size follows the variances of the inputs
+from its first renewal on; the fixed bank wants inputs of variance near 1, or in [0, 1]: scale
+others, as by ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the
+estimators do.
 
 ## What was learned
 
@@ -77,10 +78,10 @@ Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, of 2,000 places f
 models learn the examples again under the new metric; forests grow in rounds 64, 128, 256, ...,
 4,096, and from then on in every fourth of these. Between these rounds a metric costs one matrix
 product a block. As they lie twice as far apart each time, their cost vanishes beside that of a
-long stream, and is felt in a short one: over 10,000 rounds of 26 inputs one of them takes 2.0 times
-that of the fixed bank alone with both metrics beside it, and 3.3 times with a forest as well; over
-60,000 rounds 1.4 and 1.6 times. With all four banks a first run compiles for some 7 s, with the
-fixed one for 2.
+long stream, and is felt in a short one: over 10,000 rounds of 26 inputs one of them takes 2.0
+times that of the fixed bank alone with both metrics beside it, and 3.3 times with a forest as
+well; over 60,000 rounds 1.4 and 1.6 times. With all four banks a first run compiles for some 7 s,
+with the fixed one for 2.
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.
