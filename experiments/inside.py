@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
+from jaxmkl.models import FeatureModels, TreeModels
+from jaxmkl.models.metric import MetricBank
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
@@ -29,13 +31,43 @@ def kernels_of(learner: jaxmkl.Learner) -> Kernel:
     return inside.models[0].kernels if isinstance(inside, jaxmkl.MKL) else inside.kernels
 
 
+def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
+    """Return the numbers of models and of kernels of each bank of a learner, scaled or not.
+
+    A kernel under two metrics counts as two, and each group of trees as one.
+
+    >>> sizes_of(jaxmkl.expert_mkl())
+    ((24, 4), (10, 10), (1, 1))
+    """
+    *_, inside = jaxmkl.wrappers.layers(learner)
+    if not isinstance(inside, jaxmkl.MKL):
+        return ((inside.kernels.num_kernels,) * 2,)
+    found = []
+    for bank in inside.models:
+        own = bank.inside if isinstance(bank, MetricBank) else bank
+        kernels = own.num_models
+        if isinstance(own, FeatureModels):
+            kernels = own.features.num_vectors(own.kernels)
+        elif not isinstance(own, TreeModels):
+            kernels = own.kernels.num_kernels
+        found.append((own.num_models, kernels))
+    return tuple(found)
+
+
 @functools.cache
-def kernel_weights(number: int) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
-    """Return a record of the weights of so many kernels, summed over models; it is cached, as
-    another function object would be compiled again."""
+def kernel_weights(
+    sizes: tuple[tuple[int, int], ...],
+) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
+    """Return a record of the weights of the kernels of banks of these sizes, summed over models;
+    it is cached, as another function object would be compiled again."""
 
     def record(output: jaxmkl.Output) -> jaxmkl.Output:
-        return output._replace(info=output.info.weights.reshape(-1, number).sum(0))
+        start, found = 0, []
+        for models, kernels in sizes:
+            weights = output.info.weights[start : start + models]
+            found.append(weights.reshape(-1, kernels).sum(0))
+            start += models
+        return output._replace(info=jnp.concatenate(found))
 
     return record
 
