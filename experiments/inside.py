@@ -15,8 +15,6 @@ import jax.numpy as jnp
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
-from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.metric import MetricBank
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
@@ -34,24 +32,11 @@ def kernels_of(learner: jaxmkl.Learner) -> Kernel:
 def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
     """Return the numbers of models and of kernels of each bank of a learner, scaled or not.
 
-    A kernel under two metrics counts as two, and each group of trees as one.
-
     >>> sizes_of(jaxmkl.expert_mkl())
     ((24, 4), (10, 10), (1, 1))
     """
     *_, inside = jaxmkl.wrappers.layers(learner)
-    if not isinstance(inside, jaxmkl.MKL):
-        return ((inside.kernels.num_kernels,) * 2,)
-    found = []
-    for bank in inside.models:
-        own = bank.inside if isinstance(bank, MetricBank) else bank
-        kernels = own.num_models
-        if isinstance(own, FeatureModels):
-            kernels = own.features.num_vectors(own.kernels)
-        elif not isinstance(own, TreeModels):
-            kernels = own.kernels.num_kernels
-        found.append((own.num_models, kernels))
-    return tuple(found)
+    return tuple((bank.num_models, bank.num_kernels) for bank in inside.models)
 
 
 @functools.cache

@@ -15,9 +15,9 @@ from jaxmkl.kernels import Kernel
 class FeatureMap(abc.ABC):
     """Base of all feature maps: frozen pytree dataclasses.
 
-    A map gives an example x coordinates z_p(x) (P, M), by default for each of P kernels, else so
-    many as :meth:`num_vectors` says. It may learn: its
-    state is the bank's (:class:`jaxmkl.models.FeatureModels`), which calls it like so:
+    A map gives an example x coordinates z_p(x) (P, M), by default for each of P kernels, else as
+    many as :meth:`num_vectors` says. It may learn: its state is the bank's
+    (:class:`jaxmkl.models.FeatureModels`), which calls it like so:
 
         state = map.init(key, kernels, D, dtype)
         codes = map.encode(state, kernels, X, round, keys)       once a block

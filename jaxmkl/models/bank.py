@@ -31,6 +31,12 @@ class Bank(abc.ABC):
         """E."""
 
     @property
+    def num_kernels(self) -> int:
+        """P: models are numbered kernel by kernel within a rate, so that P divides E; by default
+        every model has a kernel of its own. A kernel under two metrics counts as two."""
+        return self.num_models
+
+    @property
     @abc.abstractmethod
     def all_rules(self) -> tuple[Rule, ...]:
         """The update rules of the models."""

@@ -123,6 +123,10 @@ class MetricBank(Bank):
         return self.inside.num_models
 
     @property
+    def num_kernels(self) -> int:
+        return self.inside.num_kernels
+
+    @property
     def all_rules(self) -> tuple[Rule, ...]:
         return self.bank.all_rules
 

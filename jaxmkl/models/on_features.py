@@ -104,8 +104,11 @@ class FeatureModels(Bank):
 
     @property
     def num_models(self) -> int:
-        P = self.features.num_vectors(self.kernels)
-        return P * sum(rule.num_rates for rule in self.rules)
+        return self.num_kernels * sum(rule.num_rates for rule in self.rules)
+
+    @property
+    def num_kernels(self) -> int:
+        return self.features.num_vectors(self.kernels)
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
@@ -124,7 +127,7 @@ class FeatureModels(Bank):
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> FeatureModelsState:
-        P, M = self.features.num_vectors(self.kernels), self.features.num_coordinates(num_inputs)
+        P, M = self.num_kernels, self.features.num_coordinates(num_inputs)
         K = 1 if num_outputs is None else num_outputs
         features = self.features.init(key, self.kernels, num_inputs, dtype)
         return FeatureModelsState(features, tuple(r.init(P, M, dtype, K) for r in self.rules))

@@ -126,7 +126,7 @@ def _scan_first(
 ) -> tuple[PyTree, PyTree]:
     """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind.
 
-    What the body gives at each turn is ``like`` something.
+    ``like`` has the shapes and dtypes of what the body returns beside the state.
     """
 
     def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
