@@ -85,8 +85,11 @@ class Algorithm(HasLoss, Learner):
     loss: Any
     """The loss by which predictions are judged, a :class:`jaxmkl.losses.Loss`. A subclass that
     has always the same may say it by a name."""
-    has_variance = False
-    """Whether its forecasts have a variance."""
+
+    @property
+    def has_variance(self) -> bool:
+        """Whether its forecasts have a variance."""
+        return False
 
     @property
     def task(self) -> str:  # type: ignore[override]
@@ -206,7 +209,9 @@ class Algorithm(HasLoss, Learner):
         score = self.query.score(state.query, forecast)
         query = self.query.ask(state.query, score, code.noise) & code.usable
         value = jnp.where(code.usable, forecast.value, jnp.nan)
-        return Prediction(value, query, score), (forecast, aux)
+        own, noise = forecast.variance, forecast.noise
+        variance = own if own is None or noise is None else own + noise
+        return Prediction(value, query, score, variance, own), (forecast, aux)
 
     def update_code(
         self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array

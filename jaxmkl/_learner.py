@@ -49,6 +49,12 @@ class Prediction(NamedTuple):
     """Whether the learner wants the label, a boolean."""
     score: Array
     """The query's score, a number: the larger, the more the label is worth."""
+    variance: Array | None = None
+    """The variance of the label around the value, of the same shape; None where the learner does
+    not know it. Classes are -1 and +1. Of :func:`jaxmkl.multitask` it is that of the value
+    alone."""
+    epistemic: Array | None = None
+    """What of that variance is the learner's own and shrinks as it learns; for exploration."""
 
 
 class Output(NamedTuple):
@@ -62,6 +68,8 @@ class Output(NamedTuple):
     """Whether the label was asked for."""
     info: PyTree
     """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
+    variance: Array | None = None
+    """The variance that the prediction had."""
 
 
 class Learner(abc.ABC):
@@ -291,7 +299,8 @@ class Learner(abc.ABC):
         loss = self.loss_value(prediction.value, y)
         known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(prediction.value))
         loss = jnp.where(known, loss, jnp.nan)
-        output = Output(prediction.value, loss, asked, self.info(state))
+        info = self.info(state)
+        output = Output(prediction.value, loss, asked, info, prediction.variance)
         return self.update_code(state, code, aux, y, asked, present), output
 
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:

@@ -34,6 +34,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     - Log-weights of Hedge add up, as the losses behind them do. As these are losses of models that
       knew one shard only, the weights of several models differ from those of one pass. Uniform
       weights stay.
+    - The noise of labels is the mean of the shards', weighted by their labels.
     - A query and a selection must have no state of their own.
 
     The learner must keep nothing that cannot be added: its models are on features that do not
@@ -90,7 +91,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     first = jax.tree.map(lambda leaf: leaf[0], states)
     counters["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
-    merged = first.replace(models=models, aggregate=aggregate, **counters)
+    noise = None if states.noise is None else states.noise.merged()
+    merged = first.replace(models=models, aggregate=aggregate, noise=noise, **counters)
     for name, leaf in leaves_by_name(merged.models).items():
         good = bool(np.all(np.isfinite(leaf)))
         wanted = "finite: rounding has left a covariance without an inverse; take float64"

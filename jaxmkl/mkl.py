@@ -17,6 +17,13 @@ A round on an example (x, y), with the E models of all banks:
 Any four parts make a learner; what makes no sense is refused where it is made. The published
 algorithms are rows of :mod:`jaxmkl.recipes`.
 
+Where models know how unsure they are (least squares, with v_e = z'S z of model e), so does the
+learner. With the weights q, the noise s of labels, and the mean over the models that know theirs,
+
+    epistemic = s Σ_e q_e v_e / Σ_e q_e + Σ_e q_e (f_e - value)²        within, and between models
+    variance  = s + epistemic                                           of the label
+    s <- s + η ((y - value)² s / variance - s),   η = max(1/n, .005)    with the n-th label
+
 With K outputs, targets or classes, a model has K values, and the aggregate combines those of each
 output apart: one against the rest, with shared features, covariances and selections.
 """
@@ -32,6 +39,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import common_period, uniform
 from jaxmkl._feedback import Feedback
+from jaxmkl._noise import Noise
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.losses import Loss, Squared, loss_field
@@ -52,6 +60,8 @@ class MKLState(State):
     """A state for each bank."""
     aggregate: PyTree
     select: PyTree
+    noise: Noise | None
+    """The noise of labels around predictions, where models know their own variance; or None."""
 
 
 class MKLInfo(NamedTuple):
@@ -85,6 +95,8 @@ class MKLAux(NamedTuple):
 
     value: jax.Array
     """The prediction, a number or (K,)."""
+    variance: jax.Array | None
+    """Its own variance, of the same shape, or None."""
     weights: jax.Array
     """Weights of the models (E,)."""
     drawn: jax.Array | None
@@ -167,6 +179,11 @@ class MKL(Algorithm):
         return sum(bank.num_models for bank in self.models)
 
     @property
+    def has_variance(self) -> bool:
+        """Whether some of the models know theirs, as those of least squares do."""
+        return any(bank.has_variance for bank in self.models)
+
+    @property
     def period(self) -> int | None:  # type: ignore[override]
         """The largest number that divides the banks' periods, if they have any."""
         return common_period((*self.models, self.aggregate))
@@ -184,6 +201,7 @@ class MKL(Algorithm):
             models=tuple(bank.init(key, num_inputs, dtype, K) for bank, key in banks),
             aggregate=aggregate,
             select=self.select.init(self.num_models),
+            noise=Noise.none(K, dtype) if self.has_variance else None,
         )
 
     def _each(self, function: Any, *arguments: Any) -> Any:
@@ -234,10 +252,36 @@ class MKL(Algorithm):
             return self.aggregate.predict(own, values, active, code.aggregate)
 
         combination, of_aggregate = self._each(combined, state.aggregate, joined)
-        weights = self._mean(combination.weights)
-        forecast = Forecast(combination.value, combination.values, weights, active)
-        aux = MKLAux(combination.value, weights, combination.drawn, of_banks, of_aggregate)
+        weights, value = self._mean(combination.weights), combination.value
+        variance = self._variance(state, code, of_banks, combination)
+        noise = None if state.noise is None else state.noise.variance
+        forecast = Forecast(value, combination.values, weights, active, variance, noise)
+        aux = MKLAux(value, variance, weights, combination.drawn, of_banks, of_aggregate)
         return forecast, aux
+
+    def _variance(
+        self, state: MKLState, code: MKLCode, of_banks: tuple, combination: Combination
+    ) -> jax.Array | None:
+        """The prediction's own variance: within models, and between them."""
+        if state.noise is None:
+            return None
+        dtype = combination.value.dtype
+        multiples = jnp.concatenate(
+            [
+                bank.variances(*own) if bank.has_variance else jnp.zeros(bank.num_models, dtype)
+                for bank, *own in self._banks(state, code.models, of_banks)
+            ]
+        )
+
+        def one(noise: jax.Array, combination: Combination) -> jax.Array:
+            q, known = combination.weights, (multiples > 0) & jnp.isfinite(multiples)
+            of_known = jnp.sum(q, where=known)
+            within = jnp.sum(q * multiples, where=known) / jnp.where(of_known > 0, of_known, 1.0)
+            distances = jnp.square(combination.values - combination.value)
+            between = jnp.sum(q * distances, where=(q > 0) & jnp.isfinite(distances))
+            return noise * within + between
+
+        return self._each(one, state.noise.variance, combination)
 
     def update_own(
         self, state: MKLState, code: MKLCode, aux: MKLAux, feedback: Feedback
@@ -269,8 +313,15 @@ class MKL(Algorithm):
             models.append(bank.update(*own, feedback.cut(start, end)))
             start = end
         log_weights = self._log_weights(aggregate)
-        select = self.select.update(state.select, log_weights, code.select, known)
-        return state.replace(models=tuple(models), aggregate=aggregate, select=select)
+        after = state.replace(
+            models=tuple(models),
+            aggregate=aggregate,
+            select=self.select.update(state.select, log_weights, code.select, known),
+        )
+        if state.noise is None or aux.variance is None:
+            return after
+        noise = state.noise.after(y, aux.value, aux.variance, known)
+        return after.replace(noise=noise)
 
     def close_own(self, state: MKLState, codes: MKLCode) -> MKLState:
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]

@@ -39,7 +39,9 @@ class Forecast(NamedTuple):
       values: the values of the E models, as they are combined, (E,) or (K, E).
       weights: the weights (E,) of the models, of sum 1.
       active: which models are active, boolean (E,); None for all.
-      variance: the variance of the prediction, a number; None if the learner has none.
+      variance: the variance of the prediction, of the value's shape: how unsure the learner is of
+        its own function. None if it does not know.
+      noise: the variance of the label beyond that, of the value's shape; None if it is not known.
       margin: for classifiers, half the distance between the likeliest class and the next, which is
         |f| for two classes; None for regression.
     """
@@ -49,12 +51,13 @@ class Forecast(NamedTuple):
     weights: jax.Array
     active: jax.Array | None = None
     variance: jax.Array | None = None
+    noise: jax.Array | None = None
     margin: jax.Array | None = None
 
     @classmethod
     def of_one(cls, value: jax.Array, variance: jax.Array | None = None) -> "Forecast":
         """The forecast of a learner that is a single model."""
-        return cls(value, value[None], jnp.ones_like(value)[None], None, variance)
+        return cls(value, value[None], jnp.ones_like(value)[None], variance=variance)
 
 
 class Query(abc.ABC):
@@ -277,7 +280,7 @@ class Uncertainty(Query):
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         epsilon = jnp.asarray(self.inertia, forecast.value.dtype)
-        variance = forecast.variance / (4.0 * epsilon)  # type: ignore[operator]
+        variance = jnp.sum(forecast.variance) / (4.0 * epsilon)  # type: ignore[arg-type]
         return variance - _margin(forecast)
 
     def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
@@ -437,9 +440,9 @@ class Rate(Query):
 
 
 def _spread(forecast: Forecast) -> jax.Array:
-    """The variance d of the prediction, or else the weighted variance of the models' values."""
-    if forecast.variance is not None:
-        return forecast.variance
+    """The weighted variance of the models' values, or of one model its own variance."""
+    if forecast.variance is not None and len(forecast.weights) == 1:
+        return jnp.sum(forecast.variance)
     p, values = forecast.weights, jnp.atleast_2d(forecast.values)
     return jnp.sum(p * _distances(p, jnp.where(p[None] > 0, values, 0.0)))
 

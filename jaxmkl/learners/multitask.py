@@ -139,7 +139,7 @@ class MultiTask(Algorithm):
     growth: str = pytree.choice("extend", "restart", default="extend")
 
     task = "classification"
-    has_variance = True
+    has_variance = True  # type: ignore[assignment]
     preferred_block_size = 64
     """Kernel values within a block are more than those with the dictionary beyond this."""
 

@@ -26,6 +26,11 @@ class Bank(abc.ABC):
     """Whether its models can have several outputs."""
 
     @property
+    def has_variance(self) -> bool:
+        """Whether some of its models know how uncertain they are, as :meth:`variances` says."""
+        return any(rule.has_variance for rule in self.all_rules)
+
+    @property
     @abc.abstractmethod
     def num_models(self) -> int:
         """E."""
@@ -66,6 +71,14 @@ class Bank(abc.ABC):
     @abc.abstractmethod
     def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
         """The values (E,) or (K, E) of one example, and results that :meth:`update` reuses."""
+
+    def variances(self, state: PyTree, code: PyTree, aux: PyTree) -> jax.Array:
+        """Variances (E,) of the models' values, as multiples of that of the labels' noise.
+
+        Those of a bank that ``has_variance``, from what :meth:`predict` returned; 0 for models
+        that do not know theirs.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define variances")
 
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:

@@ -163,6 +163,11 @@ class MetricBank(Bank):
         values, aux = self.inside.predict(state.bank, code.bank)
         return values, (values, aux)
 
+    def variances(
+        self, state: MetricModelsState, code: MetricCode, aux: tuple[jax.Array, PyTree]
+    ) -> jax.Array:
+        return self.inside.variances(state.bank, code.bank, aux[1])
+
     def update(
         self,
         state: MetricModelsState,

@@ -170,6 +170,17 @@ class FeatureModels(Bank):
         aux = FeatureAux(z, of_map, codes, aux)
         return values[0] if len(values) == 1 else values, aux
 
+    def variances(
+        self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux
+    ) -> jax.Array:
+        P, dtype, each = len(aux.z), aux.z.dtype, []
+        for rule, own, codes, of_rule in self._rules(state, aux.codes, aux.rules):
+            found = jnp.zeros((rule.num_rates, P), dtype)
+            if rule.has_variance:
+                found = rule.variances(own, self._of_one(codes), of_rule)
+            each.append(found.reshape(-1))
+        return jnp.concatenate(each)
+
     def update(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
     ) -> FeatureModelsState:

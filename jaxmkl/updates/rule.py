@@ -37,6 +37,9 @@ class Rule(HasLoss, abc.ABC):
     """Rounds between two times when :meth:`close` does something; blocks divide it. None where it
     does nothing."""
 
+    has_variance = False
+    """Whether it knows how uncertain its models' values are, as :meth:`variances` says."""
+
     @property
     def num_rates(self) -> int:
         """Number of rates R."""
@@ -70,6 +73,13 @@ class Rule(HasLoss, abc.ABC):
     @abc.abstractmethod
     def predict(self, state: PyTree, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         """Values (K, R, P) of the models on z (P, M), and what :meth:`update` uses again."""
+
+    def variances(self, state: PyTree, code: PyTree, aux: PyTree) -> jax.Array:
+        """Variances (R, P) of the models' values, as multiples of that of the labels' noise.
+
+        Those of a rule that ``has_variance``, from what :meth:`predict` returned.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define variances")
 
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:

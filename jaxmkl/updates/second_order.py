@@ -119,6 +119,7 @@ class RLS(Rule):
     )
     period: int = pytree.count(default=32)
     loss = "squared"
+    has_variance = True
 
     def __post_init__(self) -> None:
         sizes = {np.size(self.regularization), np.size(self.forgetting)} - {1}
@@ -198,12 +199,15 @@ class RLS(Rule):
         values = code.value + dots(state.coefficients, h_z[None])
         return values, (values, h_z)
 
+    def variances(self, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
+        """z'S z (R, P)."""
+        return jnp.maximum(_left(code, aux[1]), 0.0) / state.discount
+
     def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
         values, h_z = aux
         errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
-        own_kernel = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
-        # z'S_t z: rounding must not turn a direction that is used up negative.
-        variance = own_kernel - jnp.sum(h_z**2, axis=-1)
+        # rounding must not turn a direction that is used up negative
+        variance = _left(code, h_z)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
         discount = jnp.maximum(forgetting, code.floor) * state.discount
@@ -347,6 +351,12 @@ class RLS(Rule):
             coefficients=jnp.where(full, 0.0, state.coefficients),
             **self.taken_in(state, jitter, rows, learned, full),
         )
+
+
+def _left(code: RLSCode, h_z: jax.Array) -> jax.Array:
+    """z'S z (R, P) times the discount, with the example's own z."""
+    own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
+    return own - jnp.sum(h_z**2, axis=-1)
 
 
 @jax.jit

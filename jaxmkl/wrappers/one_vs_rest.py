@@ -83,8 +83,8 @@ class OneVsRest(Wrapper):
 
     def predict_code(self, state: OneVsRestState, code: PyTree) -> tuple[Prediction, PyTree]:
         """The learners' values (K,); the label is asked for if one of them wants it."""
-        (value, query, score), aux = jax.vmap(self.learner.predict_code)(state.inner, code)
-        return Prediction(value, jnp.any(query), jnp.max(score)), aux
+        each, aux = jax.vmap(self.learner.predict_code)(state.inner, code)
+        return each._replace(query=jnp.any(each.query), score=jnp.max(each.score)), aux
 
     def update_code(
         self,

@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, in_units
 
 
 @pytree.dataclass
@@ -41,8 +41,9 @@ class Probabilities(Wrapper):
     def predict_code(self, state: ProbabilitiesState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction as log-odds a f."""
         prediction, aux = super().predict_code(state, code)
-        log_odds = jnp.exp(state.log_scale) * prediction.value
-        return prediction._replace(value=log_odds), (log_odds, aux)
+        scale = jnp.exp(state.log_scale)
+        log_odds = scale * prediction.value
+        return in_units(prediction, scale)._replace(value=log_odds), (log_odds, aux)
 
     def update_code(
         self,

@@ -8,7 +8,13 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
+from jaxmkl.wrappers.wrapper import (
+    Wrapper,
+    WrapperState,
+    followed,
+    in_units,
+    require_numbers,
+)
 
 # a single label may be absurd; bursts of some ten standard deviations are real, and not clipped
 MOMENTS = RunningMoments(100.0)
@@ -60,9 +66,11 @@ class ScaledTargets(Wrapper):
         prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
-        value = mean + jnp.sqrt(variance) * prediction.value
+        scale = jnp.sqrt(variance)
+        value = mean + scale * prediction.value
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
-        return prediction._replace(value=value, query=prediction.query | first), (value, aux)
+        after = in_units(prediction, scale)
+        return after._replace(value=value, query=prediction.query | first), (value, aux)
 
     def update_code(
         self,

@@ -141,6 +141,13 @@ def require_numbers(owner: Wrapper) -> None:
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
+def in_units(prediction: Prediction, scale: Array) -> Prediction:
+    """The prediction with variances for a label that is ``scale`` times as large."""
+    variances = prediction.variance, prediction.epistemic
+    variance, epistemic = (None if v is None else scale**2 * v for v in variances)
+    return prediction._replace(variance=variance, epistemic=epistemic)
+
+
 def followed(quantile: Array, distance: Array, share: Number, step_size: Array) -> Array:
     """The running quantile r of distances after one more; if r is not above 0, the distance.
 

@@ -1,0 +1,58 @@
+"""The noise of labels around predictions, for learners that know their own variance."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from jaxmkl._blocks import count_on
+
+_RATE = 0.005  # of the latest error, once there are 200
+
+
+class Noise(NamedTuple):
+    """A running variance of what labels have beyond the variance of the model.
+
+    With the error e = y - f of a prediction whose own variance is v,
+
+        s <- s + η (e² s / (s + v) - s),     η = max(1/n, .005)
+
+    so that e² / (s + v) is 1 in the mean: the share of an error that is the model's own is taken
+    off. The error of the first label, which was predicted knowing none, counts no longer once
+    there is another.
+    """
+
+    variance: jax.Array
+    """s, a number or (K,); 1 before the first label."""
+    number: jax.Array
+    """Labels so far, int32."""
+
+    @classmethod
+    def none(cls, num_outputs: int | None, dtype: DTypeLike) -> "Noise":
+        """Before the first label."""
+        shape = () if num_outputs is None else (num_outputs,)
+        return cls(jnp.ones(shape, dtype), jnp.zeros((), jnp.int32))
+
+    def after(
+        self, y: jax.Array, value: jax.Array, of_model: jax.Array, known: jax.Array
+    ) -> "Noise":
+        """The noise after a label, if it is ``known``."""
+        s, dtype = self.variance, self.variance.dtype
+        limits = jnp.finfo(dtype)
+        square = jnp.square(y - value)
+        share = jnp.where(self.number > 0, s / (s + of_model), 1.0)
+        rate = jnp.maximum(1.0 / jnp.maximum(self.number, 1).astype(dtype), _RATE)
+        # rounding of the label alone is more than nothing
+        least = jnp.square(limits.eps * y) + jnp.sqrt(limits.tiny)
+        after = jnp.maximum(s + rate * (square * share - s), least)
+        good = known & jnp.all(jnp.isfinite(after))
+        return Noise(jnp.where(good, after, s), count_on(self.number, good))
+
+    def merged(self) -> "Noise":
+        """The noise of shards, whose leaves have a leading axis: the mean by their labels."""
+        number = self.number.astype(self.variance.dtype)
+        shares = number / jnp.maximum(jnp.sum(number), 1)
+        shares = jnp.where(jnp.sum(number) > 0, shares, 1 / len(number))
+        variance = jnp.tensordot(shares, self.variance, axes=1)
+        return Noise(variance, jnp.sum(self.number, dtype=jnp.int32))
