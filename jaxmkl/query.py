@@ -336,8 +336,8 @@ HEAD_START, PAID_BACK = 400.0, 1000.0
 class Rate(Query):
     """Ask for a share of the labels, those worth most; the share is kept on any stream.
 
-    With the prediction f, and its variance d or, if the learner has none, the weighted variance of
-    the models' values,
+    With the prediction f, and the weighted variance d of the models' values or, of a learner that
+    is a single model, the variance of the prediction,
 
         classification    score = ((d + ε) / (f² + ε))⁴
         regression        score = (1 + √d / mean √d) / 2

@@ -368,11 +368,13 @@ def test_scores_of_a_rate(x64):
     state = query.init()
     assert float(query.score(state, said)) == 1
     for spread in (0.04, 0.09):
-        state = query.update(state, forecast(0.0, variance=spread), jnp.asarray(False))
-    np.testing.assert_allclose(query.score(state, said), (1 + np.sqrt(d) / 0.25) / 2, rtol=1e-6)
-    # a variance of the learner's own takes the place of the disagreement
+        one = Forecast.of_one(jnp.zeros(()), jnp.asarray(spread))
+        state = query.update(state, one, jnp.asarray(False))
+    expected = (1 + np.sqrt(d) / 0.25) / 2
+    np.testing.assert_allclose(query.score(state, said), expected, rtol=1e-6)
+    # several models are judged by their disagreement whether they know a variance or not
     own = query.score(state, forecast(0.2, f, p, variance=0.25))
-    np.testing.assert_allclose(own, (1 + 0.5 / 0.25) / 2, rtol=1e-6)
+    np.testing.assert_allclose(own, expected, rtol=1e-6)
 
 
 @pytest.mark.slow
