@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import jaxmkl
 from jaxmkl._noise import Noise
@@ -13,6 +14,8 @@ from jaxmkl.aggregate import Uniform
 from jaxmkl.features import LinearFeatures
 from jaxmkl.models import FeatureModels
 from jaxmkl.updates import OGD, RLS
+
+SMALL_PROGRAMS = True
 
 LINEAR = jaxmkl.Linear()
 
@@ -29,13 +32,12 @@ def stream(T=120, D=3, seed=0):
     return X, X @ np.linspace(-1.0, 2.0, D) + 0.3 * draws.normal(size=T)
 
 
-def features(learner, state, x):
-    """z(x), as the learner's linear features have it."""
-    bank, own = learner.models[0], state.models[0]
-    keys = jax.random.split(state.key, 1)
-    codes = bank.features.encode(own.features, bank.kernels, x[None], state.round, keys)
-    code = jax.tree.map(lambda a: a[0], codes)
-    return np.asarray(bank.features.predict(own.features, code)[0][0])
+def features(learner, state, X):
+    """The features (T, M) of rows, as the learner's map has them."""
+    bank, own, X = learner.models[0], state.models[0].features, jnp.asarray(X)
+    keys = jax.random.split(state.key, len(X))
+    codes = bank.features.encode(own, bank.kernels, X, state.round, keys)
+    return np.asarray(jax.vmap(lambda code: bank.features.predict(own, code)[0][0])(codes))
 
 
 @pytest.mark.parametrize("forgetting", [(1.0,), (1.0, 0.98)])
@@ -44,7 +46,7 @@ def test_variance_of_least_squares(forgetting):
     with jax.enable_x64(True):
         learner, (X, y) = least_squares(forgetting), stream()
         state = learner.init(jax.random.key(0), X.shape[1], jnp.float64)
-        Z = [features(learner, state, jnp.asarray(x)) for x in X]
+        Z = features(learner, state, X)
         _, outputs = jaxmkl.run(learner, state, X, y)
         M, R = len(Z[0]), len(forgetting)
         S, theta, noise = np.stack([np.eye(M) / 0.5] * R), np.zeros((R, M)), 1.0
@@ -69,7 +71,7 @@ def test_models_that_do_not_know_theirs_count_between_models_alone():
     state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 3), X, y)
     alone = least_squares()
     other, _ = jaxmkl.run(alone, alone.init(jax.random.key(0), 3), X, y)
-    both, one = learner.predict(state, X[0]), alone.predict(other, X[0])
+    both, one = jax.jit(learner.predict)(state, X[0]), jax.jit(alone.predict)(other, X[0])
     values = np.array([one.value, 2 * both.value - one.value])
     within = one.epistemic / other.noise.variance
     between = np.var(values)
@@ -85,9 +87,9 @@ def test_noise_of_a_stream_is_found():
     assert float(state.noise.variance) == pytest.approx(0.09, rel=0.25)
     ratio = (outputs.prediction - y)[100:] ** 2 / outputs.variance[100:]
     assert float(ratio.mean()) == pytest.approx(1.0, abs=0.1)
-    far = learner.predict(state, 10 * X[0])
-    assert far.epistemic > 20 * learner.predict(state, X[0]).epistemic
-    assert learner.predict(state, X[0]).epistemic < 0.01 * state.noise.variance
+    near, far = jax.jit(learner.predict_many)(state, jnp.stack([X[0], 10 * X[0]])).epistemic
+    assert far > 20 * near
+    assert near < 0.01 * state.noise.variance
 
 
 def test_several_outputs_have_one_each():
@@ -102,12 +104,12 @@ def test_several_outputs_have_one_each():
 
 @pytest.mark.parametrize("make", [jaxmkl.raker, jaxmkl.kernel_ogd, jaxmkl.spa])
 def test_learners_without_a_variance_say_so(make):
-    learner = make()
-    state = learner.init(jax.random.key(0), 2)
-    prediction = learner.predict(state, jnp.ones(2))
+    learner, x = make(), jnp.ones(2)
+    state = jax.eval_shape(lambda: learner.init(jax.random.key(0), 2))
+    prediction = jax.eval_shape(learner.predict, state, x)
     assert prediction.variance is None
     assert prediction.epistemic is None
-    assert learner.step(state, (jnp.ones(2), 1.0))[1].variance is None
+    assert jax.eval_shape(learner.step, state, (x, 1.0))[1].variance is None
 
 
 def test_scaled_targets_keep_the_units_of_the_label():
@@ -125,7 +127,7 @@ def test_a_query_that_needs_a_variance_takes_that_of_least_squares():
         FeatureModels(LINEAR, RLS(0.5), LinearFeatures()), task="classification", query=query
     )
     state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 3), X[:30], y[:30] > 0)
-    found = learner.predict_many(state, X)
+    found = jax.jit(learner.predict_many)(state, X)
     unsure = np.abs(found.value) <= found.epistemic / 4
     np.testing.assert_array_equal(found.query, unsure)
     assert 0 < unsure.mean() < 1
@@ -133,20 +135,30 @@ def test_a_query_that_needs_a_variance_takes_that_of_least_squares():
         jaxmkl.raker(query=query, loss="hinge").init(jax.random.key(0), 3)
 
 
+@jax.jit
+def noises(labels, own):
+    """The noise after each label of predictions 0.5, with variances of their own."""
+
+    def one(noise, given):
+        y, own = given
+        after = noise.after(y, jnp.float32(0.5), own, jnp.asarray(True))
+        return after, after
+
+    return jax.lax.scan(one, Noise.none(None, jnp.float32), (labels, own))[1]
+
+
+NUMBERS = arrays(np.float32, 20, elements=st.floats(-(2.0**40), 2.0**40, width=32))
+
+
 @settings(max_examples=50, deadline=None)
-@given(
-    labels=st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20),
-    own=st.floats(0.0, 1e12),
-)
+@given(labels=NUMBERS, own=NUMBERS)
 def test_noise_stays_positive_and_finite(labels, own):
-    noise = Noise.none(None, jnp.float32)
-    for label in labels:
-        y = jnp.float32(label)
-        noise = noise.after(y, jnp.float32(0.5), jnp.float32(own), jnp.asarray(True))
-        assert 0 < float(noise.variance) < np.inf
-    before = noise
-    noise = noise.after(jnp.float32(np.inf), jnp.float32(0), jnp.float32(own), jnp.asarray(True))
-    assert noise == before
+    """Labels of 1e12 and models that are sure or not; what is not finite changes nothing."""
+    labels[-1] = np.inf
+    variance, number = noises(labels, np.abs(own))
+    assert bool(((variance > 0) & (variance < np.inf)).all())
+    assert number[-1] == 19
+    assert variance[-1] == variance[-2]
 
 
 def test_a_target_that_never_varies_leaves_a_positive_variance():
