@@ -114,7 +114,9 @@ def test_banks_side_by_side():
     for i, own in enumerate(banks):
         one = jaxmkl.MKL(own, Uniform())
         begun = start.replace(
-            models=(start.models[i],), aggregate=one.aggregate.init(own.num_models, np.float32)
+            models=(start.models[i],),
+            aggregate=one.aggregate.init(own.num_models, np.float32),
+            noise=start.noise if one.has_variance else None,
         )
         alone, of_bank = scan(one, begun, X, y)
         mean = mean + own.num_models / 7 * of_bank.prediction
