@@ -14,8 +14,9 @@
   report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
 - ``prediction.variance``: learners with least squares (``expert_mkl``, any ``MKL`` with
   :class:`jaxmkl.updates.RLS`) know the variance of the label, and what of it is their own,
-  ``prediction.epistemic``; both are None elsewhere. A run records it as ``outputs.variance``, and
-  queries that need a variance work there (``help("jaxmkl.guide.compose")``).
+  ``prediction.epistemic``; ``multitask`` knows the latter, all others have None. A run records
+  ``outputs.variance``, and queries that need a variance work there
+  (``help("jaxmkl.guide.compose")``).
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

@@ -355,7 +355,8 @@ class MultiTask(Algorithm):
         of_tasks = forecasts, self._noise(X, keys), usable, y
         (query, _), (asked, learns, counted, diverging) = jax.lax.scan(ask, start, of_tasks)
         loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
-        output = Output(jnp.where(usable, value, jnp.nan), loss, asked, self.info(state))
+        said, info = jnp.where(usable, value, jnp.nan), self.info(state)
+        output = Output(said, loss, asked, info, variance)
 
         y = jnp.where(learns, y, 0.0)
         hinge, shrunk, moved = self._wanted(forecasts, y, learns, usable)
