@@ -38,6 +38,12 @@ BANKS: Mapping[str, tuple[str, ...]] = {
     "expert_mkl (full)": ("full",),
     "expert_mkl (likelihood)": ("likelihood_diagonal", "likelihood_full"),
     "expert_mkl (trees)": ("trees",),
+    "expert_mkl (fixed, full, likelihood_diagonal, trees)": (
+        "fixed",
+        "full",
+        "likelihood_diagonal",
+        "trees",
+    ),
     "expert_mkl (fixed, metrics, trees)": ("fixed", "diagonal", "full", "trees"),
     "expert_mkl (fixed, likelihood, trees)": (
         "fixed",

@@ -102,7 +102,7 @@ only the chosen arm learns. ``where`` keeps the states of the others, without a 
 >>> keys = jax.random.split(jax.random.key(2), 300)
 >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys[:arms])
 >>> states, rewards = jax.lax.scan(play, states, (X, keys))
->>> best = jnp.max(jnp.cos(X[:, :1] - 2 * jnp.arange(arms)), axis=1)
+>>> best = jnp.max(jnp.cos(X[:, :1] - 2 * jnp.arange(arms)[None]), axis=1)
 >>> bool((best - rewards)[150:].mean() < 0.3 * (best - rewards)[:50].mean())
 True
 
