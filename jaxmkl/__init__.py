@@ -15,7 +15,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
 - :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
   numbers;
-- :mod:`jaxmkl.metrics`: what a run achieved;
+- :mod:`jaxmkl.metrics`: what a run achieved; :mod:`jaxmkl.distributions`: what is predicted where
+  a number is not enough;
 - :mod:`jaxmkl.evaluate`: scores, baselines and candidates of an evaluation, as plain values;
 - :mod:`jaxmkl.pytree`, :mod:`jaxmkl.testing`: for kernels, rules and learners of one's own;
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
@@ -25,6 +26,7 @@ from jaxmkl import (
     _command,  # noqa: F401 (first: it hears interrupts)
     aggregate,
     design,
+    distributions,
     evaluate,
     features,
     guide,
@@ -107,6 +109,7 @@ __all__ = [
     "bogd",
     "bpas",
     "design",
+    "distributions",
     "evaluate",
     "expert_mkl",
     "features",

@@ -37,6 +37,7 @@ from jaxmkl._blocks import take
 from jaxmkl._checks import as_array, check_state
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl._types import PyTree
+from jaxmkl.distributions import StudentMixture
 from jaxmkl.labels import one_vs_rest, signs
 
 
@@ -55,6 +56,10 @@ class Prediction(NamedTuple):
     alone."""
     epistemic: Array | None = None
     """What of that variance is the learner's own and shrinks as it learns; for exploration."""
+    interval: tuple[Array, Array] | None = None
+    """The lower and upper end of the label's interval (:func:`jaxmkl.wrappers.intervals`)."""
+    distribution: StudentMixture | None = None
+    """The label's distribution (:func:`jaxmkl.wrappers.predictive`)."""
 
 
 class Output(NamedTuple):
@@ -70,6 +75,10 @@ class Output(NamedTuple):
     """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
     variance: Array | None = None
     """The variance that the prediction had."""
+    interval: tuple[Array, Array] | None = None
+    """The interval that it had."""
+    distribution: StudentMixture | None = None
+    """The distribution that it had."""
 
 
 class Learner(abc.ABC):
@@ -300,7 +309,8 @@ class Learner(abc.ABC):
         known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(prediction.value))
         loss = jnp.where(known, loss, jnp.nan)
         info = self.info(state)
-        output = Output(prediction.value, loss, asked, info, prediction.variance)
+        value, _, _, variance, _, interval, distribution = prediction
+        output = Output(value, loss, asked, info, variance, interval, distribution)
         return self.update_code(state, code, aux, y, asked, present), output
 
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:

@@ -17,6 +17,10 @@
   ``prediction.epistemic``; ``multitask`` knows the latter, all others have None. A run records
   ``outputs.variance``, and queries that need a variance work there
   (``help("jaxmkl.guide.compose")``).
+- :func:`jaxmkl.wrappers.predictive` gives any learner of numbers a distribution, whose scale
+  depends on the input (:mod:`jaxmkl.distributions`): ``prediction.distribution``,
+  ``outputs.distribution``. Intervals are as wide as the distribution or the variance says, and are
+  recorded as ``outputs.interval``; ``info.radius`` is in units of that width.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

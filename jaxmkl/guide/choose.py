@@ -24,7 +24,8 @@ tuning.
 
 A classifier predicts a margin, whose sign is the class; for K classes it predicts K margins, and
 the largest names the class. :func:`jaxmkl.wrappers.probabilities` turns them into probabilities,
-and :func:`jaxmkl.wrappers.intervals` adds intervals to the predictions of regression.
+and :func:`jaxmkl.wrappers.intervals` adds intervals to the predictions of regression,
+:func:`jaxmkl.wrappers.predictive` whole distributions.
 
 ## What may a round cost?
 

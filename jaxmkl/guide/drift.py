@@ -67,13 +67,18 @@ After a change errors are larger. :func:`jaxmkl.wrappers.intervals` widens its i
 share of labels inside them is right again. This holds on any stream, as misses are counted:
 
 >>> learner = wrappers.intervals(jaxmkl.raker(kernels), coverage=0.9)
->>> record = lambda output: (output.prediction, output.info.radius)
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
->>> state, (f, r) = jaxmkl.run(learner, state, X, y, record=record)
->>> bool(abs(jaxmkl.metrics.coverage(f - r, f + r, y) - 0.9) < 0.02)
+>>> state, outputs = jaxmkl.run(learner, state, X, y)
+>>> low, high = outputs.interval
+>>> bool(abs(jaxmkl.metrics.coverage(low, high, y) - 0.9) < 0.02)
 True
->>> bool(r[1000:1250].mean() > r[750:1000].mean())              # wider after the change
+>>> before, after = slice(750, 1000), slice(1000, 1250)
+>>> bool((high - low)[after].mean() > (high - low)[before].mean())    # wider after the change
 True
+
+Where the learner knows how unsure it is, widths follow x as well: :func:`jaxmkl.expert_mkl` does,
+and :func:`jaxmkl.wrappers.predictive` gives any learner of numbers a distribution (``log_prob``,
+``cdf``, ``quantile``, ``sample``), in ``prediction.distribution`` and ``outputs.distribution``.
 
 ## Start again
 

@@ -80,7 +80,7 @@ A state fits the learner that made it, and learners with the same shapes. A step
 with another number of features, kernels or parts, start again:
 
 >>> jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1).predict(state, X[0])
-Prediction(value=..., query=Array(True, dtype=bool), score=..., variance=None, epistemic=None)
+Prediction(value=..., query=Array(True, dtype=bool), score=..., variance=None, ...)
 >>> jaxmkl.raker(num_features=50).predict(state, X[0])
 Traceback (most recent call last):
 ValueError: MKL: state.models[0].features must be of shape (17, 50, 2), as this learner has it; got

@@ -1,4 +1,4 @@
-"""Learners around learners: scaling, metrics, label budgets, intervals, late labels.
+"""Learners around learners: scaling, metrics, label budgets, densities, intervals, late labels.
 
 A wrapper is a learner like any other: it can be scanned, vmapped, differentiated, saved, and
 wrapped again.
@@ -10,6 +10,7 @@ from jaxmkl.wrappers.label_budget import LabelBudget, label_budget
 from jaxmkl.wrappers.lagged import Lagged, lagged
 from jaxmkl.wrappers.metric import LearnedMetric, learned_metric
 from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
+from jaxmkl.wrappers.predictive import Predictive, predictive
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
 from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, ScaledInputs, Scaler, scaled
 from jaxmkl.wrappers.targets import ScaledTargets, scaled_targets
@@ -23,6 +24,7 @@ __all__ = [
     "LearnedMetric",
     "OneByOne",
     "OneVsRest",
+    "Predictive",
     "Probabilities",
     "RunningMoments",
     "RunningRanks",
@@ -38,6 +40,7 @@ __all__ = [
     "layers",
     "learned_metric",
     "one_vs_rest",
+    "predictive",
     "probabilities",
     "scaled",
     "scaled_targets",

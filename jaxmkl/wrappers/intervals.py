@@ -19,17 +19,17 @@ class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
     quantile: Array
-    """The running quantile q of |y - f|, a number or (K,); NaN before the first label."""
+    """The running quantile q of |y - f| / u, a number or (K,); NaN before the first label."""
     excess: Array
     """The number D of intervals that missed their label so far, minus the number allowed."""
     radius: Array
-    """Half the width r of the next interval; NaN before the first label."""
+    """Half the width r of the next interval in units of u; NaN before the first label."""
     labels: Array
     """Labels seen, int32."""
 
 
 class IntervalsInfo(NamedTuple):
-    """Diagnostics: the radius of the round's interval, and the inner learner's diagnostics."""
+    """Diagnostics: the radius r of the round, and the inner learner's diagnostics."""
 
     radius: Array
     inner: PyTree
@@ -54,8 +54,20 @@ class Intervals(Wrapper):
         return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
     def predict_code(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
+        """The prediction, and the interval around its value."""
         prediction, aux = super().predict_code(state, code)
-        return prediction, (prediction.value, aux)
+        value, unit = prediction.value, self._unit(prediction)
+        radius = unit * state.radius
+        return prediction._replace(interval=(value - radius, value + radius)), (value, unit, aux)
+
+    def _unit(self, prediction: Prediction) -> Array:
+        """The unit of the quantile: the deviation of the label where that is known, or 1."""
+        value, limits = prediction.value, jnp.finfo(prediction.value.dtype)
+        if prediction.distribution is not None:
+            return jnp.clip(prediction.distribution.absolute_deviation, limits.tiny, limits.max)
+        if prediction.variance is not None:
+            return jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
+        return jnp.ones_like(value)
 
     def update_code(
         self,
@@ -67,14 +79,14 @@ class Intervals(Wrapper):
         present: Array,
     ) -> IntervalsState:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
-        value, inside = aux
-        distance = jnp.abs(y - value)
+        value, unit, inside = aux
+        distance = jnp.abs(y - value) / unit
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
         rate = jnp.asarray(self.step_size, dtype)
         step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels))
         # a quantile of 0 would never change again
-        least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y), jnp.finfo(dtype).tiny)
+        least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y) / unit, jnp.finfo(dtype).tiny)
         quantile = jnp.maximum(followed(state.quantile, distance, self.coverage, step), least)
         # before the first label there is no interval that could miss it
         allowed = 1.0 - jnp.asarray(self.coverage, dtype)
@@ -93,25 +105,29 @@ class Intervals(Wrapper):
 
     def interval(self, state: IntervalsState, x: Array) -> tuple[Array, Array]:
         """Lower and upper end of the interval for the label of ``x`` (D,)."""
-        value = self.predict(state, x).value
-        return value - state.radius, value + state.radius
+        interval = self.predict(state, x).interval
+        assert interval is not None  # predict_code has made it
+        return interval
 
 
 def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05) -> Intervals:
-    """Give the predictions of a learner intervals, from f - r to f + r.
+    """Give the predictions of a learner intervals, from f - r u to f + r u.
 
-    The share of labels inside tends to ``coverage``, whatever the stream does: a running quantile
-    q of |y - f| follows its scale, and wider intervals compensate for the excess D of misses over
-    those allowed.
+    The unit u makes widths follow x: it is the mean absolute deviation of the prediction's
+    distribution, where there is one (:func:`predictive`), or else the root of its variance, where
+    that is known (:func:`jaxmkl.expert_mkl`), or else 1. The share of labels
+    inside tends to ``coverage``, whatever the stream does and however wrong the variance is: a
+    running quantile q of |y - f| / u follows its scale, and wider intervals compensate for the
+    excess D of misses over those allowed. With d = |y - f| / u,
 
-        q <- q exp(η_t ([|y - f| > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
-        D <- D + [|y - f| > r] - (1 - coverage),               |D| <= 5/η
+        q <- q exp(η_t ([d > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
+        D <- D + [d > r] - (1 - coverage),               |D| <= 5/η
         r = q exp(η D / 5)
 
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
     at most, and far less where q is near, however much the scale changes meanwhile. The first
-    label makes q = |y - f|. The radius of a round is ``outputs.info.radius``, which a run keeps
-    with a ``record`` that includes it; :meth:`Intervals.interval` returns both ends for one x.
+    label makes q = d. A run records both ends as ``outputs.interval``, NaN before the first label;
+    :meth:`Intervals.interval` returns them for one x.
 
     Args:
       learner: any regression learner.
@@ -131,9 +147,8 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> X, noise = jax.random.normal(jax.random.key(1), (2000, 3))[:, :2], 0.1
     >>> y = X[:, 0] + noise * jax.random.normal(jax.random.key(2), (2000,))
-    >>> record = lambda output: (output.prediction, output.info.radius)
-    >>> state, (f, r) = jaxmkl.run(learner, state, X, y, record=record)
-    >>> round(float(jaxmkl.metrics.coverage(f - r, f + r, y)), 2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> round(float(jaxmkl.metrics.coverage(*outputs.interval, y)), 2)
     0.8
     """
     return Intervals(learner, coverage, step_size)

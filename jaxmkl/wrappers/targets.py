@@ -66,11 +66,9 @@ class ScaledTargets(Wrapper):
         prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
-        scale = jnp.sqrt(variance)
-        value = mean + scale * prediction.value
+        after = in_units(prediction, jnp.sqrt(variance), mean)
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
-        after = in_units(prediction, scale)
-        return after._replace(value=value, query=prediction.query | first), (value, aux)
+        return after._replace(query=prediction.query | first), (after.value, aux)
 
     def update_code(
         self,

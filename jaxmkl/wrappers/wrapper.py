@@ -141,11 +141,20 @@ def require_numbers(owner: Wrapper) -> None:
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
-def in_units(prediction: Prediction, scale: Array) -> Prediction:
-    """The prediction with variances for a label that is ``scale`` times as large."""
+def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Prediction:
+    """The prediction of ``shift + scale y`` in place of the label y."""
     variances = prediction.variance, prediction.epistemic
     variance, epistemic = (None if v is None else scale**2 * v for v in variances)
-    return prediction._replace(variance=variance, epistemic=epistemic)
+    interval, density = prediction.interval, prediction.distribution
+    if interval is not None:
+        interval = shift + scale * interval[0], shift + scale * interval[1]
+    return prediction._replace(
+        value=shift + scale * prediction.value,
+        variance=variance,
+        epistemic=epistemic,
+        interval=interval,
+        distribution=None if density is None else density.in_units(scale, shift),
+    )
 
 
 def followed(quantile: Array, distance: Array, share: Number, step_size: Array) -> Array:

@@ -19,10 +19,6 @@ def stream(num_examples, noise):
     return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=num_examples)
 
 
-def ends(output):
-    return output.prediction, output.info.radius, output.queried
-
-
 def test_oracle(x64):
     X, y = stream(200, 0.3)
     y[17], X[30] = np.nan, np.nan
@@ -61,11 +57,12 @@ def test_every_half_is_covered(coverage, growing):
     X, y = stream(size, np.geomspace(0.1, 1.0, size) if growing else 0.3)
     learner = intervals(jaxmkl.raker(KERNELS, num_features=4), coverage)
     state = learner.init(jax.random.key(0), 2)
-    state, (f, r, _) = jaxmkl.run(learner, state, X, y, record=ends)
-    inside = np.abs(y - np.asarray(f)) <= np.asarray(r)
+    state, outputs = jaxmkl.run(learner, state, X, y)
+    low, high = outputs.interval
+    inside = (np.asarray(low) <= y) & (y <= np.asarray(high))
     shares = inside.reshape(2, -1).mean(axis=1)
     np.testing.assert_allclose(shares, coverage, atol=0.015)
-    known = jaxmkl.metrics.coverage(f - r, f + r, y)
+    known = jaxmkl.metrics.coverage(low, high, y)
     np.testing.assert_allclose(known, inside[1:].mean(), rtol=1e-4)
     lower, upper = learner.interval(state, X[0])
     np.testing.assert_allclose(upper - lower, 2 * state.radius, rtol=1e-5)
@@ -83,8 +80,8 @@ def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     few = {"num_features": 20, "step_sizes": (0.5,), "forgetting": (1.0,)}
     learner = intervals(getattr(jaxmkl, name)(**few if name == "expert_mkl" else {}), 0.9)
     state = learner.init(jax.random.key(0), X.shape[1])
-    _, (f, r, _) = jaxmkl.run(learner, state, X, y, record=ends)
-    half, low, high = len(y) // 2, f - r, f + r
+    _, outputs = jaxmkl.run(learner, state, X, y)
+    half, (low, high) = len(y) // 2, outputs.interval
     for part in (slice(half), slice(half, None)):
         assert 0.89 <= jaxmkl.metrics.coverage(low[part], high[part], y[part]) <= 0.91
     assert jaxmkl.metrics.width(low, high) < 3.3 * np.std(y)

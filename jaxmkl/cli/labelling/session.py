@@ -107,10 +107,11 @@ class Labelling:
         or for numbers the "radius" within which nine of ten labels lie, None before the first.
         """
         target, now, x = self.rows.target, self.standing, self.rows.X[self.rows.place(item)]
-        value = np.asarray(_compiled("predict", self.learner, now.state, x).value, np.float64)
+        found = _compiled("predict", self.learner, now.state, x)
+        value = np.asarray(found.value, np.float64)
         prediction = target.named(value[None], now.seen.start)[0].item()
         if not target.classes:
-            radius = float(now.state.inner.radius)
+            radius = float(found.interval[1] - found.interval[0]) / 2.0
             return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
         odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
         shares = np.exp(odds - odds.max())

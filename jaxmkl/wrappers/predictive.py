@@ -1,0 +1,367 @@
+"""Predictive distributions around any regression learner, whose scale depends on the input."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import count_on
+from jaxmkl._learner import Learner, Output, Prediction
+from jaxmkl._moments import Moments
+from jaxmkl._types import PyTree
+from jaxmkl.distributions import StudentMixture, squared_ratio
+from jaxmkl.updates import RLS, Recursive
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, require_numbers
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+DEGREES = 3.0, 5.0, 10.0, 50.0
+MEMORIES = 20, 200  # of the two running log-scales, in labels
+DISCOUNT = 0.998  # of the log densities by which the parts are weighed
+UNIFORM = 0.01  # the share of weights that is always uniform
+DIRECTIONS = 32  # of the inputs, each with a sine and a cosine
+RULE = RLS(3.5, 0.9995)  # of what log-scales have beyond the running one
+ALONE = 20  # labels from which the running log-scales are learned, and nothing else
+_ROBUST = 4.0  # degrees of freedom of the running log-scales
+_OF_LOG = 1.27  # the mean of -log ε² of a standard normal ε
+_FAR = 3.0  # inputs count as at most so many deviations off
+_MOST = 6.0  # what describes a round, likewise
+
+
+class Density(NamedTuple):
+    """What a density of one output is made of, before an input is known."""
+
+    running: Array
+    """Two running log-scales o of e², with short and long memory (2,)."""
+    scale: Recursive
+    """Least squares of what the log-scale has beyond the longer one."""
+    offsets: Array
+    """Log-scales b_j of the parts beside it (J,)."""
+    log_weights: Array
+    """Discounted log densities of the parts (J,)."""
+    labels: Moments
+    """Mean and variance of the labels."""
+    number: Array
+    """Labels so far, int32."""
+
+
+@pytree.dataclass
+class PredictiveState(WrapperState):
+    """State of :class:`Predictive`."""
+
+    directions: Array
+    """W, directions of the inputs (32, D)."""
+    inputs: Moments
+    """Means and variances of the inputs (D,)."""
+    standard: tuple
+    """The mean and the inverse deviation by which inputs are standardised (D,), renewed by the
+    block."""
+    density: Density
+    """What densities are made of; with K outputs all leaves have a leading axis."""
+    number: Array
+    """Inputs so far, int32."""
+
+
+class PredictiveInfo(NamedTuple):
+    """Diagnostics."""
+
+    log_score: Array
+    """The log density of the round's label, a number or (K,); NaN where there is no label."""
+    inner: PyTree
+    """The inner learner's diagnostics."""
+
+
+class PredictiveCode(NamedTuple):
+    """One example."""
+
+    x: Array
+    """The input (D,)."""
+    waves: Array
+    """Sines and cosines of its directions (64,)."""
+    inner: PyTree
+    """Code of the inner learner."""
+
+
+class PredictiveAux(NamedTuple):
+    """A prediction's results that the update uses again."""
+
+    features: Array
+    """What describes the round, φ (M,) or (K, M)."""
+    distribution: StudentMixture
+    """The label's distribution."""
+    inner: PyTree
+    """The inner learner's."""
+
+
+@pytree.dataclass
+class Predictive(Wrapper):
+    """A learner whose predictions are distributions; made by :func:`predictive`."""
+
+    learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.expert_mkl()")
+
+    fit_block_size = Learner.fit_block_size
+    preferred_block_size = Learner.preferred_block_size
+
+    def __post_init__(self) -> None:
+        require_numbers(self)
+
+    @property
+    def period(self) -> int:  # type: ignore[override]
+        """The largest number that divides the period of the inner learner and that of the rule."""
+        return math.gcd(RULE.period, self.learner.period or 0)
+
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PredictiveState:
+        inner = self.learner.init(key, num_inputs, dtype)
+        return _begun(self, inner, jax.random.fold_in(key, 3), num_inputs)
+
+    def encode(
+        self, state: PredictiveState, X: Array, given: Array | None = None
+    ) -> PredictiveCode:
+        columns = jnp.where(jnp.isfinite(X), X, 0.0)[:, self.leading_columns :]
+        mean, inverse = state.standard
+        standard = jnp.clip((columns - mean[None]) * inverse[None], -_FAR, _FAR)
+        angles = jnp.matmul(standard, state.directions.T, precision=_HIGHEST)
+        angles = angles / math.sqrt(columns.shape[1])
+        waves = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
+        codes = self.learner.encode(state.inner, X, given)
+        return PredictiveCode(columns, waves / math.sqrt(DIRECTIONS), codes)
+
+    def _each(self, function: Any, *arguments: Any) -> Any:
+        """Call a function; with several outputs, for each of them, the arguments' leading axis."""
+        return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
+
+    def predict_code(
+        self, state: PredictiveState, code: PredictiveCode
+    ) -> tuple[Prediction, PredictiveAux]:
+        """The prediction with its distribution, whose variance becomes the prediction's."""
+        prediction, inner = self.learner.predict_code(state.inner, code.inner)
+
+        def one(own: Density, value: Array, variance: Array | None) -> tuple:
+            features = _features(own, code.waves, value, variance)
+            return features, _distribution(own, features, value)
+
+        features, found = self._each(one, state.density, prediction.value, prediction.variance)
+        after = prediction._replace(variance=found.variance, distribution=found)
+        return after, PredictiveAux(features, found, inner)
+
+    def update_code(
+        self,
+        state: PredictiveState,
+        code: PredictiveCode,
+        aux: PredictiveAux,
+        y: Array,
+        asked: Array,
+        present: Array,
+    ) -> PredictiveState:
+        """The inner learner learns, and so does the density, if there is a label."""
+        before, round = state.inner.invalid, state.round
+        updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
+        taken = present & (updated.inner.invalid == before)
+        number = count_on(state.number, taken)
+        inputs = state.inputs.after(code.x, jnp.maximum(number, 1))
+        good = taken & jnp.all(jnp.isfinite(inputs.variance))
+        known = taken & asked & jnp.all(jnp.isfinite(y) & jnp.isfinite(aux.distribution.mean))
+
+        def one(own: Density, features: Array, found: StudentMixture, y: Array) -> Density:
+            return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
+
+        density = self._each(one, state.density, aux.features, aux.distribution, y)
+        return updated.replace(
+            number=jnp.where(good, number, state.number),
+            inputs=optax.tree.where(good, inputs, state.inputs),
+            density=density,
+        )
+
+    def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
+        state = super().close(state, codes.inner)
+        size, round = len(codes.x), state.round
+
+        def settled(own: Density) -> Density:
+            return own._replace(scale=own.scale.close(RULE, size, round))
+
+        varied, full = state.inputs.variance > 0, round % RULE.period == 0
+        inverse = jnp.where(varied, jax.lax.rsqrt(jnp.where(varied, state.inputs.variance, 1)), 0)
+        return state.replace(
+            density=self._each(settled, state.density),
+            standard=optax.tree.where(full, (state.inputs.mean, inverse), state.standard),
+        )
+
+    def info(self, state: PredictiveState) -> PredictiveInfo:
+        none = jnp.full_like(state.density.labels.mean, jnp.nan)
+        return PredictiveInfo(none, self.learner.info(state.inner))
+
+    def advance(
+        self, state: PredictiveState, code: PredictiveCode, y: Array, present: ArrayLike = True
+    ) -> tuple[PredictiveState, Output]:
+        after, output = super().advance(state, code, y, present)
+        assert output.distribution is not None  # predict_code has made it
+        log_score = output.distribution.log_prob(self._label(state, y))
+        return after, output._replace(info=output.info._replace(log_score=log_score))
+
+    def distribution(self, state: PredictiveState, x: Array) -> StudentMixture:
+        """The distribution of the label of ``x`` (D,), with K outputs of each (K,)."""
+        found = self.predict(state, x).distribution
+        assert found is not None  # predict_code has made it
+        return found
+
+
+def _begun(learner: Predictive, inner: PyTree, key: Array, num_inputs: int) -> PredictiveState:
+    """The state around an inner one, with nothing learned."""
+    dtype, K, J = learner.dtype(inner), learner.num_outputs, len(DEGREES)
+    D = num_inputs - learner.leading_columns
+    said = jax.eval_shape(learner.learner.predict, inner, jnp.zeros((num_inputs,), dtype))
+    M = 2 * DIRECTIONS + 4 + (said.variance is not None)
+    none = jnp.zeros((), jnp.int32)
+    density = Density(
+        running=jnp.zeros((2,), dtype),
+        scale=Recursive.start(RULE, M, dtype),
+        offsets=jnp.zeros((J,), dtype),
+        log_weights=jnp.zeros((J,), dtype),
+        labels=Moments.none((), dtype),
+        number=none,
+    )
+    if K is not None:
+        density = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (K, *leaf.shape)), density)
+    return PredictiveState(
+        inner,
+        directions=jax.random.normal(key, (DIRECTIONS, D), jnp.float32).astype(dtype),
+        inputs=Moments.none((D,), dtype),
+        standard=(jnp.zeros((D,), dtype), jnp.ones((D,), dtype)),
+        density=density,
+        number=none,
+    )
+
+
+def _log(square: Array) -> Array:
+    """The logarithm of a square or a variance, limited so that it is finite."""
+    limits = jnp.finfo(square.dtype)
+    return jnp.log(jnp.clip(square, limits.tiny, limits.max))
+
+
+def _features(own: Density, waves: Array, value: Array, variance: Array | None) -> Array:
+    """What describes a round (M,), each of order 1."""
+    short, long = own.running
+    f = jnp.clip(own.labels.scaled(value), -_MOST, _MOST)
+    logs = [short] if variance is None else [short, _log(variance)]
+    of_logs = jnp.clip(jnp.stack(logs) - long, -_MOST, _MOST) / 2.0
+    features = jnp.concatenate([jnp.stack([jnp.ones_like(f), f, jnp.abs(f)]), of_logs, waves])
+    return jnp.where(jnp.isfinite(features), features, 0.0)
+
+
+def _distribution(own: Density, features: Array, value: Array) -> StudentMixture:
+    limits = np.log(np.asarray([jnp.finfo(value.dtype).tiny, jnp.finfo(value.dtype).max]))
+    log_square = own.running[1] + own.scale.predict(features)[0] + own.offsets
+    log_square = jnp.clip(log_square, limits[0] + 5.0, limits[1] - 5.0)
+    weights = (1.0 - UNIFORM) * jax.nn.softmax(own.log_weights) + UNIFORM / len(DEGREES)
+    return StudentMixture(value, jnp.exp(log_square / 2.0), weights, DEGREES)
+
+
+def _gradient(rho: Array, degrees: Array | float) -> Array:
+    """The derivative of a t's log density by its log-scale (of s²), at ρ = e²/s²."""
+    return ((degrees + 1.0) * rho / (degrees + rho) - 1.0) / 2.0
+
+
+def _information(degrees: np.ndarray | float) -> np.ndarray | float:
+    """The Fisher information of that log-scale, which depends on the degrees of freedom alone."""
+    return degrees / (2.0 * (degrees + 3.0))
+
+
+def _learned(
+    own: Density, features: Array, found: StudentMixture, y: Array, round: Array, known: Array
+) -> Density:
+    """The density after a label, if it is ``known``."""
+    dtype, limits = y.dtype, jnp.finfo(y.dtype)
+    degrees = jnp.asarray(DEGREES, dtype)
+    information = jnp.asarray(_information(np.asarray(DEGREES)), dtype)
+    number = count_on(own.number)
+    n = number.astype(dtype)
+    each = found.log_components(y)
+    shares = jax.nn.softmax(jnp.log(found.weights) + each)
+    gradients = _gradient(squared_ratio(y - found.mean, found.scales), degrees)
+    error = jnp.dot(shares, gradients) / jnp.dot(shares, information)
+    log_weights = DISCOUNT * own.log_weights + each
+    # rounding of the label alone is more than nothing
+    square = jnp.square(y - found.mean) + jnp.square(limits.eps * y) + jnp.sqrt(limits.tiny)
+    log_square = _log(square)
+    of_running = jnp.exp(jnp.minimum(log_square - own.running, 60.0))
+    steps = _gradient(of_running, _ROBUST) / _information(_ROBUST)
+    alone = number <= ALONE
+    steps = jnp.where(alone, log_square + _OF_LOG - own.running, steps)
+    # the error of the first label, which was predicted knowing none, is forgotten with the second
+    rates = jnp.maximum(1.0 / jnp.maximum(n - 1.0, 1.0), 1.0 / jnp.asarray(MEMORIES, dtype))
+    offsets = own.offsets + jnp.maximum(1.0 / n, 1.0 / MEMORIES[1]) * gradients / information
+    after = own._replace(
+        running=own.running + rates * steps,
+        offsets=jnp.where(alone, own.offsets, offsets),
+        log_weights=jnp.where(alone, own.log_weights, log_weights - jnp.max(log_weights)),
+        labels=own.labels.after(y, n),
+        number=number,
+    )
+    good = known & jnp.all(jnp.isfinite(each) & jnp.isfinite(after.labels.variance))
+    after = optax.tree.where(good, after, own)
+    scale = own.scale.after(RULE, features, error[None], round, good & ~alone)
+    return after._replace(scale=scale)
+
+
+def predictive(learner: Learner) -> Predictive:
+    """Give the predictions of a learner densities, whose scale depends on the input.
+
+    The density is a mixture of t distributions around the prediction f
+    (:class:`jaxmkl.distributions.StudentMixture`),
+
+        p(y) = Σ_j w_j t_j((y - f) / s_j) / s_j,      ν = 3, 5, 10, 50
+        log s_j² = o + θ·φ + b_j
+
+    with a running log-scale o of memory 200 and what describes the round, φ: a 1; f in units of
+    the labels, and |f|; how far a running log-scale of memory 20 is from o; how far the logarithm
+    of the prediction's variance is, where the learner knows it; and 32 sines and cosines of random
+    directions of the inputs x, standardised online. With ρ = (y - f)²/s², the derivative of a t's
+    log density by log s² and its Fisher information,
+
+        g(ρ) = ((ν + 1) ρ/(ν + ρ) - 1)/2,      I = ν/(2 (ν + 3)),
+
+    a label moves all by natural gradients. With r_j ∝ w_j p_j(y):
+
+        o <- o + η g(e²/exp(o))/I   of ν = 4,     η = max(1/n, 1/200) with the n-th label
+        b_j <- b_j + η g(ρ_j)/I_j
+        θ by recursive least squares (λ = 3.5, φ = .9995) on the error Σ_j r_j g(ρ_j) / Σ_j r_j I_j
+        w ∝ exp(l), 1 % of it uniform,      l_j <- .998 l_j + log p_j(y)
+
+    From the first 20 labels only o is learned, as the mean of log e² + 1.27. As g is bounded,
+    outliers move the scale little. The Fisher information does not depend on the label, so θ needs
+    but one covariance, of some seventy numbers a side, whatever D is.
+
+    The prediction keeps its value. Its ``distribution`` has ``log_prob``, ``cdf``, ``quantile``,
+    ``interval``, ``sample`` and ``crps``; its ``variance`` becomes that of the distribution, so
+    that :func:`intervals` around it are as wide as the density says and cover what they promise.
+    A run records ``outputs.distribution`` and, with ``record=lambda output: output``, the log
+    density of each label as ``outputs.info.log_score``. With wrappers around this one that is
+    ``outputs.distribution.log_prob(y)``.
+
+    Args:
+      learner: any regression learner.
+
+    Raises:
+      ValueError: if the learner is a classifier (:func:`probabilities`).
+
+    References:
+      Lange, Little and Taylor (1989), Robust statistical modeling using the t distribution (its
+      Fisher information); Waxman, Llorente and Djurić (2025), online Bayesian stacking, for
+      densities weighed by log scores. The online scale is ours.
+
+    >>> import jax, jaxmkl
+    >>> X, noise = jax.random.normal(jax.random.key(0), (2, 1000, 2))
+    >>> y = X[:, 0] + jnp.where(X[:, 1] > 0, 0.5, 0.05) * noise[:, 0]
+    >>> learner = predictive(jaxmkl.raker(jaxmkl.Gaussian([1.0, 3.0])))
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
+    >>> state, outputs = jaxmkl.run(learner, state, X, y)
+    >>> wide, narrow = (learner.distribution(state, jnp.array([0.0, z])) for z in (1.0, -1.0))
+    >>> bool(wide.variance > 3 * narrow.variance), bool(narrow.log_prob(0.0) > wide.log_prob(0.0))
+    (True, True)
+    """
+    return Predictive(learner)

@@ -1,0 +1,119 @@
+"""Distributions: against scipy, numeric integration and draws."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from jaxmkl.distributions import StudentMixture
+
+SMALL_PROGRAMS = True
+DEGREES = 3.0, 5.0, 10.0, 50.0
+SCALES, WEIGHTS = np.array([0.3, 1.0, 2.0, 0.7]), np.array([0.1, 0.2, 0.3, 0.4])
+
+
+log_prob, cdf, crps, quantile = (
+    jax.jit(getattr(StudentMixture, name)) for name in ("log_prob", "cdf", "crps", "quantile")
+)
+
+
+def mixture(mean=0.7):
+    return StudentMixture(mean, jnp.asarray(SCALES), jnp.asarray(WEIGHTS), DEGREES)
+
+
+def density(z, mean=0.7):
+    z = np.asarray(z)[..., None]
+    return (stats.t.pdf((z - mean) / SCALES, DEGREES) / SCALES) @ WEIGHTS
+
+
+def test_against_scipy(x64):
+    y, found = np.linspace(-8.0, 9.0, 41), mixture()
+    np.testing.assert_allclose(log_prob(found, y), np.log(density(y)), rtol=1e-12)
+    below = stats.t.cdf((y[:, None] - 0.7) / SCALES, DEGREES) @ WEIGHTS
+    np.testing.assert_allclose(cdf(found, y), below, rtol=1e-11)
+    np.testing.assert_allclose(found.variance, WEIGHTS @ (SCALES**2 * stats.t.var(DEGREES)))
+    distance = [stats.t.expect(np.abs, (nu,)) for nu in DEGREES] * SCALES
+    np.testing.assert_allclose(found.absolute_deviation, WEIGHTS @ distance, rtol=1e-6)
+    np.testing.assert_allclose(quantile(found, below), y, rtol=1e-9, atol=1e-9)
+
+
+def test_crps_against_integration(x64):
+    """The integral of (F(z) - [z >= y])² over z."""
+    for y in (0.7, -3.0, 20.0):
+
+        def square(z, y=y):
+            return (stats.t.cdf((z - 0.7) / SCALES, DEGREES) @ WEIGHTS - (z >= y)) ** 2
+
+        ends = -np.inf, y, np.inf
+        wanted = sum(
+            integrate.quad(square, *pair, epsabs=1e-10, limit=200)[0]
+            for pair in itertools.pairwise(ends)
+        )
+        np.testing.assert_allclose(crps(mixture(), y), wanted, rtol=1e-7)
+
+
+def test_crps_of_one_part(x64):
+    import scoringrules
+
+    y = np.linspace(-4.0, 4.0, 9)
+    one = StudentMixture(1.0, jnp.array([2.0]), jnp.array([1.0]), (5.0,))
+    np.testing.assert_allclose(crps(one, y), scoringrules.crps_t(y, 5.0, 1.0, 2.0), rtol=1e-9)
+
+
+def test_samples():
+    sample = jax.jit(StudentMixture.sample, static_argnums=2)
+    draws = np.asarray(sample(mixture(), jax.random.key(0), (20_000,)), np.float64)
+    assert stats.kstest(cdf(mixture(), draws), "uniform").pvalue > 0.01
+    shape = jax.eval_shape(lambda own: own.sample(jax.random.key(1), (5,)), mixture(jnp.zeros(3)))
+    assert shape.shape == (5, 3)
+
+
+def test_shapes_and_units():
+    many = StudentMixture(
+        jnp.zeros((6, 2)), jnp.ones((6, 2, 4)), jnp.full((6, 2, 4), 0.25), DEGREES
+    )
+
+    def everything(own, y):
+        return own.log_prob(y), own.cdf(y), own.crps(y), own.variance, *own.interval(0.8)
+
+    found = jax.eval_shape(everything, many, jnp.ones((6, 2)))
+    assert [part.shape for part in found] == [(6, 2)] * 6
+    moved, y = mixture().in_units(jnp.asarray(3.0), -1.0), jnp.linspace(-2.0, 2.0, 5)
+    np.testing.assert_allclose(cdf(moved, 3 * y - 1), cdf(mixture(), y), rtol=1e-5)
+    np.testing.assert_allclose(crps(moved, 3 * y - 1), 3 * crps(mixture(), y), rtol=1e-4)
+    np.testing.assert_allclose(moved.variance, 9 * mixture().variance, rtol=1e-5)
+
+
+@jax.jit
+def inverted(share, mean, scale):
+    """The probability below a quantile, and its derivative by the share times the density."""
+    found = mixture().in_units(scale, mean)
+    place, slope = jax.value_and_grad(found.quantile)(share)
+    return found.cdf(place), slope * jnp.exp(found.log_prob(place))
+
+
+@given(st.floats(0.001, 0.999), st.floats(-3.0, 3.0), st.floats(0.01, 100.0))
+def test_quantiles_are_inverse_and_have_derivatives(share, mean, scale):
+    with jax.enable_x64(True):
+        below, product = inverted(share, mean, scale)
+        assert float(below) == pytest.approx(share, rel=1e-7)
+        assert float(product) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_extremes_are_finite():
+    """Scales from 1e-15 to 1e15, and labels as far."""
+    for scale in (1e-15, 1e15):
+        found = StudentMixture(0.0, jnp.full(4, scale), jnp.full(4, 0.25), DEGREES)
+        for y in (0.0, 1e15, -1e-15):
+            assert np.isfinite([log_prob(found, y), cdf(found, y), crps(found, y)]).all()
+        assert np.isfinite(quantile(found, 1e-4))
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"degrees must be numbers above 2"):
+        StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (2.0,))
