@@ -21,6 +21,9 @@
   depends on the input (:mod:`jaxmkl.distributions`): ``prediction.distribution``,
   ``outputs.distribution``. Intervals are as wide as the distribution or the variance says, and are
   recorded as ``outputs.interval``; ``info.radius`` is in units of that width.
+- :mod:`jaxmkl.metrics` scores probabilities (``brier``, ``expected_calibration_error``,
+  ``reliability``, ``running_log_loss``) and densities (``crps_normal``, ``crps_student``,
+  ``crps_quantiles``, ``pit_histogram``); ``running_mean`` makes a curve of any score.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal
