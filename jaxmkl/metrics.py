@@ -320,7 +320,8 @@ def calibration_error_of(count: Any, confidence: Any, accuracy: Any) -> Any:
     """The same (...), given by bin (..., B) the number of examples, and sums in place of means."""
     xp, count, sure, right = _arrays(count, confidence, accuracy)
     total = count.sum(axis=-1)
-    return xp.where(total > 0, xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0), xp.nan)
+    error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
+    return xp.where(total > 0, error, xp.nan)[()]  # a number, not an array without axes
 
 
 def label_rate(queried: Any) -> Any:
@@ -715,7 +716,7 @@ def _mean(xp: Any, values: Any) -> Any:
     """Mean (...) of the values that are not NaN; NaN if there are none."""
     known = ~xp.isnan(values)
     number, total = known.sum(axis=-1), xp.where(known, values, 0).sum(axis=-1)
-    return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)
+    return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)[()]
 
 
 def _running_mean(xp: Any, values: Any) -> Any:
