@@ -30,8 +30,18 @@ SMALL_PROGRAMS = True
 SMALL = ("--learner", "raker", "--set", "num_features=4")
 
 
-TOLD = ("mistakes", "kappa", "majority so far", "last label", "300 rows of 5 inputs",
-        "6 without a target: predicted, not learned", "column 'colour' holds words")  # fmt: skip
+TOLD = (
+    "mistakes",
+    "kappa",
+    "log loss",
+    "Brier",
+    "calibration",
+    "majority so far",
+    "last label",
+    "300 rows of 5 inputs",
+    "6 without a target: predicted, not learned",
+    "column 'colour' holds words",
+)
 
 
 @pytest.fixture
@@ -95,6 +105,13 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert means["raker", "mistake_rate"] < 0.25
     assert means["raker", "label_rate"] == 1
     assert content["num_unlabelled"] == 6
+    assert means["raker", "log_loss"] < np.log(2)
+    assert means["raker", "brier"] < 0.25
+    learner, *baselines = content["table"]
+    sure = {name: np.array(values, float) for name, values in learner["calibration"].items()}
+    assert sure["count"].sum() == 293
+    assert np.nansum(sure["count"] * (1 - sure["accuracy"])) == pytest.approx(wrong.sum())
+    assert not any(line["calibration"] or "brier" in line["metrics"] for line in baselines)
     assert sum(content["table"][0]["kernel_weights"].values()) == pytest.approx(1, abs=1e-5)
     assert {"jax", "jaxmkl", "numpy", "polars", "python"} == set(content["versions"])
     assert content["classes"] == ["big tree", "small bush"]

@@ -177,13 +177,35 @@ def test_kernels_are_named_by_their_bandwidths():
     assert ">Kernels<" not in page(results(learners={"raker": Learned(), "spa": Learned()}))
 
 
+def test_how_sure_learners_are_is_drawn():
+    """Bins without rows are neither drawn nor listed; learners without probabilities neither."""
+    count, confidence = (0.0, 4.0, 1200.0), (math.nan, 0.55, 0.875)
+    sure = {"count": count, "confidence": confidence, "accuracy": (math.nan, 0.25, 0.925)}
+    learners = {"raker": Learned(calibration=sure), "spa": Learned()}
+    of_rows = rows("raker", {"mistake_rate": (0.1, 0.0), "label_rate": (1.0, 0.0)})
+    others = rows("spa", {"mistake_rate": (0.2, 0.0), "label_rate": (1.0, 0.0)})
+    of_classes = {"classes": ("a", "b"), "rows": (*of_rows, *others)}
+    text = page(results(learners=learners, **of_classes))
+    found = closed(text)
+    assert "How sure it is" in text
+    assert cells(found, "33.3 to 66.7 %")[0][:3] == ["4", "55.0%", "25.0%"]
+    assert cells(found, "66.7 to 100 %")[0][:3] == ["1,200", "87.5%", "92.5%"]
+    assert not cells(found, "0 to 33.3 %")
+    drawn = [text for path, _, text in found.elements if path[-1] == "text"]
+    assert {"raker", "as sure as right", "right, in %"} <= set(drawn)
+    nothing = {"count": (0.0,), "confidence": (math.nan,), "accuracy": (math.nan,)}
+    learners["raker"] = Learned(calibration=nothing)
+    assert "How sure it is" not in page(results(learners=learners, **of_classes))
+
+
 def test_what_a_file_names_stays_text():
     own = results()
     named = [{f"{HOSTILE}{name}": values for name, values in of.items()}
              for of in (own.curves.error, own.curves.labels)]  # fmt: skip
     of_rows = [row._replace(algorithm=f"{HOSTILE}{row.algorithm}", metric=metric, mean=0.5)
                for row in own.rows for metric in ("mistake_rate", "label_rate")]  # fmt: skip
-    learner = Learned(kernel_weights={HOSTILE: 1.0})
+    sure = {"count": (9.0,), "confidence": (0.5,), "accuracy": (0.5,)}
+    learner = Learned(kernel_weights={HOSTILE: 1.0}, calibration=sure)
     found = closed(page(results(
         command=HOSTILE, source=HOSTILE, target=HOSTILE, classes=(HOSTILE, "\ud800\x00b"),
         rows=tuple(of_rows), learners=dict.fromkeys(named[1], learner),
@@ -325,6 +347,11 @@ def test_a_run_writes_its_page(iris):
     of, first = content["curves"]["error"], cells(found, "1 to 64")[0]
     assert first[: len(of)] == [f"{100 * values[0]:.1f}%" for values in of.values()]
     assert "numbers as they stand: 'a', 'b', '<b>c</b>', 'd'" in html.unescape(text)
+    assert "How sure it is" in text
+    means = {row["metric"]: row["mean"] for row in content["rows"] if row["algorithm"] == "amkl"}
+    assert means["log_loss"] < np.log(3)
+    assert means["brier"] < 2 / 3
+    assert 0 < means["calibration_error"] < 0.5
 
 
 ROW = {"paper": "amkl", "dataset": "tom", "metric": "mse", "mean": 0.5, "std": 0.1, "seeds": 3}

@@ -21,7 +21,7 @@ from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
-FORMAT = "jaxmkl run 3"
+FORMAT = "jaxmkl run 4"
 EVERY = {"minutes": 5.0}
 # options that do not change the run
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"

@@ -11,7 +11,16 @@ import numpy as np
 
 from jaxmkl import Learner
 from jaxmkl._types import PyTree
-from jaxmkl.evaluate import Baselines, Candidate, Curve, Score, classes_of, first_of
+from jaxmkl.evaluate import (
+    Baselines,
+    Candidate,
+    Certainty,
+    Curve,
+    Score,
+    classes_of,
+    first_of,
+    predicts_log_odds,
+)
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Seen
 from jaxmkl.wrappers import delayed
@@ -24,6 +33,7 @@ class Achieved(NamedTuple):
     score: Score
     labels: Curve  #: those asked for
     known_from: float  #: the first row at which it knows a label
+    certainty: Certainty | None = None  #: of its probabilities, if it has any
     num_labels: int = 0
     seconds: float = 0.0
 
@@ -39,7 +49,10 @@ class Player:
     ) -> None:
         self._late = delayed(learner, delay) if delay else None
         self.learner = self._late or learner
-        self.now = now._replace(state=self._late.around(state) if self._late else state)
+        self.now = now._replace(
+            state=self._late.around(state) if self._late else state,
+            certainty=Certainty.begin() if predicts_log_odds(learner) else None,
+        )
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
@@ -152,8 +165,10 @@ class Play:
         achieved, said = dict[str, list[Achieved]](), dict[str, np.ndarray]()
         for name, each in played.items():
             values = [_in_units(prediction, rows, one, baselines) for one, prediction in each]
-            achieved[name] = [one._replace(score=one.score.after(of_one, judged))
-                              for (one, _), of_one in zip(each, values, strict=True)]  # fmt: skip
+            achieved[name] = [
+                _judged(one, of_one, prediction, judged)
+                for (one, prediction), of_one in zip(each, values, strict=True)
+            ]
             said[name] = values[0]
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
@@ -211,6 +226,16 @@ def _in_units(
     if baselines.num_classes:
         return said
     return np.where(rows >= achieved.known_from, baselines.start + said, 0.0)
+
+
+def _judged(
+    achieved: Achieved, values: np.ndarray, prediction: np.ndarray, labels: np.ndarray
+) -> Achieved:
+    """The progress with the scores after rows (n,), whose labels are NaN if they do not count."""
+    certainty = achieved.certainty
+    if certainty is not None:
+        certainty = certainty.after(prediction, labels)
+    return achieved._replace(score=achieved.score.after(values, labels), certainty=certainty)
 
 
 def chunks_of(

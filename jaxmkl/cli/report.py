@@ -18,6 +18,11 @@ MEANINGS = {
     "mistake_rate": "share of rows whose class was predicted wrong",
     "kappa": "agreement with the labels beyond chance: 1 is perfect, 0 is chance",
     "kappa_last": "share of the mistakes of the last label that were avoided",
+    "log_loss": "mean of -log p of the class that it was, p as predicted",
+    "brier": "mean squared error of the probabilities: of two classes of one of them, "
+    "of several summed over the classes",
+    "calibration_error": "mean distance between the probability of the predicted class "
+    "and the share of rows in which it was right",
     "mse": "mean squared error, in the target's units squared",
     "mae": "mean absolute error, in the target's units",
     "skill": "share of the squared error of the mean so far (of all labels) that was avoided",
@@ -30,6 +35,7 @@ WIDTH = 8.0  # inches of a drawing
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 SHOWN = 20  # inputs whose importance is drawn
+IDEAL = "as sure as right"  # the diagonal of a calibration plot
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
@@ -44,6 +50,7 @@ def page(results: Results) -> str:
         _table(results),
         _errors(results),
         _labels(results),
+        *_certainty(results),
         *_kernels(results),
         *_importances(results),
         markup.section("What each column became", markup.items(results.columns)),
@@ -239,6 +246,42 @@ def _drawn(
     drawn = element("figure", element("figcaption", what + logarithmic))
     drawn.append(as_svg(drawing([panel], WIDTH), what))
     return drawn, markup.folded("The values", markup.table(["rows", *lines], body))
+
+
+def _certainty(results: Results) -> list[Element]:
+    """How often learners were right, by how probable they said it was."""
+    lines, tables = dict[str, tuple[np.ndarray, np.ndarray]](), list[Element]()
+    for name, learner in results.learners.items():
+        of, body = learner.calibration, []
+        bins = range(len(of.get("count", ())))
+        for i in (i for i in bins if of["count"][i]):
+            head = f"{100 * i / len(bins):.3g} to {100 * (i + 1) / len(bins):.3g} %"
+            shares = (f"{100 * of[key][i]:.1f}%" for key in ("confidence", "accuracy"))
+            texts = f"{of['count'][i]:,.0f}", *shares
+            cells = (element("td", text) for text in texts)
+            body.append(element("tr", element("th", head, scope="row"), *cells))
+        if body:
+            confidence, accuracy = (100 * np.array(of[key]) for key in ("confidence", "accuracy"))
+            known = ~np.isnan(confidence)
+            lines[name] = confidence[known], accuracy[known]
+            head = ["sure", "rows", "sure, mean", "right"]
+            tables.append(markup.folded(f"{name}: the values", markup.table(head, body)))
+    if not lines:
+        return []
+    ends = np.array([100 / len(results.classes), 100.0])
+    ideal = {IDEAL: (ends, ends)}
+    panel = Panel("", "probability of the predicted class, in %", "right, in %", lines | ideal,
+                  marks=True, grey=[IDEAL], high=103)  # fmt: skip
+    what = f"rows predicted right, by the probability of the predicted class{_first_seed(results)}"
+    text = "Above the grey line a learner is right more often than it says, below it less often."
+    return [
+        markup.section(
+            "How sure it is",
+            element("p", text, class_="faint"),
+            element("figure", element("figcaption", what), as_svg(drawing([panel], WIDTH), what)),
+            *tables,
+        )
+    ]
 
 
 def _kernels(results: Results) -> list[Element]:

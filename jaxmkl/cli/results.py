@@ -21,6 +21,10 @@ class Learned(NamedTuple):
     kernel_weights: Mapping[str, float] = {}
     #: how much each input matters, by its name, of the first seed; empty without a learned metric
     importances: Mapping[str, float] = {}
+    #: how often the predicted class was right, by its probability, in bins of equal width on
+    #: [0, 1], of the first seed: ``count`` rows, their mean ``confidence``, ``accuracy``; empty
+    #: without probabilities
+    calibration: Mapping[str, tuple[float, ...]] = {}
 
 
 class Curves(NamedTuple):
@@ -40,7 +44,8 @@ class Results:
 
     command: str  #: as it was given
     #: a row for each figure, of learners in the order asked for, then of baselines. Of classes
-    #: ``mistake_rate``, ``kappa``, ``kappa_last`` (against the last label); of numbers ``mse``,
+    #: ``mistake_rate``, ``kappa``, ``kappa_last`` (against the last label), of learners with
+    #: probabilities ``log_loss``, ``brier`` and ``calibration_error`` too; of numbers ``mse``,
     #: ``mae``, ``skill`` (1 - mse / that of the mean so far), ``skill_last``; of learners
     #: ``label_rate``, the share of rows whose label was asked for and was there
     rows: tuple[Row, ...]

@@ -274,7 +274,8 @@ def _results(
         weights = kernel_weights(players[0].learner, first.state)
         cost = 1e6 * per_run / now.num_rows
         matters = importances(players[0].learner, first.state, columns.features)
-        learners[one.name] = Learned(cost, state_bytes(first.state), weights, matters)
+        sure = {} if first.certainty is None else first.certainty.calibration()
+        learners[one.name] = Learned(cost, state_bytes(first.state), weights, matters, sure)
     baselines = dict(zip(now.baselines.names, now.scores, strict=True))
     for name, score in baselines.items():
         measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
@@ -314,8 +315,12 @@ def _results(
 def _metrics(players: list[Player], now: Progress) -> dict[str, list[float]]:
     """The metrics of a learner over the seeds, by name."""
     labelled = max(1, now.num_rows - now.num_unlabelled)
-    each = [player.now.score.metrics(*now.scores)
-            | {"label_rate": player.now.num_labels / labelled} for player in players]  # fmt: skip
+    each = list[dict[str, float]]()
+    for player in players:
+        certainty = player.now.certainty
+        found = player.now.score.metrics(*now.scores)
+        found |= {} if certainty is None else certainty.metrics()
+        each.append(found | {"label_rate": player.now.num_labels / labelled})
     return {name: [of[name] for of in each] for name in each[0]}
 
 

@@ -28,6 +28,7 @@ from jaxmkl.evaluate.candidates import (
     kernel_names,
     kernel_weights,
     pausing,
+    predicts_log_odds,
 )
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
@@ -44,13 +45,14 @@ from jaxmkl.evaluate.rows import (
     size,
     spread,
 )
-from jaxmkl.evaluate.scores import Curve, Score, classes_of
+from jaxmkl.evaluate.scores import Certainty, Curve, Score, classes_of
 
 __all__ = [
     "LOW_IS_BETTER",
     "PAUSES",
     "Baselines",
     "Candidate",
+    "Certainty",
     "Curve",
     "Row",
     "Score",
@@ -75,6 +77,7 @@ __all__ = [
     "parameters_of",
     "pausing",
     "plain",
+    "predicts_log_odds",
     "row",
     "rows",
     "settings",

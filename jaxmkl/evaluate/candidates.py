@@ -15,6 +15,7 @@ from jaxmkl.mkl import MKL
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.wrappers import (
+    Probabilities,
     RunningMoments,
     layers,
     one_vs_rest,
@@ -189,6 +190,18 @@ def importances(learner: Learner, state: PyTree, features: Sequence[str]) -> dic
     except ValueError:
         return {}
     return dict(sorted(zip(features, shares, strict=True), key=lambda item: -item[1]))
+
+
+def predicts_log_odds(learner: Learner) -> bool:
+    """Whether a learner's predictions are log-odds of classes.
+
+    >>> import jaxmkl
+    >>> predicts_log_odds(jaxmkl.spa())
+    False
+    >>> predicts_log_odds(jaxmkl.wrappers.probabilities(jaxmkl.spa()))
+    True
+    """
+    return any(isinstance(layer, Probabilities) for layer in layers(learner))
 
 
 def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:

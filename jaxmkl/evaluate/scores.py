@@ -1,14 +1,15 @@
-"""Scores of predictions, accumulated chunk by chunk: errors, kappa, curves."""
+"""Scores of predictions, accumulated chunk by chunk: errors, kappa, probabilities, curves."""
 
 import math
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from jaxmkl.metrics import kappa_of
+from jaxmkl.metrics import brier, calibration_error_of, kappa_of, log_loss, reliability
 
 WINDOWS = 256  # windows of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows
+BINS = 15  # of the probability of the predicted class
 
 
 class Curve(NamedTuple):
@@ -123,6 +124,72 @@ class Score(NamedTuple):
             return found | {"kappa_last": self.beyond(last)}
         found = {"mse": self.error, "mae": self.mae}
         return found | {"skill": self.beyond(first), "skill_last": self.beyond(last)}
+
+
+class Certainty(NamedTuple):
+    """The score of the probabilities of classes of a stream, which come as log-odds.
+
+    >>> certainty = Certainty.begin().after(np.array([0.0, 50.0]), np.array([1.0, 1.0]))
+    >>> {name: round(value, 4) for name, value in certainty.metrics().items()}
+    {'log_loss': 0.3466, 'brier': 0.125, 'calibration_error': 0.25}
+    """
+
+    count: np.ndarray
+    """Rows by the probability of the predicted class, in :data:`BINS` bins of equal width."""
+    confidence: np.ndarray
+    """The sums of these probabilities."""
+    right: np.ndarray
+    """The rows of each bin whose class was predicted right."""
+    log_loss: float = 0.0
+    """The sum over the rows, as of :func:`jaxmkl.metrics.log_loss`."""
+    brier: float = 0.0
+    """The sum over the rows, as of :func:`jaxmkl.metrics.brier`."""
+
+    @classmethod
+    def begin(cls) -> Self:
+        """The score before the first row."""
+        return cls(*np.zeros((3, BINS)))
+
+    def after(self, log_odds: np.ndarray, y: np.ndarray) -> Self:
+        """Return the score after the next rows: rows that miss one or the other are left out.
+
+        Args:
+          log_odds: (n,) for the class 1 of two, or (n, K).
+          y: classes from 0 on (n,), NaN for none.
+        """
+        K = log_odds.shape[1] if log_odds.ndim == 2 else None
+        finite = np.isfinite(log_odds if K is None else log_odds.sum(axis=1))
+        known = finite & ~np.isnan(y)
+        if not known.any():
+            return self
+        f, of = log_odds[known].astype(np.float64), y[known]
+        if K is None:
+            of = 2.0 * of - 1.0
+            p = np.exp(-np.logaddexp(0.0, -f))
+        else:
+            p = np.exp(f - np.logaddexp.reduce(f, axis=1, keepdims=True))
+        count, confidence, accuracy = (np.nan_to_num(a) for a in reliability(p, of, K, BINS))
+        return self._replace(
+            count=self.count + count,
+            confidence=self.confidence + count * confidence,
+            right=self.right + count * accuracy,
+            log_loss=self.log_loss + len(of) * float(log_loss(f, of, K)),
+            brier=self.brier + len(of) * float(brier(p, of, K)),
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the figures of a table by name, NaN before the first row."""
+        number = float(self.count.sum()) or math.nan
+        error = float(calibration_error_of(self.count, self.confidence, self.right))
+        means = {"log_loss": self.log_loss / number, "brier": self.brier / number}
+        return means | {"calibration_error": error}
+
+    def calibration(self) -> dict[str, tuple[float, ...]]:
+        """Return by bin the rows, the mean probability and the share right, NaN for no rows."""
+        of_row = np.where(self.count > 0, 1.0 / np.maximum(self.count, 1.0), np.nan)
+        found = {"count": self.count, "confidence": self.confidence * of_row}
+        found["accuracy"] = self.right * of_row
+        return {name: tuple(values.tolist()) for name, values in found.items()}
 
 
 def classes_of(prediction: np.ndarray, num_classes: int) -> np.ndarray:

@@ -24,6 +24,9 @@
 - :mod:`jaxmkl.metrics` scores probabilities (``brier``, ``expected_calibration_error``,
   ``reliability``, ``running_log_loss``) and densities (``crps_normal``, ``crps_student``,
   ``crps_quantiles``, ``pit_histogram``); ``running_mean`` makes a curve of any score.
+- ``jaxmkl run`` scores the probabilities of classes: log loss, Brier score and calibration error
+  in the table and in ``--json``, and a calibration plot in the report. Checkpoints of a run that
+  an earlier version began are refused.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

@@ -44,6 +44,10 @@ of a learner in use. Two baselines ignore the inputs: the mean (or the most freq
 and the last label. A learner that is no better learned nothing. Rows without a target are
 predicted, but not learned.
 
+Classifiers predict probabilities, and the table says how good they are: the log loss, the Brier
+score, and the calibration error, the distance between how sure a learner is and how often it is
+right. The report draws the latter.
+
 Before the first label the target is unknown, and numbers are predicted as 0. All learners are
 compared on the same rows, from the first one that each predicts after a label (the second, or a
 later one if labels are late or missing at first; the table says which). A pipeline given by
