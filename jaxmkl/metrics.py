@@ -260,7 +260,7 @@ def running_brier(probabilities: Any, y: Any, num_classes: int | None = None) ->
 class Reliability(NamedTuple):
     """What :func:`reliability` finds of the examples in each bin of their confidence (..., B)."""
 
-    count: Any
+    counts: Any
     """The number of examples."""
     confidence: Any
     """The mean probability of the predicted class; NaN in an empty bin."""

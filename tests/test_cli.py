@@ -109,8 +109,8 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert means["raker", "brier"] < 0.25
     learner, *baselines = content["table"]
     sure = {name: np.array(values, float) for name, values in learner["calibration"].items()}
-    assert sure["count"].sum() == 293
-    assert np.nansum(sure["count"] * (1 - sure["accuracy"])) == pytest.approx(wrong.sum())
+    assert sure["counts"].sum() == 293
+    assert np.nansum(sure["counts"] * (1 - sure["accuracy"])) == pytest.approx(wrong.sum())
     assert not any(line["calibration"] or "brier" in line["metrics"] for line in baselines)
     assert sum(content["table"][0]["kernel_weights"].values()) == pytest.approx(1, abs=1e-5)
     assert {"jax", "jaxmkl", "numpy", "polars", "python"} == set(content["versions"])

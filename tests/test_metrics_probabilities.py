@@ -105,7 +105,7 @@ def test_reliability_against_a_loop(num_classes, bins):
         distance = 0.0
         for b in range(bins):
             of_bin = (confidence * bins).astype(int).clip(max=bins - 1) == b
-            assert found.count[run, b] == of_bin.sum()
+            assert found.counts[run, b] == of_bin.sum()
             means = [a[of_bin].mean() if of_bin.any() else np.nan for a in (confidence, right)]
             of_run = found.confidence[run, b], found.accuracy[run, b]
             np.testing.assert_allclose(of_run, means, rtol=1e-12)
@@ -116,7 +116,7 @@ def test_reliability_against_a_loop(num_classes, bins):
 def test_reliability_at_the_ends_of_bins():
     """Certainty is in the last bin; at even odds the class is the negative one, as of margins."""
     found = metrics.reliability([1.0, 0.0, 0.5, 0.75], [1, 1, -1, 1], bins=4)
-    np.testing.assert_array_equal(found.count, [0, 0, 1, 3])
+    np.testing.assert_array_equal(found.counts, [0, 0, 1, 3])
     np.testing.assert_array_equal(found.confidence, [np.nan, np.nan, 0.5, 2.75 / 3])
     np.testing.assert_array_equal(found.accuracy, [np.nan, np.nan, 1.0, 2 / 3])
     rows = metrics.reliability([[0.5, 0.5], [0.0, 1.0]], [0, 1], num_classes=2, bins=2)
@@ -137,10 +137,10 @@ def test_probabilities_and_two_columns_of_them_say_the_same(p, bins, data):
     np.testing.assert_allclose(of_rows, error, atol=1e-12)
     assert 0 <= error <= 1
     found = metrics.reliability(p, y, bins=bins)
-    assert found.count.sum() == len(p)
+    assert found.counts.sum() == len(p)
     # the mean over all is that of the bins
-    np.testing.assert_allclose(np.nansum(found.count * found.accuracy), ((p > 0.5) == y).sum())
-    sure = np.nansum(found.count * found.confidence)
+    np.testing.assert_allclose(np.nansum(found.counts * found.accuracy), ((p > 0.5) == y).sum())
+    sure = np.nansum(found.counts * found.confidence)
     np.testing.assert_allclose(sure, np.maximum(p, 1 - p).sum())
 
 

@@ -180,7 +180,7 @@ def test_kernels_are_named_by_their_bandwidths():
 def test_how_sure_learners_are_is_drawn():
     """Bins without rows are neither drawn nor listed; learners without probabilities neither."""
     count, confidence = (0.0, 4.0, 1200.0), (math.nan, 0.55, 0.875)
-    sure = {"count": count, "confidence": confidence, "accuracy": (math.nan, 0.25, 0.925)}
+    sure = {"counts": count, "confidence": confidence, "accuracy": (math.nan, 0.25, 0.925)}
     learners = {"raker": Learned(calibration=sure), "spa": Learned()}
     of_rows = rows("raker", {"mistake_rate": (0.1, 0.0), "label_rate": (1.0, 0.0)})
     others = rows("spa", {"mistake_rate": (0.2, 0.0), "label_rate": (1.0, 0.0)})
@@ -193,7 +193,7 @@ def test_how_sure_learners_are_is_drawn():
     assert not cells(found, "0 to 33.3 %")
     drawn = [text for path, _, text in found.elements if path[-1] == "text"]
     assert {"raker", "as sure as right", "right, in %"} <= set(drawn)
-    nothing = {"count": (0.0,), "confidence": (math.nan,), "accuracy": (math.nan,)}
+    nothing = {"counts": (0.0,), "confidence": (math.nan,), "accuracy": (math.nan,)}
     learners["raker"] = Learned(calibration=nothing)
     assert "How sure it is" not in page(results(learners=learners, **of_classes))
 
@@ -204,7 +204,7 @@ def test_what_a_file_names_stays_text():
              for of in (own.curves.error, own.curves.labels)]  # fmt: skip
     of_rows = [row._replace(algorithm=f"{HOSTILE}{row.algorithm}", metric=metric, mean=0.5)
                for row in own.rows for metric in ("mistake_rate", "label_rate")]  # fmt: skip
-    sure = {"count": (9.0,), "confidence": (0.5,), "accuracy": (0.5,)}
+    sure = {"counts": (9.0,), "confidence": (0.5,), "accuracy": (0.5,)}
     learner = Learned(kernel_weights={HOSTILE: 1.0}, calibration=sure)
     found = closed(page(results(
         command=HOSTILE, source=HOSTILE, target=HOSTILE, classes=(HOSTILE, "\ud800\x00b"),

@@ -253,13 +253,13 @@ def _certainty(results: Results) -> list[Element]:
     lines, tables = dict[str, tuple[np.ndarray, np.ndarray]](), list[Element]()
     for name, learner in results.learners.items():
         of, body = learner.calibration, []
-        bins = range(len(of.get("count", ())))
-        for i in (i for i in bins if of["count"][i]):
-            head = f"{100 * i / len(bins):.3g} to {100 * (i + 1) / len(bins):.3g} %"
+        bins = range(len(of.get("counts", ())))
+        for i in (i for i in bins if of["counts"][i]):
+            title = f"{100 * i / len(bins):.3g} to {100 * (i + 1) / len(bins):.3g} %"
             shares = (f"{100 * of[key][i]:.1f}%" for key in ("confidence", "accuracy"))
-            texts = f"{of['count'][i]:,.0f}", *shares
+            texts = f"{of['counts'][i]:,.0f}", *shares
             cells = (element("td", text) for text in texts)
-            body.append(element("tr", element("th", head, scope="row"), *cells))
+            body.append(element("tr", element("th", title, scope="row"), *cells))
         if body:
             confidence, accuracy = (100 * np.array(of[key]) for key in ("confidence", "accuracy"))
             known = ~np.isnan(confidence)

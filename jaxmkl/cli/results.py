@@ -22,8 +22,8 @@ class Learned(NamedTuple):
     #: how much each input matters, by its name, of the first seed; empty without a learned metric
     importances: Mapping[str, float] = {}
     #: how often the predicted class was right, by its probability, in bins of equal width on
-    #: [0, 1], of the first seed: ``count`` rows, their mean ``confidence``, ``accuracy``; empty
-    #: without probabilities
+    #: [0, 1], of the first seed: ``counts`` of rows, their mean ``confidence``, ``accuracy``;
+    #: empty without probabilities
     calibration: Mapping[str, tuple[float, ...]] = {}
 
 

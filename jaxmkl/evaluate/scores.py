@@ -134,7 +134,7 @@ class Certainty(NamedTuple):
     {'log_loss': 0.3466, 'brier': 0.125, 'calibration_error': 0.25}
     """
 
-    count: np.ndarray
+    counts: np.ndarray
     """Rows by the probability of the predicted class, in :data:`BINS` bins of equal width."""
     confidence: np.ndarray
     """The sums of these probabilities."""
@@ -170,7 +170,7 @@ class Certainty(NamedTuple):
             p = np.exp(f - np.logaddexp.reduce(f, axis=1, keepdims=True))
         count, confidence, accuracy = (np.nan_to_num(a) for a in reliability(p, of, K, BINS))
         return self._replace(
-            count=self.count + count,
+            counts=self.counts + count,
             confidence=self.confidence + count * confidence,
             right=self.right + count * accuracy,
             log_loss=self.log_loss + len(of) * float(log_loss(f, of, K)),
@@ -179,15 +179,15 @@ class Certainty(NamedTuple):
 
     def metrics(self) -> dict[str, float]:
         """Return the figures of a table by name, NaN before the first row."""
-        number = float(self.count.sum()) or math.nan
-        error = float(calibration_error_of(self.count, self.confidence, self.right))
+        number = float(self.counts.sum()) or math.nan
+        error = float(calibration_error_of(self.counts, self.confidence, self.right))
         means = {"log_loss": self.log_loss / number, "brier": self.brier / number}
         return means | {"calibration_error": error}
 
     def calibration(self) -> dict[str, tuple[float, ...]]:
         """Return by bin the rows, the mean probability and the share right, NaN for no rows."""
-        of_row = np.where(self.count > 0, 1.0 / np.maximum(self.count, 1.0), np.nan)
-        found = {"count": self.count, "confidence": self.confidence * of_row}
+        of_row = np.where(self.counts > 0, 1.0 / np.maximum(self.counts, 1.0), np.nan)
+        found = {"counts": self.counts, "confidence": self.confidence * of_row}
         found["accuracy"] = self.right * of_row
         return {name: tuple(values.tolist()) for name, values in found.items()}
 
