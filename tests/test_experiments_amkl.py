@@ -10,7 +10,14 @@ from sklearn.datasets import make_friedman1
 import jaxmkl
 from experiments import evaluate
 from experiments.__main__ import main
-from experiments.papers import amkl, amkl_labels, amkl_learned, amkl_mixture, amkl_runs
+from experiments.papers import (
+    amkl,
+    amkl_densities,
+    amkl_labels,
+    amkl_learned,
+    amkl_mixture,
+    amkl_runs,
+)
 from experiments.refitted import MODELS
 
 SMALL_PROGRAMS = True
@@ -92,6 +99,25 @@ def test_banks_of_learned_kernels_stand_beside_refitted_models(tmp_path, monkeyp
     errors = [value(rows, name, "nmse") for name in (*played, *amkl_learned.BATCH)]
     assert max(errors) < of_mean
     assert errors[1] < errors[0]  # three of the eight inputs are noise
+
+
+@pytest.mark.slow
+def test_distributions_stand_beside_a_value_alone(tmp_path, monkeypatch):
+    """On noise that grows with an input, the distribution scores better and is narrower."""
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(1500, 3))
+    y = X[:, 1] + 0.1 * np.exp(1.5 * X[:, 0]) * draws.normal(size=1500)
+    monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
+    monkeypatch.setattr(amkl_densities, "FIRST", 500)
+    arguments = ["amkl", "--parts", "densities", "--datasets", "friedman1", "--seeds", "1"]
+    rows = rows_of_run(tmp_path, *arguments, "--set", "num_features=20", "--set", "banks='fixed'")
+    ours, alone = "expert_mkl", "expert_mkl (no distribution)"
+    score = value(rows, ours, "log_score")
+    assert score > value(rows, alone, "log_score") + 0.1
+    assert score > value(rows, alone, "log_score_of_t") + 0.1
+    assert value(rows, ours, "width") < 0.9 * value(rows, alone, "width")
+    for name in (ours, alone):
+        assert 0.87 < value(rows, name, "coverage") < 0.93
 
 
 @pytest.mark.slow

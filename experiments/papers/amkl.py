@@ -9,6 +9,7 @@ The parts:
     labels           expert_mkl with 2 to 50 % of the labels, and scikit-activeml's strategies
     drift            the same as mixture where two functions alternate abruptly
     learned          expert_mkl with kernels that are learned, on tables it was not made on
+    densities        its predictive distributions, and intervals, on some of these tables
     river            expert_mkl on the data sets that come with river
     tradeoff         Figure 2: tolerance and longest pause against error and labels
     curves           Figure 3: the error over time
@@ -44,6 +45,7 @@ from ..evaluate import (
 from ..hindsight import hindsight_losses
 from ..inside import kernels_of, with_step_size
 from ..report import Panel
+from .amkl_densities import densities
 from .amkl_labels import labels
 from .amkl_learned import GENERATED as LEARNED_GENERATED
 from .amkl_learned import TABLES as LEARNED_TABLES
@@ -347,6 +349,7 @@ PAPER = Paper(
         labels,
         drift,
         learned,
+        densities,
         river,
         tradeoff,
         curves,

@@ -13,8 +13,8 @@ weighs them.
 
 ## The shortest way
 
-:func:`jaxmkl.expert_mkl` has a fixed bank, both metrics by gradients and a forest. Kernels of your
-own are a fixed bank alone, unless you name others:
+:func:`jaxmkl.expert_mkl` has a fixed bank, a full metric by gradients, a diagonal one by likelihood
+and a forest. Kernels of your own are a fixed bank alone, unless you name others:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> X = jax.random.normal(jax.random.key(0), (600, 8))
@@ -31,7 +31,7 @@ own are a fixed bank alone, unless you name others:
 True
 
 ``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs less than the default
-where the signal is clean, and costs more. A metric's size follows the variances of the inputs
+where the signal is clean, and more elsewhere. A metric's size follows the variances of the inputs
 from its first renewal on; the fixed bank wants inputs of variance near 1, or in [0, 1]: scale
 others, as by ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the
 estimators do.
@@ -65,7 +65,8 @@ learner, as those with support vectors, and replays the reservoir to it under ea
 pass over the reservoir. :class:`jaxmkl.models.LikelihoodModels` climbs the evidence of least
 squares on some hundred examples by steps of Adam: dearer at a renewal, and cheaper between
 renewals, as the metric finds the width too and one kernel is enough. RESULTS.md has both on
-eight tables.
+twelve tables. The default has a full metric by gradients, which find directions from noisy labels,
+and a diagonal one by likelihood, which finds the inputs that matter.
 
 A width for each input that gradient steps on the loss move in the stream was tried, too, and is
 not in the library: it is better than widths that are fixed, and was never better than the best of

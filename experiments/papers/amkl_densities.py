@@ -1,0 +1,152 @@
+"""Predictive distributions of expert_mkl: log scores, CRPS, and what intervals cover.
+
+The streams are those of learned kernels, standardised by their first 1,000 rows, up to row 6,000.
+Beside the distribution stand, around the same predictions, a normal distribution of the variance
+that the learner itself knows, and a t with 4 degrees of freedom whose variance is that of the last
+200 errors. The intervals of both lines are conformal: as wide as the distribution says, or the
+same for all x.
+"""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import stats
+
+import jaxmkl
+from jaxmkl.evaluate import Candidate, Row
+from jaxmkl.metrics import coverage, width
+from jaxmkl.wrappers import intervals, predictive
+
+from ..evaluate import Played, Stream, candidate, keys_of
+from .amkl_learned import FIRST, GENERATED, TABLES, stream_of
+from .amkl_runs import REGRESSION
+from .paper import Job
+
+LAST = 6_000
+SEEDS = 1
+SHARE = 0.9
+DEGREES, MEMORY = 4, 200
+DATASETS = (
+    "friedman1",
+    "friedman2",
+    *TABLES,
+    *(name for name in REGRESSION if name != "naval"),
+)
+assert set(DATASETS) <= {*GENERATED, *TABLES, *REGRESSION}
+
+
+def _kept(output: Any) -> tuple:
+    return output.prediction, output.interval, output.distribution
+
+
+def _tenths(inside: np.ndarray) -> tuple[float, float]:
+    """Return the least and the largest share of ten parts."""
+    shares = [part.mean() for part in np.array_split(inside, 10)]
+    return min(shares), max(shares)
+
+
+def _of_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    least, most = _tenths((low <= y) & (y <= high))
+    return {
+        "coverage": float(coverage(low, high, y)),
+        "coverage_least": least,
+        "coverage_most": most,
+        "width": float(width(low, high)),
+    }
+
+
+def of_distribution(learner: jaxmkl.Learner, stream: Stream, key: jax.Array) -> dict[str, float]:
+    """Return the figures of distributions, and of intervals as wide as they say."""
+    state = learner.init(key, stream.X.shape[1])
+    _, kept = jaxmkl.run(learner, state, stream.X, stream.y, record=_kept)
+    f, (low, high), found = jax.tree.map(lambda leaf: leaf[FIRST:], kept)
+    y = np.asarray(stream.y[FIRST:])
+    square = np.square(np.asarray(f, np.float64) - y).mean()
+    return {
+        "nmse": float(square / np.var(stream.y[FIRST:])),
+        "log_score": float(np.mean(np.asarray(found.log_prob(y), np.float64))),
+        "crps": float(np.mean(np.asarray(found.crps(y), np.float64))),
+        **_of_intervals(np.asarray(low), np.asarray(high), y),
+    }
+
+
+def of_value(learner: jaxmkl.Learner, stream: Stream, key: jax.Array) -> dict[str, float]:
+    """Return the figures around the same predictions without them."""
+    state = learner.init(key, stream.X.shape[1])
+    _, outputs = jaxmkl.run(learner, state, stream.X, stream.y)
+    y, f = np.asarray(stream.y, np.float64), np.asarray(outputs.prediction, np.float64)
+    known = np.asarray(outputs.variance, np.float64)
+    radius = conformal(np.abs(y - f), SHARE)
+    late = slice(FIRST, None)
+    square, running = np.square(y - f), np.empty(len(y))
+    running[0] = square[0]
+    for t in range(1, len(y)):
+        rate = max(1 / t, 1 / MEMORY)
+        running[t] = running[t - 1] + rate * (square[t - 1] - running[t - 1])
+    scale = np.sqrt(running * (DEGREES - 2) / DEGREES)
+    log_t = stats.t.logpdf(y - f, DEGREES, scale=np.maximum(scale, 1e-12))
+    return {
+        "log_score": float(stats.norm.logpdf(y - f, scale=np.sqrt(known))[late].mean()),
+        "log_score_of_t": float(log_t[late].mean()),
+        **_of_intervals((f - radius)[late], (f + radius)[late], y[late]),
+    }
+
+
+def conformal(distances: np.ndarray, share: float, step_size: float = 0.05) -> np.ndarray:
+    """Return the radii (T,) of :func:`jaxmkl.wrappers.intervals` if all x have the same unit.
+
+    >>> round(float((np.ones(50) <= conformal(np.ones(50), 0.9)).mean()), 1)
+    0.9
+    """
+    radii, radius, quantile, excess = np.empty(len(distances)), np.nan, np.nan, 0.0
+    for t, distance in enumerate(distances):
+        radii[t] = radius
+        step = max(step_size, 1 / np.sqrt(1 + t))
+        if t:
+            excess += float(distance > radius) - (1 - share)
+            quantile *= np.exp(step * (float(distance > quantile) - (1 - share)))
+        else:
+            quantile = distance
+        excess = float(np.clip(excess, -5 / step_size, 5 / step_size))
+        quantile = max(quantile, np.finfo(np.float64).tiny)
+        radius = quantile * np.exp(step_size * excess / 5)
+    return radii
+
+
+def densities(job: Job) -> None:
+    """Distributions of expert_mkl by log score and CRPS, and intervals that follow the input."""
+    datasets, names = job.among("densities", DATASETS, ("expert_mkl",))
+    if not names:
+        return
+    keys = keys_of(job.seeds if job.options.seeds else SEEDS)
+    found: list[Row] = []
+    with job.report.progress("densities", len(datasets)) as step:
+        for dataset in datasets:
+            step(dataset)
+            whole = stream_of(job, dataset)
+            stream = Stream(dataset, whole.X[:LAST], whole.y[:LAST], "regression")
+            made = candidate("expert_mkl", "expert_mkl", "regression", job.options.settings)
+            around = intervals(predictive(made.learner), SHARE)
+            for name, learner, figures in (
+                ("expert_mkl", around, of_distribution),
+                ("expert_mkl (no distribution)", made.learner, of_value),
+            ):
+                begin = time.perf_counter()
+                each = [figures(learner, stream, key) for key in keys]
+                seconds = (time.perf_counter() - begin) / len(keys)
+                played = Played(
+                    {metric: np.array([one[metric] for one in each]) for metric in each[0]},
+                    seconds,
+                )
+                found += played.rows("amkl", dataset, Candidate(name, learner, made.parameters))
+    notes = [
+        f"standardised by the first {FIRST} rows; figures of rows {FIRST} to {LAST}",
+        "log score: mean log density of the labels; CRPS in standardised units",
+        f"coverage, width: of conformal intervals of {SHARE:.0%}; least and most: of its tenths",
+        "no distribution: log score of a normal of the learner's own variance, and of a t with "
+        f"{DEGREES} degrees of freedom and the variance of the last {MEMORY} errors; intervals "
+        "of one width for all x",
+    ]
+    job.report.table("Predictive distributions", found, notes=notes)
