@@ -13,8 +13,8 @@ weighs them.
 
 ## The shortest way
 
-:func:`jaxmkl.expert_mkl` has a fixed bank, a full metric by gradients, a diagonal one by likelihood
-and a forest. Kernels of your own are a fixed bank alone, unless you name others:
+:func:`jaxmkl.expert_mkl` has a fixed bank, a full metric by gradients, a diagonal one by
+likelihood and a forest. Kernels of your own are a fixed bank alone, unless you name others:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> X = jax.random.normal(jax.random.key(0), (600, 8))

@@ -128,6 +128,12 @@ VARIANTS = {
     "intervals around scaled targets": lambda: wrappers.intervals(
         wrappers.scaled_targets(on_features("raker", num_outputs=2))
     ),
+    "intervals of a distribution": lambda: wrappers.intervals(
+        wrappers.predictive(least_squares())
+    ),
+    "distributions of two targets": lambda: wrappers.scaled_targets(
+        wrappers.predictive(on_features("raker", num_outputs=2))
+    ),
     "three classes that come late": lambda: wrappers.delayed(
         on_features("expert_mkl", task="classification", num_classes=3), 2
     ),
@@ -168,6 +174,7 @@ LONG = {
     *("oks_sil", "okl_gd", "oks", "proj_ka", "multitask"),
     "label_budget of scaled omkl",
     "late labels, lagged",
+    "intervals of a distribution",
 }
 assert LEARNERS.keys() >= LONG | QUICK
 

@@ -12,17 +12,35 @@ from jaxmkl.wrappers import probabilities
 SMALL_PROGRAMS = True
 
 
-def scaled_by_hand(values, y):
-    """Log-odds (T, K) and losses (T,) from values (T, K) and classes (T,)."""
-    log_scale, curvature, said, losses = np.log(2.0), 1.0, [], []
+def softmax(z):
+    return np.exp(z - z.max()) / np.exp(z - z.max()).sum()
+
+
+def by_hand(values, y, two):
+    """Log probabilities (T, K) from values (T, K) and classes (T,); of two classes ±f."""
+    log_scale, h, n, w, said = np.log(2.0), 0.0, 0, np.array([0.5, 0.5]), []
+    theta = np.array([0.5, 0.5, 0.0] if two else [0.5, 0.5])
+    H = np.eye(len(theta))
     for f, label in zip(values, y, strict=True):
         z = np.exp(log_scale) * f
-        p = np.exp(z) / np.exp(z).sum()
-        said.append(z)
-        losses.append(-np.log(p[label]))
-        curvature += p @ z**2 - (p @ z) ** 2
-        log_scale -= np.clip((p @ z - z[label]) / curvature, -0.5, 0.5)
-    return np.array(said), np.array(losses)
+        share = np.clip((1 + f) / 2, 0.01, 0.99)
+        rows = np.stack([4 * np.tanh(z / 4), np.log(share / (1 - share))], axis=1)
+        if two:
+            rows, z = np.column_stack([rows, [-1.0, 1.0]]) / 2, z / 2
+        of_scale, of_both = softmax(z), softmax(rows @ theta)
+        said.append(np.log(w @ [of_scale, of_both]))
+        if label is None:
+            continue
+        h += of_scale @ z**2 - (of_scale @ z) ** 2
+        log_scale -= np.clip((of_scale @ z - z[label]) / h, -0.5, 0.5) if h > 0 else 0.0
+        m = of_both @ rows
+        H = 0.9995 * H + 0.0005 * np.eye(len(H))
+        H += sum(p * np.outer(row - m, row - m) for p, row in zip(of_both, rows, strict=True))
+        theta = theta - np.linalg.inv(H) @ (m - rows[label])
+        n += 1
+        w = w * [of_scale[label], of_both[label]]
+        w = (1 - 1 / (n + 1)) * w / w.sum() + 0.5 / (n + 1)
+    return np.array(said)
 
 
 @pytest.mark.parametrize("num_classes", quick([3], [None, 3]))
@@ -34,17 +52,23 @@ def test_oracle(num_classes, x64):
         jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge", num_classes=num_classes
     )
     key, learner = jax.random.key(0), probabilities(inner)
-    plain = jaxmkl.run(inner, inner.init(key, 2, jnp.float64), X, y)[1].prediction
-    outputs = jaxmkl.run(learner, learner.init(key, 2, jnp.float64), X, y)[1]
-    values = np.asarray(plain)
+    labels = jnp.asarray(y, jnp.float64).at[20].set(jnp.nan)  # one is missing
+    examples = jnp.asarray(X), labels
+    start = inner.init(key, 2, jnp.float64), learner.init(key, 2, jnp.float64)
+    scan = jax.jit(lambda learner, state: jax.lax.scan(learner.step, state, examples)[1])
+    plain, outputs = scan(inner, start[0]), scan(learner, start[1])
+    values = np.asarray(plain.prediction)
     if num_classes is None:
-        values = np.stack([-values, values], axis=1) / 2
-    said, losses = scaled_by_hand(values, y)
+        values = np.stack([-values, values], axis=1)
+    known = [None if t == 20 else label for t, label in enumerate(y)]
+    said = by_hand(values, known, num_classes is None)
     wanted = said if num_classes else said[:, 1] - said[:, 0]
     np.testing.assert_allclose(outputs.prediction, wanted, rtol=1e-9, atol=1e-12)
+    losses = -said[np.arange(60), y]
+    losses[20] = np.nan
     np.testing.assert_allclose(outputs.loss, losses, rtol=1e-9)
-    found = jaxmkl.metrics.log_loss(outputs.prediction, y, num_classes)
-    np.testing.assert_allclose(found, losses.mean(), rtol=1e-9)
+    found = jaxmkl.metrics.log_loss(outputs.prediction, labels, num_classes)
+    np.testing.assert_allclose(found, np.nanmean(losses), rtol=1e-9)
 
 
 def test_probabilities_are_kept_by_the_stream():
@@ -59,6 +83,23 @@ def test_probabilities_are_kept_by_the_stream():
         rows = (p >= low) & (p < low + 0.25)
         assert rows.sum() > 100
         assert abs(y[1000:][rows].mean() - p[rows].mean()) < 0.1
+
+
+@pytest.mark.parametrize("num_classes", [None, 3])
+def test_one_class_and_wild_values_are_finite(num_classes):
+    """A stream of one class, and values of a millionth and of a million."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(100, 2)).astype(np.float32)
+    for y, size in ((np.ones(100, int), 1.0), (rng.integers(0, 2, 100), 1e6), (X[:, 0] > 0, 1e-6)):
+        rule = jaxmkl.updates.OGD(size, loss="hinge")
+        bank = jaxmkl.models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
+        learner = probabilities(jaxmkl.MKL(bank, task="classification", num_outputs=num_classes))
+        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+        assert np.isfinite(outputs.prediction).all()
+        assert np.isfinite(outputs.loss).all()
+        assert all(np.isfinite(leaf).all() for leaf in state.calibration)
+    # values of a millionth tell the classes apart as well as any
+    assert np.asarray(outputs.loss)[50:].mean() < 0.9 * np.log(2.0)
 
 
 def test_learners_of_numbers_are_refused():
