@@ -61,6 +61,7 @@ LEARNERS = {
     "numbers, a metric": lambda: wrappers.learned_metric(
         inside(), reservoir=Reservoir(9), first=16
     ),
+    "numbers, a distribution": lambda: wrappers.intervals(wrappers.predictive(inside())),
     "classes": of_classes,
 }
 

@@ -48,9 +48,28 @@ A number at its limit stays there, as a penalty of 0 or a forgetting factor of 1
 leaves its range, every round counts in ``state.nonfinite``; outside of ``jit`` it is refused.
 Discrete choices, such as which labels are asked for, have no derivatives.
 
-Reverse mode stores intermediate values of every round. For long streams differentiate pieces
-(carry the state from one to the next), or wrap the piece in ``jax.checkpoint``. With few numbers
-to tune, ``jax.jvp`` needs no such memory.
+Reverse mode stores intermediate values of every round. For long streams play pieces inside
+``jax.checkpoint``: of each only the state at its begin is kept, and its rounds are played twice.
+
+>>> def loss_by_pieces(learner, rounds=100):
+...     @jax.checkpoint
+...     def piece(state, examples):
+...         state, outputs = jax.lax.scan(learner.step, state, examples)
+...         return state, outputs.loss
+...     state = learner.init(jax.random.key(1), num_inputs=3)
+...     pieces = X.reshape(-1, rounds, 3), y.reshape(-1, rounds)
+...     return jax.lax.scan(piece, state, pieces)[1].mean()
+>>> learner = with_bandwidths(jnp.array([3.0, 4.0]))
+>>> whole, by_pieces = (jax.grad(f)(learner).models[0].kernels for f in (loss, loss_by_pieces))
+>>> bool(jnp.allclose(whole.bandwidth, by_pieces.bandwidth, rtol=1e-3))
+True
+
+The gradient through 10,000 rounds of ``raker`` with three kernels of 20 features takes .3 MiB in
+pieces of 100 and 1.5 times as long, where it takes 16 MiB at once (``memory_analysis()`` of the
+compiled program). With few numbers to tune, ``jax.jvp`` needs no such memory.
+
+Libraries that differentiate arrays alone, as ``eqx.filter_grad`` of equinox, pass over numbers
+that are Python's. ``jax.tree.map(jnp.asarray, learner)`` makes arrays of them.
 
 ## A network before a learner
 
