@@ -285,8 +285,10 @@ def test_banks_are_chosen_by_name():
     assert whole.models[1].shapes == ("diagonal", "full")
     assert whole.models[1].bank.features.num_features == 7
     by_default = jaxmkl.expert_mkl(num_features=7)
-    assert repr(by_default.models[:2]) == repr(whole.models)
-    assert [bank.num_models for bank in by_default.models] == [24, 10, 1]
+    assert repr(by_default.models[0]) == repr(whole.models[0])
+    assert [bank.num_models for bank in by_default.models] == [24, 5, 1, 1]
+    assert by_default.models[1].shapes == ("full",)
+    assert by_default.models[2].shapes == ("diagonal",)  # by likelihood
     alone = jaxmkl.expert_mkl(banks="diagonal", num_features=7)
     assert repr(alone.models[0]) == repr(whole.models[1]).replace(", 'full'", ",")
     # one's own dictionary is the whole one
