@@ -211,6 +211,10 @@ class Learner(abc.ABC):
 
     # The rest is final.
 
+    def _each(self, function: Any, *arguments: Any) -> Any:
+        """Call a function; with several outputs, for each of them, the arguments' leading axis."""
+        return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
+
     def _encoded(self, state: PyTree, x: ArrayLike) -> tuple[PyTree, PyTree]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)

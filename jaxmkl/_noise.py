@@ -11,6 +11,12 @@ from jaxmkl._blocks import count_on
 _RATE = 0.005  # of the latest error, once there are 200
 
 
+def least_square(y: jax.Array) -> jax.Array:
+    """The least square of an error: what rounding the label costs, and more than nothing."""
+    limits = jnp.finfo(y.dtype)
+    return jnp.square(limits.eps * y) + jnp.sqrt(limits.tiny)
+
+
 class Noise(NamedTuple):
     """A running variance of what labels have beyond the variance of the model.
 
@@ -39,13 +45,10 @@ class Noise(NamedTuple):
     ) -> "Noise":
         """The noise after a label, if it is ``known``."""
         s, dtype = self.variance, self.variance.dtype
-        limits = jnp.finfo(dtype)
         square = jnp.square(y - value)
         share = jnp.where(self.number > 0, s / (s + of_model), 1.0)
         rate = jnp.maximum(1.0 / jnp.maximum(self.number, 1).astype(dtype), _RATE)
-        # rounding of the label alone is more than nothing
-        least = jnp.square(limits.eps * y) + jnp.sqrt(limits.tiny)
-        after = jnp.maximum(s + rate * (square * share - s), least)
+        after = jnp.maximum(s + rate * (square * share - s), least_square(y))
         good = known & jnp.all(jnp.isfinite(after))
         return Noise(jnp.where(good, after, s), count_on(self.number, good))
 

@@ -4,13 +4,14 @@ A distribution is a pytree of arrays. Its methods are pure functions, for use in
 work on leading axes of any shape: one prediction, a stream of them (T,), seeds and outputs.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import betainc, gammaln
+from jax.scipy.special import betainc
 
 from jaxmkl import _pytree as pytree
 
@@ -25,6 +26,14 @@ def _several_degrees(owner: Any, name: str, value: Any) -> tuple[float, ...]:
     good = degrees.ndim == 1 and degrees.size > 0 and bool((degrees > 2.0).all())
     pytree.require(good, owner, name, value, "numbers above 2, with which variances are finite")
     return tuple(degrees.tolist())
+
+
+def _log_peaks(degrees: tuple[float, ...]) -> list[float]:
+    """Logarithms of the densities of Student's t at 0."""
+    return [
+        math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+        for nu in degrees
+    ]
 
 
 @pytree.dataclass
@@ -68,7 +77,8 @@ class StudentMixture:
     def absolute_deviation(self) -> Array:
         """The mean of |y - mean|, which heavy tails move less than they do the variance."""
         own = self._spread(jnp.shape(self.mean))
-        return own.mean_distance(jnp.zeros_like(own.mean))
+        each = own.scales * 2.0 * jnp.exp(own.log_peaks) * (own.nu / (own.nu - 1.0))
+        return jnp.sum(own.weights * each, axis=-1)
 
     def in_units(self, scale: Array, shift: Any = 0.0) -> "StudentMixture":
         """The distribution of ``shift + scale y``, for a positive scale."""
@@ -80,9 +90,9 @@ class StudentMixture:
         """The mean of this shape (...), and what the parts have (..., J)."""
         scales = jnp.asarray(self.scales)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
-        nu = jnp.asarray(self.degrees, scales.dtype)
-        each = (*shape, len(self.degrees))
-        return _Parts(mean, *(jnp.broadcast_to(a, each) for a in (scales, self.weights, nu)))
+        of_degrees = jnp.asarray([self.degrees, _log_peaks(self.degrees)], scales.dtype)
+        each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
+        return _Parts(mean, *(jnp.broadcast_to(part, each) for part in parts))
 
     def _at(self, y: Any) -> tuple[Array, "_Parts"]:
         """The distance y - mean (...), and the parts there."""
@@ -164,15 +174,15 @@ class _Parts(NamedTuple):
     """(..., J)"""
     nu: Array
     """(..., J)"""
+    log_peaks: Array
+    """Logarithms of the t densities at 0 (..., J)."""
 
     def _ratio(self, distance: Array) -> Array:
         return squared_ratio(distance[..., None], self.scales)
 
     def log_densities(self, distance: Array) -> Array:
-        nu = self.nu
-        constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - jnp.log(nu * np.pi) / 2
-        tail = (nu + 1.0) / 2.0 * jnp.log1p(self._ratio(distance) / nu)
-        return constant - jnp.log(self.scales) - tail
+        tail = (self.nu + 1.0) / 2.0 * jnp.log1p(self._ratio(distance) / self.nu)
+        return self.log_peaks - jnp.log(self.scales) - tail
 
     def log_density(self, distance: Array) -> Array:
         return jax.nn.logsumexp(self.log_densities(distance), axis=-1, b=self.weights)

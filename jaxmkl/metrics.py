@@ -368,8 +368,7 @@ def coverage(lower: Any, upper: Any, y: Any) -> Any:
     xp, low, y = _paired("coverage", lower, y)
     _, high, _ = _paired("coverage", upper, y)
     known = ~xp.isnan(low + high + y)
-    inside = xp.where(known, (low <= y) & (y <= high), False)
-    return xp.sum(inside, axis=-1) / xp.sum(known, axis=-1)
+    return _mean(xp, xp.where(known, (low <= y) & (y <= high), xp.nan))
 
 
 def width(lower: Any, upper: Any) -> Any:
@@ -386,8 +385,7 @@ def width(lower: Any, upper: Any) -> Any:
     2.0
     """
     xp, low, high = _paired("width", lower, upper, ("lower", "upper"))
-    known = ~xp.isnan(high - low)
-    return xp.sum(xp.where(known, high - low, 0), axis=-1) / xp.sum(known, axis=-1)
+    return _mean(xp, high - low)
 
 
 def crps_normal(mean: Any, deviation: Any, y: Any) -> Any:

@@ -204,10 +204,6 @@ class MKL(Algorithm):
             noise=Noise.none(K, dtype) if self.has_variance else None,
         )
 
-    def _each(self, function: Any, *arguments: Any) -> Any:
-        """Call a function; with several outputs, for each of them, the arguments' leading axis."""
-        return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
-
     def _log_weights(self, state: PyTree) -> jax.Array:
         """Logarithms of the models' weights (E,), of several outputs those of the mean weights."""
         found = self._each(self.aggregate.log_weights, state)

@@ -78,7 +78,11 @@ def of_value(learner: jaxmkl.Learner, stream: Stream, key: jax.Array) -> dict[st
     _, outputs = jaxmkl.run(learner, state, stream.X, stream.y)
     y, f = np.asarray(stream.y, np.float64), np.asarray(outputs.prediction, np.float64)
     known = np.asarray(outputs.variance, np.float64)
-    radius = conformal(np.abs(y - f), SHARE)
+    # around a learner that stays at 0 and knows no variance, the errors have one width for all x
+    still = intervals(jaxmkl.raker(jaxmkl.Gaussian(1.0), step_size=0.0, num_features=1), SHARE)
+    around = still.init(key, 1)
+    _, of_errors = jaxmkl.run(still, around, stream.X[:, :1], (y - f).astype(np.float32))
+    low, high = (f + np.asarray(end, np.float64) for end in of_errors.interval)
     late = slice(FIRST, None)
     square, running = np.square(y - f), np.empty(len(y))
     running[0] = square[0]
@@ -90,29 +94,8 @@ def of_value(learner: jaxmkl.Learner, stream: Stream, key: jax.Array) -> dict[st
     return {
         "log_score": float(stats.norm.logpdf(y - f, scale=np.sqrt(known))[late].mean()),
         "log_score_of_t": float(log_t[late].mean()),
-        **_of_intervals((f - radius)[late], (f + radius)[late], y[late]),
+        **_of_intervals(low[late], high[late], y[late]),
     }
-
-
-def conformal(distances: np.ndarray, share: float, step_size: float = 0.05) -> np.ndarray:
-    """Return the radii (T,) of :func:`jaxmkl.wrappers.intervals` if all x have the same unit.
-
-    >>> round(float((np.ones(50) <= conformal(np.ones(50), 0.9)).mean()), 1)
-    0.9
-    """
-    radii, radius, quantile, excess = np.empty(len(distances)), np.nan, np.nan, 0.0
-    for t, distance in enumerate(distances):
-        radii[t] = radius
-        step = max(step_size, 1 / np.sqrt(1 + t))
-        if t:
-            excess += float(distance > radius) - (1 - share)
-            quantile *= np.exp(step * (float(distance > quantile) - (1 - share)))
-        else:
-            quantile = distance
-        excess = float(np.clip(excess, -5 / step_size, 5 / step_size))
-        quantile = max(quantile, np.finfo(np.float64).tiny)
-        radius = quantile * np.exp(step_size * excess / 5)
-    return radii
 
 
 def densities(job: Job) -> None:

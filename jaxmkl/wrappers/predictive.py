@@ -1,7 +1,7 @@
 """Predictive distributions around any regression learner, whose scale depends on the input."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._moments import Moments
+from jaxmkl._noise import least_square
 from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
@@ -58,9 +59,8 @@ class PredictiveState(WrapperState):
     """W, directions of the inputs (32, D)."""
     inputs: Moments
     """Means and variances of the inputs (D,)."""
-    standard: tuple
-    """The mean and the inverse deviation by which inputs are standardised (D,), renewed by the
-    block."""
+    standard: Moments
+    """Those by which inputs are standardised, of the last round that 32 divides."""
     density: Density
     """What densities are made of; with K outputs all leaves have a leading axis."""
     number: Array
@@ -123,17 +123,12 @@ class Predictive(Wrapper):
         self, state: PredictiveState, X: Array, given: Array | None = None
     ) -> PredictiveCode:
         columns = jnp.where(jnp.isfinite(X), X, 0.0)[:, self.leading_columns :]
-        mean, inverse = state.standard
-        standard = jnp.clip((columns - mean[None]) * inverse[None], -_FAR, _FAR)
+        standard = jnp.clip(jax.vmap(state.standard.scaled)(columns), -_FAR, _FAR)
         angles = jnp.matmul(standard, state.directions.T, precision=_HIGHEST)
         angles = angles / math.sqrt(columns.shape[1])
         waves = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
         codes = self.learner.encode(state.inner, X, given)
         return PredictiveCode(columns, waves / math.sqrt(DIRECTIONS), codes)
-
-    def _each(self, function: Any, *arguments: Any) -> Any:
-        """Call a function; with several outputs, for each of them, the arguments' leading axis."""
-        return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
 
     def predict_code(
         self, state: PredictiveState, code: PredictiveCode
@@ -184,11 +179,10 @@ class Predictive(Wrapper):
         def settled(own: Density) -> Density:
             return own._replace(scale=own.scale.close(RULE, size, round))
 
-        varied, full = state.inputs.variance > 0, round % RULE.period == 0
-        inverse = jnp.where(varied, jax.lax.rsqrt(jnp.where(varied, state.inputs.variance, 1)), 0)
+        full = round % RULE.period == 0
         return state.replace(
             density=self._each(settled, state.density),
-            standard=optax.tree.where(full, (state.inputs.mean, inverse), state.standard),
+            standard=optax.tree.where(full, state.inputs, state.standard),
         )
 
     def info(self, state: PredictiveState) -> PredictiveInfo:
@@ -227,11 +221,12 @@ def _begun(learner: Predictive, inner: PyTree, key: Array, num_inputs: int) -> P
     )
     if K is not None:
         density = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (K, *leaf.shape)), density)
+    inputs = Moments.none((D,), dtype)
     return PredictiveState(
         inner,
         directions=jax.random.normal(key, (DIRECTIONS, D), jnp.float32).astype(dtype),
-        inputs=Moments.none((D,), dtype),
-        standard=(jnp.zeros((D,), dtype), jnp.ones((D,), dtype)),
+        inputs=inputs,
+        standard=inputs._replace(variance=jnp.ones((D,), dtype)),
         density=density,
         number=none,
     )
@@ -275,7 +270,7 @@ def _learned(
     own: Density, features: Array, found: StudentMixture, y: Array, round: Array, known: Array
 ) -> Density:
     """The density after a label, if it is ``known``."""
-    dtype, limits = y.dtype, jnp.finfo(y.dtype)
+    dtype = y.dtype
     degrees = jnp.asarray(DEGREES, dtype)
     information = jnp.asarray(_information(np.asarray(DEGREES)), dtype)
     number = count_on(own.number)
@@ -285,9 +280,7 @@ def _learned(
     gradients = _gradient(squared_ratio(y - found.mean, found.scales), degrees)
     error = jnp.dot(shares, gradients) / jnp.dot(shares, information)
     log_weights = DISCOUNT * own.log_weights + each
-    # rounding of the label alone is more than nothing
-    square = jnp.square(y - found.mean) + jnp.square(limits.eps * y) + jnp.sqrt(limits.tiny)
-    log_square = _log(square)
+    log_square = _log(jnp.square(y - found.mean) + least_square(y))
     of_running = jnp.exp(jnp.minimum(log_square - own.running, 60.0))
     steps = _gradient(of_running, _ROBUST) / _information(_ROBUST)
     alone = number <= ALONE
@@ -332,9 +325,10 @@ def predictive(learner: Learner) -> Predictive:
         θ by recursive least squares (λ = 3.5, φ = .9995) on the error Σ_j r_j g(ρ_j) / Σ_j r_j I_j
         w ∝ exp(l), 1 % of it uniform,      l_j <- .998 l_j + log p_j(y)
 
-    From the first 20 labels only o is learned, as the mean of log e² + 1.27. As g is bounded,
-    outliers move the scale little. The Fisher information does not depend on the label, so θ needs
-    but one covariance, of some seventy numbers a side, whatever D is.
+    From the first 20 labels only o is learned, as the mean of log e² + 1.27; the first one, which
+    was predicted knowing none, is forgotten with the second. As g is bounded, outliers move the
+    scale little. The Fisher information does not depend on the label, so θ needs but one
+    covariance, of some seventy numbers a side, whatever D is.
 
     The prediction keeps its value. Its ``distribution`` has ``log_prob``, ``cdf``, ``quantile``,
     ``interval``, ``sample`` and ``crps``; its ``variance`` becomes that of the distribution, so

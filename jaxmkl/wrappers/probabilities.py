@@ -90,7 +90,7 @@ class Probabilities(Wrapper):
         own, f, two = state.calibration, prediction.value, self.num_outputs is None
         scale = jnp.exp(own.log_scale)
         scaled, p = scale * f, jnp.clip((1.0 + f) / 2.0, SURE, 1.0 - SURE)
-        read = [LARGE * jnp.tanh(scaled / LARGE), jnp.log(p) - jnp.log1p(-p)]
+        read = [LARGE * jnp.tanh(scaled / LARGE), jax.scipy.special.logit(p)]
         rows = jnp.stack([*read, jnp.ones_like(f)] if two else read, axis=-1)
         if two:  # two classes: z/2 and -z/2
             scaled, rows = (jnp.stack([a, -a]) / 2.0 for a in (scaled, rows))
@@ -129,18 +129,13 @@ class Probabilities(Wrapper):
 def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibration:
     """The calibration after a label, whose class is the one ``of`` (C,) that is true."""
     dtype = own.curvature.dtype
-    z, p = aux.scaled, jnp.exp(aux.log_shares[0])
-    mean = jnp.sum(p * z)
-    curvature = own.curvature + jnp.sum(p * (z - mean) ** 2)
-    slope = mean - jnp.sum(jnp.where(of, z, 0.0))
-    step = slope / jnp.where(curvature > 0, curvature, 1.0)
-    p, rows = jnp.exp(aux.log_shares[1])[:, None], aux.rows
-    means = jnp.sum(p * rows, axis=0)
-    beside = rows - means[None]
-    bend = jnp.matmul(beside.T, p * beside, precision=jax.lax.Precision.HIGHEST)
-    prior = (1.0 - FORGETTING) * jnp.eye(len(means), dtype=dtype)
+    of_scale, of_rows = jnp.exp(aux.log_shares)
+    slope, bend = _derivatives(aux.scaled[:, None], of_scale, of)
+    curvature = own.curvature + bend[0, 0]
+    step = slope[0] / jnp.where(curvature > 0, curvature, 1.0)
+    gradient, bend = _derivatives(aux.rows, of_rows, of)
+    prior = (1.0 - FORGETTING) * jnp.eye(len(gradient), dtype=dtype)
     curvatures = FORGETTING * own.curvatures + prior + bend
-    gradient = means - jnp.sum(jnp.where(of[:, None], rows, 0.0), axis=0)
     number = count_on(own.number)
     believed = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
@@ -153,6 +148,15 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
         log_shares=jnp.log(shares),
         number=number,
     )
+
+
+def _derivatives(rows: Array, p: Array, of: Array) -> tuple[Array, Array]:
+    """The gradient (M,) and second derivatives (M, M) of -log p of the class ``of`` (C,)."""
+    means = jnp.sum(p[:, None] * rows, axis=0)
+    beside = rows - means[None]
+    weighted = p[:, None] * beside
+    bend = jnp.matmul(beside.T, weighted, precision=jax.lax.Precision.HIGHEST)
+    return means - jnp.sum(jnp.where(of[:, None], rows, 0.0), axis=0), bend
 
 
 def probabilities(learner: Learner) -> Probabilities:
@@ -175,10 +179,10 @@ def probabilities(learner: Learner) -> Probabilities:
         θ <- θ - H⁻¹ (Σ_k p_k φ_k - φ_y),   H <- .9995 H + .0005 I + Σ_k p_k (φ_k - m)(φ_k - m)'
 
     with m = Σ_k p_k φ_k; log a moves by at most a half at once, so that values of any size find
-    their scale in some ten labels. The models are weighed by their
-    probabilities of the labels so far, w_i ∝ w_i p_i(y), of which 1/(n + 1) is then uniform after
-    n labels. The loss is -log p. The predicted class is that of the learner but where the
-    regression knows better, as that one class is rarer than its values say.
+    their scale in some ten labels. The models are weighed by their probabilities of the labels so
+    far, w_i ∝ w_i p_i(y), of which 1/(n + 1) is then uniform after n labels. The loss is -log p.
+    The predicted class is that of the learner but where the regression knows better, as that one
+    class is rarer than its values say.
 
     With ``expert_mkl(task="classification")`` on standardised features, one order, after 500
     examples: log loss and expected calibration error, beside those of a scale alone and the log
