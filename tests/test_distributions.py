@@ -65,6 +65,7 @@ def test_crps_of_one_part(x64):
     np.testing.assert_allclose(crps(one, y), scoringrules.crps_t(y, 5.0, 1.0, 2.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_samples():
     sample = jax.jit(StudentMixture.sample, static_argnums=2)
     draws = np.asarray(sample(mixture(), jax.random.key(0), (20_000,)), np.float64)
