@@ -63,7 +63,7 @@ class Forecast(NamedTuple):
 class Query(abc.ABC):
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
 
-    needs_variance = False
+    needs_variance: bool = False
     """Whether the query reads ``forecast.variance``."""
 
     def init(self, dtype: DTypeLike = jnp.float32) -> PyTree:
@@ -317,7 +317,7 @@ class RateState(NamedTuple):
     threshold: jax.Array
     """The threshold s."""
     spread: jax.Array
-    """Mean of √d over the rounds."""
+    """Mean of √d, or of √v, over the rounds."""
     asked: jax.Array
     """Labels asked for, int32; halved, as is ``passed``, when their sum reaches 2^30."""
     passed: jax.Array
@@ -345,8 +345,14 @@ class Rate(Query):
         s <- s + (asked - rate) / sqrt(1 + t/100)
 
     So in regression half of the labels are drawn at random and half in proportion to the
-    disagreement, as models that agree may all be wrong. The number of labels asked for stays
-    within 2 + due/40 of
+    disagreement, as models that agree may all be wrong. A learner that knows its own variance v
+    (``prediction.epistemic``) is unsure there too, and needs no such half. With ``by="variance"``,
+
+        classification    score = ((v + ε) / (f² + ε))⁴
+        regression        score = √v / mean √v
+
+    which errs less in regression (:mod:`jaxmkl.guide.labels`). The number of labels asked for
+    stays within 2 + due/40 of
 
         due = rate · t                                  regression
         due = rate · (t + 400 (1 - t/1000)_+)           classification
@@ -358,6 +364,8 @@ class Rate(Query):
     Args:
       rate: the share of labels, in (0, 1].
       epsilon: ε, in squared units of the prediction.
+      by: "disagreement" for d, which all learners have, or "variance" for v, of learners that know
+        it, as those with least squares (static).
 
     Raises:
       ValueError: if an argument is outside its range.
@@ -373,19 +381,32 @@ class Rate(Query):
 
     rate: Number = pytree.share(default=0.1, exclusive=True)
     epsilon: Number = pytree.positive(default=0.001)
+    by: str = pytree.choice("disagreement", "variance", default="disagreement")
+
+    @property
+    def needs_variance(self) -> bool:  # type: ignore[override]
+        """Whether the labels are chosen by it."""
+        return self.by == "variance"
 
     def init(self, dtype: DTypeLike = jnp.float32) -> RateState:
         dtypes = dtype, dtype, jnp.int32, jnp.int32, jnp.int32, dtype
         return RateState(*(jnp.zeros((), each) for each in dtypes))
 
     def score(self, state: RateState, forecast: Forecast) -> jax.Array:
-        spread = _spread(forecast)
+        spread = self._spread(forecast)
         if forecast.margin is not None:
             epsilon = jnp.asarray(self.epsilon, spread.dtype)
             return ((spread + epsilon) / (forecast.margin**2 + epsilon)) ** 4
         mean = state.spread.astype(spread.dtype)
         known = mean > 0
-        return jnp.where(known, 1.0 + jnp.sqrt(spread) / jnp.where(known, mean, 1.0), 2.0) / 2.0
+        relative = jnp.where(known, jnp.sqrt(spread) / jnp.where(known, mean, 1.0), 1.0)
+        return relative if self.by == "variance" else (1.0 + relative) / 2.0
+
+    def _spread(self, forecast: Forecast) -> jax.Array:
+        """The variance that the score reads, d or v."""
+        if self.by == "variance" and forecast.variance is not None:
+            return jnp.sum(forecast.variance)
+        return _spread(forecast)
 
     def ask(self, state: RateState, score: jax.Array, noise: jax.Array) -> jax.Array:
         rate = jnp.asarray(self.rate, noise.dtype)
@@ -426,7 +447,7 @@ class Rate(Query):
         # a label that arrives late was counted when it was asked for
         late, now = asked & (state.waiting > 0), self._counted(state, asked)
         after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), now)
-        spread = jnp.sqrt(_spread(forecast)).astype(state.spread.dtype)
+        spread = jnp.sqrt(self._spread(forecast)).astype(state.spread.dtype)
         step = (spread - state.spread) / jnp.maximum(self._rounds(after, spread.dtype), 1.0)
         lead = 0.0 if forecast.margin is None else HEAD_START
         return after._replace(

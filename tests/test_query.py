@@ -154,6 +154,7 @@ def test_what_is_certain_is_so_in_short_dtypes(query, dtype):
         (Rate, {"rate": 0.0}, "rate"),
         (Rate, {"rate": 1.1}, "rate"),
         (Rate, {"epsilon": 0.0}, "epsilon"),
+        (Rate, {"by": "chance"}, "by"),
     ],
 )
 def test_bad_arguments_are_named(query, arguments, wanted):
@@ -375,6 +376,26 @@ def test_scores_of_a_rate(x64):
     # several models are judged by their disagreement whether they know a variance or not
     own = query.score(state, forecast(0.2, f, p, variance=0.25))
     np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
+def test_scores_of_a_rate_by_variance(x64):
+    """The prediction's own variance, against the margin, or against the past alone."""
+    query, p = Rate(0.1, epsilon=0.01, by="variance"), [0.5, 0.5]
+    said = forecast(0.2, [0.2, 0.2], p, variance=0.25)  # the models agree
+    state = query.init()
+    assert float(query.score(state, said)) == 1
+    for variance in (0.04, 0.09):
+        one = forecast(0.2, [0.2, 0.2], p, variance=variance)
+        state = query.update(state, one, jnp.asarray(False))
+    np.testing.assert_allclose(query.score(state, said), 0.5 / 0.25, rtol=1e-6)
+    of_classes = query.score(state, said._replace(margin=jnp.asarray(0.2)))
+    np.testing.assert_allclose(of_classes, (0.26 / 0.05) ** 4, rtol=1e-12)
+
+
+def test_a_rate_by_variance_is_refused_where_there_is_none():
+    with pytest.raises(ValueError, match=r"MKL: query must be one that needs no variance.*Rate"):
+        MKL(BANK, query=Rate(0.1, by="variance")).init(jax.random.key(0), 2)
+    assert not Rate(0.1).needs_variance
 
 
 @pytest.mark.slow
