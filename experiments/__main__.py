@@ -10,10 +10,13 @@ from jaxmkl.evaluate import UsageError
 
 from . import bench, page, tour
 from .bench.features import LONG
+from .decisions import DECISIONS
 from .options import Options
 from .papers import PAPERS
 from .papers.paper import run_paper
 from .report import Report
+
+IN_PARTS = {**PAPERS, DECISIONS.name: DECISIONS}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "tour", parents=[common, choice], help="the main job, also without any command"
     )
-    for paper in PAPERS.values():
+    for paper in IN_PARTS.values():
         of_paper = commands.add_parser(
             paper.name, parents=[common, choice, data], help=paper.title
         )
@@ -100,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = options_of(arguments)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
         jobs = {"tour": tour.run, "bench": bench.run, "report": page.run}
-        if options.command in PAPERS:
-            run_paper(PAPERS[options.command], options, report)
+        if options.command in IN_PARTS:
+            run_paper(IN_PARTS[options.command], options, report)
         else:
             jobs[options.command](options, report)
         if options.json is not None:

@@ -40,6 +40,7 @@ class Paper:
     generated: Sequence[str] = ()  # data sets that are generated, not read
     parts_without_files: Sequence[str] = ()  # parts that only play generated data sets
     bundled: Sequence[str] = ()  # data sets of scikit-learn, used if no folder is named
+    optional_files: bool = False  # without a folder, only what is generated is played
     check: "Callable[[Paper, Settings, Mapping[str, str]], list[str]]" = check_learners
 
     @property
@@ -162,6 +163,13 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
             f"scikit-learn's {', '.join(paper.bundled)} are used instead"
         )
         papers_own = [*paper.bundled, *paper.generated]
+    elif paper.optional_files and options.datasets is None and not named:
+        papers_own = list(paper.generated)
+        left_out = ", ".join(name for name in paper.datasets if name not in papers_own)
+        report.say(
+            "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA), left out: "
+            + left_out
+        )
     datasets = chosen("data set", options.datasets, paper.datasets, papers_own)
     algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
     by_name = paper.by_name

@@ -3,10 +3,11 @@
 - :mod:`jaxmkl.guide.choose`: which learner, for which labels, at which cost.
 - :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late labels, a pool.
+- :mod:`jaxmkl.guide.decisions`: bandits and optimisation by what a learner does not know.
 - :mod:`jaxmkl.guide.learned`: kernels that are learned: metrics and partitions.
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
-- :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps, bandits.
+- :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps.
 - :mod:`jaxmkl.guide.architecture`: which file holds what, a round and its blocks in pictures.
 - :mod:`jaxmkl.guide.extend`: write a kernel, a loss, an update rule, a feature map, a learner.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.

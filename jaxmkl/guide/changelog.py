@@ -16,7 +16,8 @@
   :class:`jaxmkl.updates.RLS`) know the variance of the label, and what of it is their own,
   ``prediction.epistemic``; ``multitask`` knows the latter, all others have None. A run records
   ``outputs.variance``, and queries that need a variance work there
-  (``help("jaxmkl.guide.compose")``).
+  (``help("jaxmkl.guide.decisions")``). :class:`jaxmkl.query.Rate` chooses labels by it with
+  ``by="variance"``.
 - :func:`jaxmkl.wrappers.predictive` gives any learner of numbers a distribution, whose scale
   depends on the input (:mod:`jaxmkl.distributions`): ``prediction.distribution``,
   ``outputs.distribution``. Intervals are as wide as the distribution or the variance says, and are

@@ -1,4 +1,4 @@
-"""Compose in JAX: sweeps, gradients, optax on a learner, a network before it, bandits.
+"""Compose in JAX: sweeps, gradients, optax on a learner, a network before it.
 
 A learner is a pytree and its step a pure function, so all transformations of JAX apply. Inside a
 transformation values are unknown: nothing is checked there, and bad examples are counted in the
@@ -99,35 +99,8 @@ The learner's inputs move while the network learns, so it should learn more slow
 
 ## Bandits
 
-One learner for each arm is one learner with a leading axis in its state. All arms predict, and
-only the chosen arm learns. ``where`` keeps the states of the others, without a copy in a scan:
-
->>> arms = 3
->>> features = jaxmkl.features.FourierFeatures(20)
->>> bank = jaxmkl.models.FeatureModels(
-...     jaxmkl.Gaussian([0.3, 1.0]), jaxmkl.updates.RLS(0.1), features
-... )
->>> learner = jaxmkl.MKL(bank)
->>> def play(states, inputs):
-...     x, key = inputs
-...     said = jax.vmap(learner.predict, (0, None))(states, x)
-...     draws = jax.random.normal(key, (arms,))
-...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * draws)
-...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
-...     updated = jax.vmap(learner.update, (0, None, None))(states, x, reward)
-...     def chosen(new, old):
-...         return jax.vmap(jnp.where)(jnp.arange(arms) == arm, new, old)
-...     return jax.tree.map(chosen, updated, states), reward
->>> keys = jax.random.split(jax.random.key(2), 300)
->>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys[:arms])
->>> states, rewards = jax.lax.scan(play, states, (X, keys))
->>> best = jnp.max(jnp.cos(X[:, :1] - 2 * jnp.arange(arms)[None]), axis=1)
->>> bool((best - rewards)[150:].mean() < 0.3 * (best - rewards)[:50].mean())
-True
-
-This is Thompson sampling: ``epistemic`` is the variance of what the arm's learner does not know,
-and shrinks with every label. ``variance`` adds the noise of the labels, which no choice removes.
-Learners with least squares have both (:mod:`jaxmkl.mkl`).
+One learner for each arm of a bandit, and Bayesian optimisation, are in
+:mod:`jaxmkl.guide.decisions`.
 
 ## What else fits
 

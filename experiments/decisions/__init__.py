@@ -1,0 +1,28 @@
+"""Decisions by what a learner does not know: which arm, which point, which label.
+
+The parts:
+
+    bandits         contextual bandits: Thompson sampling, epsilon-greedy, LinUCB
+    optimisation    Bayesian optimisation of test functions, beside random search
+    active          regression with a tenth of the labels: by variance, disagreement, chance
+"""
+
+from ..papers.paper import Paper
+from .arms import BANDITS, bandits
+from .labels import STREAMS, active
+from .search import FUNCTIONS, optimisation
+
+GENERATED = ("friedman1",)
+
+DECISIONS = Paper(
+    name="decisions",
+    title="decisions by what a learner does not know: bandits, optimisation, labels",
+    datasets=(*BANDITS, *FUNCTIONS, *STREAMS),
+    algorithms={"expert_mkl": "expert_mkl"},
+    parts=(bandits, optimisation, active),
+    default_parts=("bandits", "optimisation", "active"),
+    task="regression",
+    generated=(*BANDITS, *FUNCTIONS, *GENERATED),
+    parts_without_files=("bandits", "optimisation"),
+    optional_files=True,
+)

@@ -1,0 +1,71 @@
+"""Decide by what a learner does not know: bandits, optimisation of a function, labels.
+
+Learners with least squares know two variances (:mod:`jaxmkl.mkl`). ``prediction.epistemic`` is
+that of what the learner does not know, and shrinks with every label: explore by it.
+``prediction.variance`` adds the noise of the label, which no choice removes.
+
+## Which arm: a contextual bandit
+
+In each round a context comes, one arm is played, and only its reward is seen. One learner for each
+arm is one learner with a leading axis in its state. All arms predict; the state of the arm that is
+played is taken out, learns the reward, and is put back:
+
+>>> import jax, jax.numpy as jnp, jaxmkl
+>>> bank = jaxmkl.models.FeatureModels(
+...     jaxmkl.Gaussian([0.3, 1.0]),
+...     jaxmkl.updates.RLS(0.1),
+...     jaxmkl.features.FourierFeatures(20),
+... )
+>>> learner, arms = jaxmkl.MKL(bank), 3
+>>> def play(states, inputs):
+...     x, key = inputs
+...     said = jax.vmap(learner.predict, (0, None))(states, x)
+...     draws = jax.random.normal(key, (arms,))
+...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * draws)
+...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
+...     one = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
+...     states = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, one)
+...     return states, jnp.cos(x[0] - 2 * jnp.arange(arms)).max() - reward
+>>> X = jax.random.normal(jax.random.key(0), (300, 3))
+>>> keys = jax.random.split(jax.random.key(2), 300)
+>>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys[:arms])
+>>> states, regret = jax.lax.scan(play, states, (X, keys))
+>>> bool(regret[150:].mean() < 0.3 * regret[:50].mean())
+True
+
+This is Thompson sampling: an arm is played as often as it may be the best. Epsilon-greedy plays
+any arm with a fixed probability instead, and pays for it for ever. Which is better depends on how
+long one plays: FIGURES
+
+## Which point: Bayesian optimisation
+
+A function that is expensive to evaluate is to be maximised. Among random candidates and others
+near the best point so far, evaluate the one that the learner draws highest:
+
+>>> def objective(x):                                           # its maximum is 0, at (.7, .7)
+...     return -jnp.sum(jnp.square(x - 0.7))
+>>> def evaluate(carry, key):
+...     state, best, most = carry
+...     anywhere, near, chance = jax.random.split(key, 3)
+...     close = best[None] + 0.1 * jax.random.normal(near, (50, 2))
+...     candidates = jnp.concatenate([jax.random.uniform(anywhere, (50, 2)), close])
+...     said = learner.predict_many(state, candidates)
+...     draws = said.value + jnp.sqrt(said.epistemic) * jax.random.normal(chance, (100,))
+...     x = candidates[jnp.argmax(draws)]
+...     value = objective(x)
+...     state = learner.update(state, x, value)
+...     return (state, jnp.where(value > most, x, best), jnp.maximum(value, most)), value
+>>> state, first = learner.init(jax.random.key(1), num_inputs=2), jnp.array([0.1, 0.2])
+>>> start = learner.update(state, first, objective(first)), first, objective(first)
+>>> (_, best, most), values = jax.lax.scan(evaluate, start, keys[:30])
+>>> bool(most > -0.01)
+True
+
+The prior mean is 0, so standardise the values by those of some random points at first. The upper
+confidence bound ``said.value + 2 * jnp.sqrt(said.epistemic)`` may stand in place of the draw.
+
+## Which label
+
+``jaxmkl.query.Rate(0.1, by="variance")`` asks for a tenth of the labels by the same variance
+(:mod:`jaxmkl.guide.labels`).
+"""
