@@ -189,7 +189,8 @@ def test_figures_printed_in_the_paper():
 @pytest.mark.slow
 def test_examples_in_docstrings():
     papers = [f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_runs", "printed")]
-    for name in ("evaluate", "inside", "generate", "bench.timing", *papers):
+    decisions = "decisions.labels", "decisions.search"
+    for name in ("evaluate", "inside", "generate", "bench.timing", *papers, *decisions):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0

@@ -35,8 +35,8 @@ def stream_of(job: Job, dataset: str) -> Stream:
 def in_errors(differences: np.ndarray) -> float:
     """Return the mean of paired differences (S,) in units of its standard error.
 
-    >>> in_errors(np.array([1.0, 2.0, 3.0]))
-    3.4641016151377544
+    >>> round(in_errors(np.array([1.0, 2.0, 3.0])), 3)
+    3.464
     """
     if len(differences) < 2:
         return math.nan
@@ -79,4 +79,5 @@ def active(job: Job) -> None:
         "paired differences of the error from that by chance:",
         *lines,
     ]
-    job.report.table("Regression with a tenth of the labels", found, notes=notes)
+    title = "Regression with a tenth of the labels"
+    job.report.table(title, found, units=amkl_runs.MSE, notes=notes)

@@ -35,7 +35,9 @@ True
 
 This is Thompson sampling: an arm is played as often as it may be the best. Epsilon-greedy plays
 any arm with a fixed probability instead, and pays for it for ever. Which is better depends on how
-long one plays: FIGURES
+long one plays. On two generated bandits Thompson sampling has a bit more than half of the regret of
+epsilon-greedy with ε = .1; on images of digits, ten arms of 64 inputs and 1,797 rounds, it has a
+third more (``python -m experiments decisions``).
 
 ## Which point: Bayesian optimisation
 
@@ -56,7 +58,7 @@ near the best point so far, evaluate the one that the learner draws highest:
 ...     state = learner.update(state, x, value)
 ...     return (state, jnp.where(value > most, x, best), jnp.maximum(value, most)), value
 >>> state, first = learner.init(jax.random.key(1), num_inputs=2), jnp.array([0.1, 0.2])
->>> start = learner.update(state, first, objective(first)), first, objective(first)
+>>> start = state, first, objective(first)
 >>> (_, best, most), values = jax.lax.scan(evaluate, start, keys[:30])
 >>> bool(most > -0.01)
 True

@@ -25,6 +25,16 @@ True
 and ``Uncertainty`` ask at random, less often the more certain the learner is, and ``Random`` is a
 baseline. Always compare with it: on some streams random labels are as good.
 
+In regression, a learner that knows its variance (with least squares, as ``expert_mkl``) may choose
+by that instead of the models' disagreement. It needs no labels by chance beside: where the models
+agree and know little, the variance is large.
+
+>>> by_variance = query.Rate(0.1, by="variance")
+>>> learner_of_numbers = jaxmkl.expert_mkl(banks="fixed", query=by_variance)
+
+With a tenth of the labels it errs less than labels by chance on six of seven streams, by 2 to 20 %,
+and the same on the seventh (``python -m experiments decisions``).
+
 ## A number of labels
 
 :func:`jaxmkl.label_budget` limits the number of labels, around any learner with any query:
