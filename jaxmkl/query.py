@@ -351,8 +351,9 @@ class Rate(Query):
         classification    score = ((v + ε) / (f² + ε))⁴
         regression        score = √v / mean √v
 
-    which errs less in regression (:mod:`jaxmkl.guide.labels`). The number of labels asked for
-    stays within 2 + due/40 of
+    With a tenth of the labels ``expert_mkl(banks="fixed")`` then errs less than by chance on six
+    of seven regression streams and the same on one; for classes it was not compared. The number
+    of labels asked for stays within 2 + due/40 of
 
         due = rate · t                                  regression
         due = rate · (t + 400 (1 - t/1000)_+)           classification

@@ -34,10 +34,10 @@ played is taken out, learns the reward, and is put back:
 True
 
 This is Thompson sampling: an arm is played as often as it may be the best. Epsilon-greedy plays
-any arm with a fixed probability instead, and pays for it for ever. Which is better depends on how
-long one plays. On two generated bandits Thompson sampling has a bit more than half of the regret of
-epsilon-greedy with ε = .1; on images of digits, ten arms of 64 inputs and 1,797 rounds, it has a
-third more (``python -m experiments decisions``).
+any arm with a fixed probability instead, and pays for it for ever. On two generated bandits
+Thompson sampling has a bit more than half of the regret of epsilon-greedy with ε = .1. On images
+of digits, with ten arms, 64 inputs and 1,797 rounds, it has a third more: where rounds are few
+for what there is to know, explore less (``python -m experiments decisions``).
 
 ## Which point: Bayesian optimisation
 

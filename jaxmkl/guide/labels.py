@@ -32,8 +32,9 @@ agree and know little, the variance is large.
 >>> by_variance = query.Rate(0.1, by="variance")
 >>> learner_of_numbers = jaxmkl.expert_mkl(banks="fixed", query=by_variance)
 
-With a tenth of the labels it errs less than labels by chance on six of seven streams, by 2 to 20 %,
-and the same on the seventh (``python -m experiments decisions``).
+With a tenth of the labels the error is lower than by chance on six of seven streams, by 2 to 20 %,
+and the same on the seventh; it is lower than by disagreement on two, and within 3 % of that on the
+others (``python -m experiments decisions``).
 
 ## A number of labels
 
