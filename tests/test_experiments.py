@@ -87,7 +87,8 @@ def test_everything_the_main_job_offers_is_there():
     [
         (
             ["nonsense"],
-            "choose from 'tour', 'amkl', 'bomkl', 'oks', 'design', 'multitask', 'bench'",
+            "choose from 'tour', 'amkl', 'bomkl', 'oks', 'design', 'multitask', "
+            "'decisions', 'bench'",
         ),
         (["--datasets", "iris"], "unknown data set 'iris'; there are: diabetes, "),
         (["--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
