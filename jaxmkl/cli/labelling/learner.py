@@ -66,7 +66,7 @@ def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, 
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> learner, state = with_query(learner, state, Rate(0.5))
     >>> learner.learner.query, int(state.inner.query.asked)
-    (Rate(rate=0.5, epsilon=0.001), 0)
+    (Rate(rate=0.5, epsilon=0.001, by='disagreement'), 0)
     """
 
     def changed(layer: Learner) -> Learner:
