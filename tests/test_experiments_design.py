@@ -13,11 +13,10 @@ from sklearn.svm import SVC
 
 import jaxmkl
 from experiments import report
-from experiments.__main__ import main
+from experiments.__main__ import IN_PARTS, main
 from experiments.bench import pools
 from experiments.evaluate import keys_of
 from experiments.options import Options
-from experiments.papers import PAPERS
 from experiments.papers import design as experiment
 from experiments.papers import design_plane as plane
 from experiments.papers import design_pools as choosing
@@ -241,7 +240,7 @@ def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch
         played.append(job.datasets)
 
     paper = dataclasses.replace(experiment.PAPER, parts=(tables,), default_parts=("tables",))
-    monkeypatch.setitem(PAPERS, "design", paper)
+    monkeypatch.setitem(IN_PARTS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
     assert played == [("breast_cancer", "wine", "digits", "plane")]
     assert "scikit-learn's breast_cancer, wine, digits are used" in capsys.readouterr().out
