@@ -73,7 +73,7 @@ def test_classification_and_what_stands_on_the_models(data_folder, tmp_path, mon
     ranks = "expert_mkl (online ranks)"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--parts", "mixture,classification", "--algorithms", "expert_mkl"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL)
+    rows = rows_of_run(tmp_path, *arguments, *SMALL, "--set", "banks='fixed'")
     assert {r["algorithm"] for r in rows} == {*variants, *MODELS, ranks}
     for name in ("expert_mkl", ranks):
         assert value(rows, name, "mistake_rate") < 0.3

@@ -202,9 +202,10 @@ def hard_streams(num_examples=50):
     [
         pytest.param(lambda: jaxmkl.raker(num_features=300), marks=pytest.mark.endless),
         jaxmkl.amkl_aks,
-        lambda: jaxmkl.expert_mkl(num_features=20),
+        lambda: jaxmkl.expert_mkl(num_features=20, banks="fixed"),
+        pytest.param(lambda: jaxmkl.expert_mkl(num_features=20), marks=pytest.mark.endless),
     ],
-    ids=["raker of many features", "amkl_aks", "expert_mkl"],
+    ids=["raker of many features", "amkl_aks", "fixed bank", "expert_mkl"],
 )
 def test_defaults_never_diverge(make):
     """Sum of (f - y)^2 at most 4 times that of y^2 on every prefix.
