@@ -52,22 +52,6 @@ def in_all_ways(learner, state, X, y):
     return by_update, by_step.prediction, by_run.prediction
 
 
-@jax.jit
-def by_update_and_run(learner, state, X, y):
-    after = jax.lax.scan(lambda s, e: (learner.update(s, *e), None), state, (X, y))[0]
-    return after, jaxmkl.run(learner, state, X, y, block_size=4)[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["raker", "oks_sil"])
-def test_labels_mean_the_same_everywhere(name):
-    """Those of ``step`` and of an eager run are looked at by check_learner, of every recipe."""
-    learner = small(name) if small(name).task == "classification" else small(name, loss="hinge")
-    X, y = data()
-    expected = by_update_and_run(learner, begin(learner), X, y)
-    assert_equal(by_update_and_run(learner, begin(learner), X, np.maximum(y, 0)), expected)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero and one", "booleans", "whole", "five and zero"])
 def test_labels_of_all_kinds(kind):

@@ -14,6 +14,8 @@ from experiments.options import Options
 from experiments.papers import oks, oks_runs, oks_widths
 from experiments.papers.paper import Job
 
+SMALL_PROGRAMS = True
+
 
 def job_of(folder: Path, seeds: int = 2, **settings: object) -> Job:
     """A job of the experiments with the moving kernel."""

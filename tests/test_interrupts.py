@@ -229,7 +229,7 @@ def interrupted_at_random(tmp_path, number, most):
 
 @pytest.mark.slow
 def test_interrupted_at_random_moments(tmp_path):
-    interrupted_at_random(tmp_path, 2, 8)
+    interrupted_at_random(tmp_path, 1, 8)
 
 
 @pytest.mark.endless

@@ -230,8 +230,8 @@ def written_at(path):
         return 0
 
 
-def killed_and_resumed(tmp_path, rows, columns, block, every, wait):
-    """A run killed three times at random moments, and one that was not; the most memory held."""
+def killed_and_resumed(tmp_path, rows, columns, block, every, wait, kills=3):
+    """A run killed so often at random moments, and one that was not; the most memory held."""
     made(tmp_path / "long.svm", rows, columns, block)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     outcomes, draws = [], random.Random(0)
@@ -239,7 +239,7 @@ def killed_and_resumed(tmp_path, rows, columns, block, every, wait):
         kept = folder / "kept"
         line = [*command(tmp_path / "long.svm", folder), "--checkpoint", str(kept)]
         line = [sys.executable, "-m", "jaxmkl", *line, "--every", str(every)]
-        for _ in range(3 if folder.name == "parts" else 0):
+        for _ in range(kills if folder.name == "parts" else 0):
             before = written_at(kept)
             with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE) as process:
                 while process.poll() is None:
@@ -260,7 +260,7 @@ def killed_and_resumed(tmp_path, rows, columns, block, every, wait):
 
 @pytest.mark.slow
 def test_killed_at_random_moments(tmp_path):
-    killed_and_resumed(tmp_path, 150_000, 5, 5_000, every=8192, wait=0.3)
+    killed_and_resumed(tmp_path, 150_000, 5, 5_000, every=8192, wait=0.3, kills=1)
 
 
 @pytest.mark.endless

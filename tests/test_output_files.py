@@ -85,7 +85,7 @@ def holding(path):
 def test_a_second_process_is_refused(flowers, tmp_path, capsys):  # noqa: F811
     (tmp_path / "predictions").write_text("of the first\n")
     with holding(tmp_path / "predictions") as process:
-        for option in OPTIONS * 20:
+        for option in OPTIONS * 2:
             line = ["run", str(flowers), *SMALL, option, str(tmp_path / "predictions")]
             assert main(line) == 2
             text = f"another process, {process.pid}, writes it; end that one, or name another file"

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from selection_streams import (
-    assert_close,
     assert_finite,
     begin,
     keyless,
@@ -87,27 +86,6 @@ def test_far_examples_are_finite_and_say_nothing(name, kind):
         # far from all others each replaces the first of equal weights
         np.testing.assert_allclose(np.abs(state.weights), 1)
         assert int(state.since.max()) == len(X) - 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_refused_example_leaves_the_rest_as_it_was(name, x64):
-    X, y = (part.copy() for part in stream())
-    X[40, 3], y[50] = np.nan, np.inf
-    learner = LEARNERS[name]
-    start = begin(learner, X.shape[1])
-    end, outputs, states = trajectory(learner, start, X, y)
-    assert int(end.invalid) == 2
-    assert np.isnan(outputs.prediction[40])
-    assert np.isnan(np.asarray(outputs.loss)[[40, 50]]).all()
-    for t in (40, 50):
-        before, after = (jax.tree.map(lambda leaf, t=t: leaf[t], states) for t in (t, t + 1))
-        counted = before.replace(
-            round=before.round + 1,
-            invalid=before.invalid + 1,
-            zeros=before.zeros + (outputs.prediction[t] == 0),
-        )
-        assert_close(counted, after, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from trees import scan
 
 import jaxmkl
@@ -96,7 +97,9 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["full, two targets", "three classes"])
+@pytest.mark.parametrize(
+    "case", long(["full, two targets"], ["full, two targets", "three classes"])
+)
 def test_keeps_the_contract(case):
     if case == "three classes":
         bank = learner_of(size=9, steps=2).models[0]
@@ -123,7 +126,7 @@ def test_finds_the_input_that_matters():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["diagonal", "full"])
+@pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_bad_input_leaves_the_metric_finite(shape):
     """Constant inputs or labels, one input, half of the labels missing, a single label."""
     learner = learner_of(shape, size=7)
@@ -151,32 +154,6 @@ def test_a_constant_input_does_not_matter():
     learner = learner_of()
     state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=3), X, y)
     assert learner.importances(state)[1] == 0
-
-
-@pytest.mark.slow
-def test_runs_side_by_side_are_runs_alone():
-    X, y = stream(40, dtype=np.float32)
-    learner, keys = learner_of(size=20), jax.random.split(jax.random.key(3), 2)
-    together, _ = jaxmkl.run_many(learner, keys, X, y, permute=False)
-    for s, key in enumerate(keys):
-        start = learner.init(jax.random.fold_in(key, 0), num_inputs=3)
-        alone, _ = jaxmkl.run(learner, start, X, y)
-        np.testing.assert_allclose(
-            together.models[0].metrics[0][s], alone.models[0].metrics[0], rtol=1e-3, atol=1e-5
-        )
-
-
-@pytest.mark.slow
-def test_a_run_that_is_cut_goes_on_bit_for_bit():
-    """Across a renewal."""
-    X, y = stream(40, dtype=np.float32)
-    learner = learner_of(size=20)
-    start = learner.init(jax.random.key(0), num_inputs=3)
-    whole, _ = jaxmkl.run(learner, start, X, y)
-    state = start
-    for rows in (slice(0, 13), slice(13, 16), slice(16, 40)):
-        state, _ = jaxmkl.run(learner, state, X[rows], y[rows])
-    np.testing.assert_array_equal(state.models[0].metrics[0], whole.models[0].metrics[0])
 
 
 @pytest.mark.slow

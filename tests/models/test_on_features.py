@@ -218,14 +218,6 @@ def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
 
 
 @pytest.mark.slow
-def test_a_refused_input_does_not_come_in():
-    """Nothing but the counters moves."""
-    state = amid_a_stream()
-    after = updated(state, np.float32([0.3, np.nan]), np.float32(1.0))
-    assert_equal(after, state.replace(round=state.round + 1, invalid=state.invalid + 1))
-
-
-@pytest.mark.slow
 def test_an_example_without_a_usable_label_teaches_nothing():
     """Its input comes into the dictionary, which knows no labels."""
     state = amid_a_stream()

@@ -21,6 +21,8 @@ from jaxmkl.models.growing_trees import (
 from jaxmkl.reservoir import Reservoir
 from tests.oracles import trees as oracle
 
+SMALL_PROGRAMS = True
+
 SMALL = TreeModels(4, depth=4, groups=2, reservoir=Reservoir(12), first=8)
 
 

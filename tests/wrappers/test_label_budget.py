@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from trees import assert_equal, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
@@ -170,7 +171,7 @@ def played(learner, method, delay):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budgeted", ["outside", "inside"])
+@pytest.mark.parametrize("budgeted", long(["outside"], ["outside", "inside"]))
 def test_late_answers_do_not_overdraw(budgeted):
     """98 labels of 50 once; what is asked for is counted."""
     bare = small("amkl", tolerance=0.5)
@@ -235,7 +236,7 @@ def test_a_budget_is_checked(budget):
 # --- both, and what wrappers hand through --------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_wrappers_commute():
     X, y = data()
     bare, scaler = small("amkl", tolerance=0.5), wrappers.RunningRanks(capacity=6)
