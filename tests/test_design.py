@@ -279,7 +279,7 @@ def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
 def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
     penalty = penalty_of(gram[None])
     order, traces = oracle.ted(gram, penalty, 12)
-    found = design.ted(gram, num_points=12)
+    found = design.ted(gram, num_points=12, share_of="columns")
     assert found.ranking.tolist() == order
     assert sorted(design.ted(gram).ranking.tolist()) == list(range(40))
     np.testing.assert_allclose(history(found), traces, rtol=1e-9)
@@ -291,12 +291,12 @@ def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
 
 def test_ted_takes_its_ridge_as_a_share_of_the_mean_diagonal(gram: np.ndarray) -> None:
     order, traces = oracle.ted(gram, 0.1 * np.mean(np.diag(gram)), 12)
-    found = design.ted(gram, share_of="diagonal", num_points=12)
+    found = design.ted(gram, num_points=12)
     assert found.ranking.tolist() == order
     np.testing.assert_allclose(history(found), traces, rtol=1e-9)
     e, V = np.linalg.eigh(gram)
     features = V[:, e > 0] * np.sqrt(e[e > 0])
-    low = design.ted(features=features, share_of="diagonal", num_points=12)
+    low = design.ted(features=features, num_points=12)
     assert low.ranking.tolist() == order
 
 

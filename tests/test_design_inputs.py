@@ -93,7 +93,7 @@ def test_bad_settings_are_refused_by_name(method: str) -> None:
 
 
 def test_a_share_of_something_else_is_refused() -> None:
-    message = "ted: share_of must be one of columns, diagonal; got 'trace'"
+    message = "ted: share_of must be one of diagonal, columns; got 'trace'"
     with pytest.raises(ValueError, match=message):
         design.ted(good(), share_of="trace")
 

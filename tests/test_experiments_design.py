@@ -54,7 +54,8 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
         with jax.enable_x64(True):
             grams = jaxmkl.design.dictionary(X[pool])
             gram = grams if method == "gmkal" else sum(grams) / 9
-            ranking = np.asarray(getattr(jaxmkl.design, method)(gram, 0.1).ranking)
+            shared = {"share_of": "columns"} if method == "ted" else {}
+            ranking = np.asarray(getattr(jaxmkl.design, method)(gram, 0.1, **shared).ranking)
         for i, k in enumerate((5, 10, 15)):
             rows = pool[ranking[:k]]
             model = SVC(C=experiment.SVC_C, kernel="rbf").fit(X[rows], y[rows])
@@ -109,7 +110,7 @@ def test_kernels_alone_are_not_mixed_up(monkeypatch):
         assert list(found) == list(choosing.KERNELS)
         for t, kernel in ((0, "Gaussian 1e0"), (6, "polynomial 2"), (8, "linear")):
             for s in range(2):
-                alone = jaxmkl.design.ted(grams[s, t], 0.05)
+                alone = jaxmkl.design.ted(grams[s, t], 0.05, share_of="columns")
                 np.testing.assert_array_equal(found[kernel].ranking[s], alone.ranking)
                 last = np.nanmin(np.asarray(alone.objective))
                 assert found[kernel].objective[s] == pytest.approx(last, rel=1e-9)
@@ -126,7 +127,8 @@ def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
     in_groups = choosing.chosen_points("ted", grams, 10, {})
     np.testing.assert_array_equal(in_groups.ranking, at_once.ranking)
     for s in range(4):
-        np.testing.assert_array_equal(at_once.ranking[s], jaxmkl.design.ted(grams[s]).ranking)
+        alone = jaxmkl.design.ted(grams[s], share_of="columns")
+        np.testing.assert_array_equal(at_once.ranking[s], alone.ranking)
 
 
 @pytest.mark.slow
@@ -293,7 +295,7 @@ def test_the_picture(tmp_path, monkeypatch):
         X = plane.plane(seed)
         with jax.enable_x64(True):
             gram = jaxmkl.design.dictionary(X).mean(axis=0)
-            chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12).ranking)
+            chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12, share_of="columns").ranking)
         found.append(np.mean([min(np.hypot(*(x - X[i])) for i in chosen) for x in X]))
     assert value(rows, "ted", "distance") == pytest.approx(np.mean(found))
 

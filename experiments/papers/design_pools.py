@@ -187,7 +187,10 @@ def chooser(
     factory: str, num_points: int, settings: tuple
 ) -> Callable[[jax.Array, jax.Array], design.Design]:
     """Return a jitted function of Gram matrices and a regularization."""
-    method = functools.partial(getattr(design, factory), num_points=num_points, **dict(settings))
+    # the papers' ridge
+    shared = {"share_of": "columns"} if factory == "ted" else {}
+    arguments = shared | dict(settings)
+    method = functools.partial(getattr(design, factory), num_points=num_points, **arguments)
 
     def choose(grams: jax.Array, regularization: jax.Array) -> design.Design:
         def of_one(gram: jax.Array) -> design.Design:

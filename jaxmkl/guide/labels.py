@@ -68,7 +68,7 @@ median distance of the points, after standardising the columns. ``jaxmkl.sklearn
 
 >>> pool, truth = X[:300], y[:300]
 >>> gram = jaxmkl.Gaussian(jaxmkl.kernels.median_distance(pool)).gram(pool)[0]
->>> first = jaxmkl.design.ted(gram, 0.1, share_of="diagonal", num_points=10).ranking
+>>> first = jaxmkl.design.ted(gram, 0.1, num_points=10).ranking
 >>> first.shape
 (10,)
 
