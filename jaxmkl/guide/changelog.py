@@ -57,10 +57,11 @@
   asked of a kernel.
 - :func:`jaxmkl.pytree.unconstrain` and :func:`jaxmkl.pytree.constrain` map a learner to numbers
   without limits and back, for optimisers.
-- :func:`jaxmkl.design.from_points` chooses from points as they are, dense or sparse, by any method;
-  :func:`jaxmkl.design.facility` chooses points that are near to many others (facility location),
-  and is a method of ``PoolSelector`` and ``jaxmkl select``. Equal rows are found by hashes, so that
-  a choice from a million rows takes seconds. TED with a Gram matrix takes a fraction of the time.
+- :func:`jaxmkl.design.from_points` chooses from points as they are, dense or sparse, by any
+  method; :func:`jaxmkl.design.facility` chooses points that are near to many others (facility
+  location), and is a method of ``PoolSelector`` and ``jaxmkl select``. Equal rows are found by
+  hashes, so that a choice from a million rows takes seconds. TED with a Gram matrix takes a
+  fraction of the time.
 - Of several files that a run writes, one that fails does not take the others with it; the exit
   status is then 1. Folders are tried before the first row. A second run with the same
   ``--checkpoint``, ``--predictions``, ``--save``, ``--json`` or ``--report`` is refused.

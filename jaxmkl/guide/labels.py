@@ -73,7 +73,8 @@ points it chooses among as many that are drawn at random. ``jaxmkl.sklearn.PoolS
 (10,)
 
 ``method="facility"`` chooses points that are near to many others; it suits many classes and
-learners that go by neighbours. A cluster of one point in a thousand is likely to be missed by both.
+learners that go by neighbours. A cluster of one point in a thousand is likely to be missed by
+both.
 
 Label these, and then repeatedly the point with the largest score. ``Margin`` scores by how close
 the classes are. The order of the pool means nothing, so there is no ``skip``:
