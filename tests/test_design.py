@@ -1,5 +1,6 @@
 """Experimental design from Gram matrices, against literal forms and optimality conditions."""
 
+import itertools
 import warnings
 from functools import partial
 from typing import Any
@@ -279,7 +280,7 @@ def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
 def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
     penalty = penalty_of(gram[None])
     order, traces = oracle.ted(gram, penalty, 12)
-    found = design.ted(gram, num_points=12)
+    found = design.ted(gram, num_points=12, share_of="columns")
     assert found.ranking.tolist() == order
     assert sorted(design.ted(gram).ranking.tolist()) == list(range(40))
     np.testing.assert_allclose(history(found), traces, rtol=1e-9)
@@ -291,13 +292,70 @@ def test_ted_takes_the_best_point_each_time(gram: np.ndarray) -> None:
 
 def test_ted_takes_its_ridge_as_a_share_of_the_mean_diagonal(gram: np.ndarray) -> None:
     order, traces = oracle.ted(gram, 0.1 * np.mean(np.diag(gram)), 12)
-    found = design.ted(gram, share_of="diagonal", num_points=12)
+    found = design.ted(gram, num_points=12)
     assert found.ranking.tolist() == order
     np.testing.assert_allclose(history(found), traces, rtol=1e-9)
     e, V = np.linalg.eigh(gram)
     features = V[:, e > 0] * np.sqrt(e[e > 0])
-    low = design.ted(features=features, share_of="diagonal", num_points=12)
+    low = design.ted(features=features, num_points=12)
     assert low.ranking.tolist() == order
+
+
+# --- facility location ---------------------------------------------------------------------------
+
+
+def near_and_far(number: int = 40) -> np.ndarray:
+    """A Gaussian kernel (n, n) over points around three centres."""
+    draws = np.random.default_rng(8)
+    X = draws.normal(size=(number, 3)) + 4 * np.eye(3)[draws.integers(3, size=number)]
+    return np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "centred"])  # a centred one has negative values
+def test_facility_takes_the_best_point_each_time(kind: str, gram: np.ndarray) -> None:
+    K = near_and_far() if kind == "gaussian" else gram
+    order, values = oracle.facility(K, 12)
+    found = design.facility(K, num_points=12)
+    assert found.ranking.tolist() == order
+    assert int(found.num_active) == 12
+    np.testing.assert_allclose(np.trace(K) - history(found), values, rtol=1e-9)
+    gains = np.diff([0.0, *values])
+    np.testing.assert_allclose(found.scores[np.array(order)], gains, rtol=1e-9)
+    other = next(i for i in range(40) if i not in order)
+    alone = oracle.covered(K, [*order, other]) - values[-1]
+    np.testing.assert_allclose(found.scores[other], alone, rtol=1e-7, atol=1e-12)
+
+
+def test_gains_of_facility_never_rise_and_all_points_cover_all() -> None:
+    K = near_and_far()
+    found = design.facility(K)
+    gains = np.asarray(found.scores)[np.asarray(found.ranking)]
+    assert (np.diff(gains) <= 1e-12).all()
+    assert sorted(found.ranking.tolist()) == list(range(40))
+    np.testing.assert_allclose(history(found)[-1], 0, atol=1e-12)  # each covers itself by K_xx
+
+
+@pytest.mark.parametrize("method", ["ted", "facility"])
+def test_greedy_choices_do_not_depend_on_the_order_of_points(method: str) -> None:
+    K, order = near_and_far(), np.random.default_rng(1).permutation(40)
+    there = getattr(design, method)(K, num_points=10)
+    here = getattr(design, method)(K[np.ix_(order, order)], num_points=10)
+    assert order[np.asarray(here.ranking)].tolist() == there.ranking.tolist()
+    np.testing.assert_allclose(here.scores, there.scores[order], rtol=1e-9, atol=1e-12)
+
+
+def test_of_three_clusters_facility_takes_one_point_each() -> None:
+    draws = np.random.default_rng(8)
+    cluster = np.arange(60) % 3
+    X = 0.3 * draws.normal(size=(60, 2)) + 9 * np.eye(3, 2)[cluster]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2)
+    first = design.facility(K, num_points=3).ranking
+    assert sorted(cluster[np.asarray(first)].tolist()) == [0, 1, 2]
+    # greedy against the best three of a smaller pool: at least 1 - 1/e, by the theorem
+    few = K[:15, :15]
+    best = max(oracle.covered(few, list(c)) for c in itertools.combinations(range(15), 3))
+    reached = oracle.covered(few, design.facility(few, num_points=3).ranking.tolist())
+    assert (1 - np.exp(-1)) * best <= reached <= best
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
+import scipy.sparse.linalg
 from experiment_rows import pictures, rows_of, rows_of_run, value
 from sklearn.svm import SVC
 
@@ -20,6 +22,8 @@ from experiments.options import Options
 from experiments.papers import design as experiment
 from experiments.papers import design_plane as plane
 from experiments.papers import design_pools as choosing
+from experiments.papers import design_rounds as rounds
+from experiments.papers import design_selectors as selecting
 from experiments.papers.paper import Job
 from experiments.papers.printed import DESIGN_WINS, printed, table
 
@@ -53,7 +57,8 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
         with jax.enable_x64(True):
             grams = jaxmkl.design.dictionary(X[pool])
             gram = grams if method == "gmkal" else sum(grams) / 9
-            ranking = np.asarray(getattr(jaxmkl.design, method)(gram, 0.1).ranking)
+            shared = {"share_of": "columns"} if method == "ted" else {}
+            ranking = np.asarray(getattr(jaxmkl.design, method)(gram, 0.1, **shared).ranking)
         for i, k in enumerate((5, 10, 15)):
             rows = pool[ranking[:k]]
             model = SVC(C=experiment.SVC_C, kernel="rbf").fit(X[rows], y[rows])
@@ -108,7 +113,7 @@ def test_kernels_alone_are_not_mixed_up(monkeypatch):
         assert list(found) == list(choosing.KERNELS)
         for t, kernel in ((0, "Gaussian 1e0"), (6, "polynomial 2"), (8, "linear")):
             for s in range(2):
-                alone = jaxmkl.design.ted(grams[s, t], 0.05)
+                alone = jaxmkl.design.ted(grams[s, t], 0.05, share_of="columns")
                 np.testing.assert_array_equal(found[kernel].ranking[s], alone.ranking)
                 last = np.nanmin(np.asarray(alone.objective))
                 assert found[kernel].objective[s] == pytest.approx(last, rel=1e-9)
@@ -125,7 +130,8 @@ def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
     in_groups = choosing.chosen_points("ted", grams, 10, {})
     np.testing.assert_array_equal(in_groups.ranking, at_once.ranking)
     for s in range(4):
-        np.testing.assert_array_equal(at_once.ranking[s], jaxmkl.design.ted(grams[s]).ranking)
+        alone = jaxmkl.design.ted(grams[s], share_of="columns")
+        np.testing.assert_array_equal(at_once.ranking[s], alone.ranking)
 
 
 @pytest.mark.slow
@@ -242,8 +248,8 @@ def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch
     paper = dataclasses.replace(experiment.PAPER, parts=(tables,), default_parts=("tables",))
     monkeypatch.setitem(IN_PARTS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
-    assert played == [("breast_cancer", "wine", "digits", "plane")]
-    assert "scikit-learn's breast_cancer, wine, digits are used" in capsys.readouterr().out
+    assert played == [("digits", "breast_cancer", "wine", "iris", "plane", "rare")]
+    assert "scikit-learn's digits, breast_cancer, wine, iris are used" in capsys.readouterr().out
 
 
 def test_a_set_of_another_size_than_the_papers_is_told(tmp_path, capsys):
@@ -292,7 +298,7 @@ def test_the_picture(tmp_path, monkeypatch):
         X = plane.plane(seed)
         with jax.enable_x64(True):
             gram = jaxmkl.design.dictionary(X).mean(axis=0)
-            chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12).ranking)
+            chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12, share_of="columns").ranking)
         found.append(np.mean([min(np.hypot(*(x - X[i])) for i in chosen) for x in X]))
     assert value(rows, "ted", "distance") == pytest.approx(np.mean(found))
 
@@ -319,7 +325,7 @@ def test_bars_are_standard_errors_and_points_are_drawn():
     ("arguments", "said"),
     [
         (["--algorithms", "spa"], "there are: random, ted, cted, rrss, gmkal, lmkal, cted*"),
-        (["--datasets", "iris"], "unknown data set 'iris'; there are: australian, sonar"),
+        (["--datasets", "moon"], "unknown data set 'moon'; there are: australian, sonar"),
         (["--datasets", "sonar"], "name their folder with --data DIR or in JAXMKL_DATA"),
         (["--set", "num_points=3"], "--set num_points: not a parameter of random, ted"),
         (["--set", "regularization=-1"], "ted: regularization must be positive and finite"),
@@ -351,7 +357,7 @@ def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     assert 0 < seconds["mean"] < value(rows, case.name, "compile_seconds")
     before, peak = (value(rows, case.name, m) for m in ("memory_before_mib", "peak_memory_mib"))
     assert 10 < before < peak
-    assert value(rows, case.name, "iterations") == 8  # one point a feature
+    assert value(rows, case.name, "iterations") == 50  # as many points
     assert value(rows, case.name, "converged_share") == 1
     assert "Choosing points" in capsys.readouterr().out
 
@@ -374,7 +380,7 @@ def test_pools_of_the_benchmark(monkeypatch):
 
 
 def test_examples_in_docstrings():
-    for name in ("design", "design_pools", "design_plane"):
+    for name in ("design", "design_pools", "design_plane", "design_selectors", "design_rounds"):
         result = doctest.testmod(importlib.import_module(f"experiments.papers.{name}"))
         assert result.attempted > 0
         assert result.failed == 0
@@ -387,3 +393,141 @@ def test_sizes_are_those_of_the_papers_table_3(data_dir: Path):
             shape = archive["X"].shape if "X" in archive else tuple(archive["shape"])
             classes = 7 if name == "segmentation" else size[2]
             assert (*shape, len(np.unique(archive["y"]))) == (*size[:2], classes)
+
+
+# --- selectors, rounds and rare clusters ---------------------------------------------------------
+
+
+def three_and_rest() -> tuple[np.ndarray, np.ndarray]:
+    """Sixty points of three classes, in columns of different sizes."""
+    draws = np.random.default_rng(1)
+    y = np.arange(60) % 3
+    return (draws.normal(size=(60, 4)) + 3 * np.eye(3, 4)[y]) * [1, 10, 100, 1000], y
+
+
+@pytest.fixture
+def iris(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty points in the place of the irises, and few labels."""
+    monkeypatch.setattr(selecting, "BUNDLED", {**selecting.BUNDLED, "iris": three_and_rest})
+    monkeypatch.setattr(selecting, "COUNTS", (5, 10))
+
+
+@pytest.mark.slow
+def test_selectors_are_measured_as_one_split_after_the_other(iris, tmp_path, capsys):
+    arguments = ["design", "--parts", "selectors", "--datasets", "iris", "--seeds", "2"]
+    measured = rows_of_run(tmp_path, *arguments, "--algorithms", "ted,kmeans")
+    X, y = three_and_rest()
+    literal = {name: np.zeros((2, 2)) for name in ("random", "ted")}  # by split: C = 10, 1-NN
+    for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(2), 60))):
+        pool, test = order[:42], order[42:]
+        Z = (X - X[pool].mean(0)) / X[pool].std(0)
+        for name, draws in (("random", 5), ("ted", 1)):
+            for draw in range(draws):
+                key = jax.random.fold_in(jax.random.key(5 * s + draw), 1)
+                found = jaxmkl.design.from_points(Z[pool], 10, method=name, key=key)
+                for k in (5, 10):
+                    rows = pool[np.asarray(found.ranking)[:k]]
+                    guess = SVC(C=10).fit(Z[rows], y[rows]).predict(Z[test])
+                    apart = np.linalg.norm(Z[test][:, None] - Z[rows], axis=2)
+                    near = y[rows][apart.argmin(axis=1)]
+                    right = [np.mean(guess == y[test]), np.mean(near == y[test])]
+                    literal[name][s] += np.array(right) / (2 * draws)
+    for place, learner in ((0, "c10"), (1, "neighbour")):
+        for name in literal:
+            wanted = literal[name][:, place].mean()
+            assert value(measured, name, f"accuracy_{learner}") == pytest.approx(wanted)
+        gains = (literal["ted"] - literal["random"])[:, place]
+        assert value(measured, "ted", f"gain_{learner}") == pytest.approx(gains.mean())
+    assert {r["algorithm"] for r in measured} == {"random", "ted", "kmeans"}
+    assert "kmeans: pools better / worse by two standard errors" in capsys.readouterr().out
+
+
+def test_centres_are_points_of_their_clusters():
+    X = np.vstack([np.random.default_rng(0).normal(size=(20, 2)) + 9 * k for k in range(3)])
+    for points in (X, scipy.sparse.csr_matrix(X)):
+        found = selecting.nearest_to_centres(points, 3, seed=0)
+        assert sorted(found // 20) == [0, 1, 2]
+        for i in found:
+            cluster = X[20 * (i // 20) :][:20]
+            apart = np.linalg.norm(cluster - cluster.mean(axis=0), axis=1)
+            assert apart.argmin() == i % 20
+
+
+def test_sets_of_selectors_are_read_as_they_should_be(tmp_path):
+    draws = np.random.default_rng(3)
+    counts = scipy.sparse.csr_matrix(draws.poisson(0.5, size=(30, 12)).astype(np.float32) + 0.0)
+    parts = {name: getattr(counts, name) for name in ("data", "indices", "indptr", "shape")}
+    for name in ("sentiment", "a9a"):
+        np.savez(tmp_path / f"{name}.npz", y=np.arange(30) % 2, **parts)
+    options = Options(command="design", data=tmp_path)
+    job = Job(experiment.PAPER, options, report.Report("design"), (), (), 1)
+    dense, _ = selecting.points_of(job, "a9a")
+    np.testing.assert_array_equal(dense, counts.toarray())
+    texts, y = selecting.points_of(job, "sentiment")
+    assert y.tolist() == (np.arange(30) % 2).tolist()
+    filled = counts.getnnz(axis=1) > 0
+    np.testing.assert_allclose(scipy.sparse.linalg.norm(texts, axis=1)[filled], 1.0)
+    dense[:, 2] = 7.0
+    pool, test = selecting.standardised(dense, np.arange(20), np.arange(20, 30))
+    others = np.delete(np.arange(12), 2)
+    np.testing.assert_allclose(pool[:, others].std(axis=0), 1.0)
+    assert not pool[:, 2].any()
+    assert not test[:, 2].any()
+
+
+def test_margins_of_several_classes_are_between_the_two_best():
+    X, y = three_and_rest()
+    model = SVC(C=10.0).fit(X / X.std(0), y)
+    found = rounds.margins(model, X / X.std(0))
+    for x, margin in zip(X / X.std(0), found, strict=True):
+        one, two, _ = sorted(model.decision_function([x])[0], reverse=True)
+        assert margin == pytest.approx(one - two)
+
+
+@pytest.mark.slow
+def test_after_the_first_points_come_the_closest(iris, monkeypatch, tmp_path):
+    monkeypatch.setattr(rounds, "POOLS", ("iris",))
+    monkeypatch.setattr(rounds, "BUNDLED", selecting.BUNDLED)
+    monkeypatch.setattr(rounds, "MOST_LABELS", 30)
+    monkeypatch.setattr(rounds, "EARLY", 20)
+    plans = {"random": ("random", 30), "ted + margin": ("ted", 10)}
+    monkeypatch.setattr(rounds, "PLANS", plans)
+    arguments = ["design", "--parts", "rounds", "--datasets", "iris", "--seeds", "1"]
+    measured = rows_of_run(tmp_path, *arguments)
+    X, y = three_and_rest()
+    (order,) = np.asarray(jaxmkl.permutations(keys_of(1), 60))
+    pool, test = order[:42], order[42:]
+    Z = (X - X[pool].mean(0)) / X[pool].std(0)
+    known = pool[np.asarray(jaxmkl.design.from_points(Z[pool], 10).ranking)].tolist()
+    scores, model = [], SVC(C=10.0)
+    for number in range(5, 31, 5):
+        if number > 10:
+            left = [i for i in pool.tolist() if i not in known]
+            values = np.sort(model.decision_function(Z[left]), axis=1)
+            closest = np.argsort(values[:, -1] - values[:, -2], kind="stable")[:5]
+            known += [left[i] for i in closest]
+        model = SVC(C=10.0).fit(Z[known[:number]], y[known[:number]])
+        scores.append(model.score(Z[test], y[test]))
+    (row,) = (
+        r for r in measured if (r["algorithm"], r["metric"]) == ("ted + margin", "accuracy_50")
+    )
+    assert row["parameters"]["accuracies"] == pytest.approx(scores)
+    assert row["mean"] == pytest.approx(np.mean(scores[1:4]))
+    late = value(measured, "ted + margin", "accuracy_200")
+    assert late == pytest.approx(np.mean(scores[5:]))
+
+
+@pytest.mark.slow
+def test_a_rare_cluster_is_found_where_it_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(selecting, "RARE_POINTS", 1000)
+    monkeypatch.setattr(selecting, "SHARES", (10,))
+    arguments = ["design", "--parts", "rare", "--seeds", "2", "--algorithms", "random,ted"]
+    measured = rows_of_run(tmp_path, *arguments)
+    first = []
+    for seed in range(2):
+        X, is_rare = selecting.with_rare_cluster(seed, 10)
+        assert is_rare.sum() == 100
+        places = np.flatnonzero(is_rare[jaxmkl.design.from_points(X, 50).ranking])
+        first.append(places[0] + 1 if len(places) else 51)
+    assert value(measured, "ted", "first") == np.mean(first)
+    assert value(measured, "ted", "found_rate") == np.mean(np.array(first) < 51)

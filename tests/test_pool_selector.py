@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import jaxmkl
+from jaxmkl import design
 from jaxmkl.cli import main
 from jaxmkl.design import rows
 from jaxmkl.sklearn import PoolSelector
@@ -148,6 +149,79 @@ def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
     assert text in error
     lines = [int(row["line"]) for row in csv.DictReader(out.splitlines())]
     assert lines == [row + 2 for row in wanted]
+
+
+# --- points as they are --------------------------------------------------------------------------
+
+
+def test_facility_has_a_wider_gaussian():
+    X = pool()
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    wide = gaussian(standard) ** (1 / 1.4**2)
+    order, _ = oracle.facility(wide, 6)
+    assert PoolSelector(6, method="facility").fit(X).indices_.tolist() == order
+    assert design.from_points(X, 6, method="facility").ranking.tolist() == order
+    exact = jaxmkl.Gaussian(1.0)
+    order, _ = oracle.facility(np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2), 6)
+    assert design.from_points(X, 6, method="facility", kernels=exact).ranking.tolist() == order
+
+
+def test_from_points_is_what_the_selector_does():
+    X = np.repeat(pool(), 2, axis=0)
+    wanted = PoolSelector(6).fit(X)
+    found = design.from_points(X, 6)
+    assert found.ranking.tolist() == wanted.indices_.tolist()
+    np.testing.assert_array_equal(found.scores, wanted.scores_)
+    assert np.isnan(found.scores[1::2]).all()
+    drawn = design.from_points(X, 6, method="random", key=jax.random.key(3)).ranking.tolist()
+    assert drawn == design.random(jax.random.key(3), 80, num_points=6).ranking.tolist()
+    # of columns that differ in place and size, an affine change changes nothing
+    again = design.from_points(X * [1e-3, 1.0, 1e4, 7.0] + [0.0, 5.0, -3.0, 1.0], 6)
+    assert again.ranking.tolist() == found.ranking.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_sparse_rows_are_taken_as_they_stand(dtype):
+    dense = np.random.default_rng(2).poisson(0.3, size=(40, 30)).astype(dtype)
+    dense[7] = dense[3]
+    dense[9] = 0
+    order, _ = oracle.ted(gaussian(np.delete(dense.astype(float), 7, axis=0)), 0.1, 5)
+    wanted = np.delete(np.arange(40), 7)[order].tolist()
+    csr = scipy.sparse.csr_array(dense)
+    for given in (csr, csr.tocoo(), jaxmkl.streaming.SparseRows.from_csr(csr)):
+        found = design.from_points(given, 5)
+        assert found.ranking.tolist() == wanted
+        assert np.flatnonzero(np.isnan(found.scores)).tolist() == [7]
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_distinct_rows_are_the_first_of_each(make):
+    draws = np.random.default_rng(0)
+    X = draws.integers(3, size=(2000, 4)).astype(float)
+    X[X == 0] *= draws.choice([-1.0, 1.0], size=(X == 0).sum())  # -0.0 is 0.0
+    wanted = np.sort(np.unique(X + 0.0, axis=0, return_index=True)[1])
+    assert len(wanted) == 81
+    assert rows.distinct(make(X)).tolist() == wanted.tolist()
+    swapped = make(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0], [2.0, 2.0]]))
+    assert rows.distinct(swapped).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("X", "settings", "message"),
+    [
+        (np.ones(3), {}, r"X must be an array \(n, D\); got .*shape \(3,\)"),
+        (np.ones((0, 3)), {}, r"X must be an array \(n, D\)"),
+        (np.array([["a"]]), {}, "X must be an array of real numbers"),
+        (np.array([[1.0], [np.inf]]), {}, "X must be finite"),
+        (scipy.sparse.csr_array([[1.0, np.nan]]), {}, "X must be finite; got .*NaN"),
+        (np.eye(3), {"method": "some"}, "method must be one of random, ted, facility, cted"),
+        (np.eye(3), {"num_points": 4}, "num_points must be an integer from 1 to 3, the number of"),
+        (scipy.sparse.eye_array(3), {"kernels": jaxmkl.Linear()}, "kernels must be None where X"),
+    ],
+)
+def test_points_that_are_none_are_refused(X, settings, message):
+    with pytest.raises(ValueError, match=f"^from_points: {message}"):
+        design.from_points(X, **settings)
 
 
 # --- large pools ---------------------------------------------------------------------------------

@@ -404,7 +404,7 @@ def test_a_pool_is_ranked_as_by_design(classes):
     X = X[:40]
     found = PoolSelector(5, method="ted", kernels=jaxmkl.Gaussian(1.0), regularization=0.2).fit(X)
     gram = jaxmkl.Gaussian(1.0).gram(X)[0]
-    wanted = design.ted(gram, 0.2, num_points=5, share_of="diagonal")
+    wanted = design.ted(gram, 0.2, num_points=5)
     np.testing.assert_array_equal(found.indices_, wanted.ranking)
     np.testing.assert_array_equal(found.scores_, wanted.scores)
     chosen = PoolSelector(5, method="ted").fit_predict(X)

@@ -26,6 +26,7 @@ from .timing import figures, in_own_process, peak_memory, real_or
 
 INPUTS = 10
 CENTRES = 20
+CHOSEN = 50  # points, where the cost depends on their number
 WIDTHS = tuple(2.0**k for k in range(-1, 8))
 
 
@@ -52,6 +53,8 @@ SMALL_CASES = (
 LARGE_CASES = (
     Case("gmkal, 100000 points", "gmkal", 100_000, features=64, repeats=1),
     Case("cted, 1000000 points", "cted", 1_000_000, features=256, kernels=1, repeats=1),
+    Case("ted, 1000000 points", "ted", 1_000_000, features=200, kernels=1, repeats=1),
+    Case("from points, 1000000", "from_points", 1_000_000, kernels=1, repeats=1),
 )
 
 
@@ -99,6 +102,10 @@ def fourier_features(case: Case) -> jax.Array:
 def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Design]]:
     """Return the name of a case's data, and a function that chooses points of them."""
     method = getattr(design, case.method)
+    if case.method == "from_points":
+        return "generated", functools.partial(method, generated(case.points), CHOSEN)
+    if case.method == "ted":
+        method = functools.partial(method, num_points=CHOSEN)
     if case.features:
         features = fourier_features(case)
         if case.kernels == 1:
@@ -116,7 +123,7 @@ def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Desi
 
 def measured(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
     """Play a case in this process; return its data set and its figures."""
-    with jax.enable_x64(not case.features):
+    with jax.enable_x64(not case.features and case.method != "from_points"):
         dataset, call = call_of(case, options)
         before = peak_memory()
         found, first = timed(call)

@@ -4,6 +4,9 @@ The parts:
 
     tables    Figures 1 and 2, Tables I and II: accuracy against labels, and who wins how often
     picture   which points each method chooses in two dimensions
+    selectors what learners gain from points that were chosen by the library's defaults
+    rare      whether these find a rare cluster of a large pool
+    rounds    the first points by these, the next ones by their margin, to 200 labels
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +22,8 @@ from ..options import Settings
 from ..report import Panel
 from . import design_pools as pools
 from .design_plane import GENERATED, picture
+from .design_rounds import rounds
+from .design_selectors import BUNDLED, DENSE, FINDERS, RARE, SELECTORS, TEXTS, rare, selectors
 from .paper import Job, Paper
 from .printed import printed
 
@@ -278,12 +283,15 @@ def draw(job: Job, splits: pools.Splits, found: Mapping[str, pools.Choice]) -> N
 PAPER = Paper(
     name="design",
     title="Experimental design with multiple kernels (Wang, Du, Shi, Zhou, Qian and Shen)",
-    datasets=(*pools.SIZES, *pools.BUNDLED, GENERATED),
-    algorithms=pools.ALGORITHMS,
-    parts=(tables, picture),
+    datasets=tuple(dict.fromkeys((*pools.SIZES, *DENSE, *TEXTS, *BUNDLED, GENERATED, RARE))),
+    algorithms={
+        **pools.ALGORITHMS,
+        **{name: name.split("_")[0] for name in (*SELECTORS, *FINDERS)},
+    },
+    parts=(tables, picture, selectors, rare, rounds),
     default_parts=("tables", "picture"),
-    generated=(GENERATED,),
-    parts_without_files=("picture",),
-    bundled=tuple(pools.BUNDLED),
+    generated=(GENERATED, RARE),
+    parts_without_files=("picture", "rare"),
+    bundled=tuple(BUNDLED),
     check=pools.check,
 )

@@ -25,6 +25,7 @@ ALGORITHMS = {
     name: name.rstrip("*")
     for name in ("random", "ted", "cted", "rrss", "gmkal", "lmkal", "cted*", "rrss*")
 }
+WITHOUT_KERNELS = ("random", "kmeans")
 CONSENSUS = ("gmkal", "lmkal")
 # One pool after the other in the same compiled call: with nested loops, all pools would wait for
 # the slowest one again and again.
@@ -119,7 +120,8 @@ def accepts(factory: str) -> tuple[str, ...]:
     >>> accepts("ted")
     ('regularization', 'absolute')
     """
-    known = inspect.signature(getattr(design, factory)).parameters
+    method = getattr(design, factory, None)
+    known = () if method is None else inspect.signature(method).parameters
     return tuple(name for name in known if name in SETTABLE)
 
 
@@ -137,12 +139,13 @@ def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> lis
     known = {name: accepts(factory) for name, factory in factories.items()}
     lines = check_settings(settings, known)
     for name, factory in factories.items():
+        if factory in WITHOUT_KERNELS:
+            continue
         chosen = settings_of(factory, settings)
         shape = (2, 3, 3) if name in CONSENSUS else (3, 3)
         method = functools.partial(getattr(design, factory), **chosen)
         try:
-            if factory != "random":
-                jax.eval_shape(method, jax.ShapeDtypeStruct(shape, np.float32))
+            jax.eval_shape(method, jax.ShapeDtypeStruct(shape, np.float32))
         except (TypeError, ValueError) as error:
             raise UsageError(" ".join(str(error).split())) from error
     return lines
@@ -187,7 +190,10 @@ def chooser(
     factory: str, num_points: int, settings: tuple
 ) -> Callable[[jax.Array, jax.Array], design.Design]:
     """Return a jitted function of Gram matrices and a regularization."""
-    method = functools.partial(getattr(design, factory), num_points=num_points, **dict(settings))
+    # the papers' ridge
+    shared = {"share_of": "columns"} if factory == "ted" else {}
+    arguments = shared | dict(settings)
+    method = functools.partial(getattr(design, factory), num_points=num_points, **arguments)
 
     def choose(grams: jax.Array, regularization: jax.Array) -> design.Design:
         def of_one(gram: jax.Array) -> design.Design:

@@ -3,10 +3,11 @@
 By default the choice is greedy (TED): first the row that explains most of all others, then the one
 that explains most of what is left. The kernel is a Gaussian whose bandwidth is the median distance
 of the rows, after columns are standardised. On most tables these rows are better to learn from
-than rows drawn at random; the papers' other methods (cted, rrss, gmkal) rank no more rows than
-they need and are there for comparison. If there are more than 4,000 different rows (2,000 for
-these other methods), that many are drawn at random and considered. The column of labels is not an
-input: it is the one named by ``--target``, else the one named target, y, label or class.
+than rows drawn at random. ``--method facility`` takes rows that are near to many others. The
+papers' other methods (cted, rrss, gmkal) rank no more rows than they need and are there for
+comparison. If there are more than 4,000 different rows (2,000 for these other methods), that many
+are drawn at random and considered. The column of labels is not an input: it is the one named by
+``--target``, else the one named target, y, label or class.
 """
 
 import contextlib
@@ -20,13 +21,12 @@ from typing import Any
 import jax
 import numpy as np
 
-import jaxmkl
 from jaxmkl.cli import options, show
 from jaxmkl.cli.predict import written
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, open_table, usual_target
 
-METHODS = ("ted", "cted", "rrss", "gmkal", "random")
+METHODS = ("ted", "facility", "cted", "rrss", "gmkal", "random")
 
 
 def add_to(commands: Any) -> None:
@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Write the rows, the best first: the rank, the place in the table and the cells of each."""
     show.needs_rich()
-    from jaxmkl.design.rows import choose_rows, distinct
+    from jaxmkl.design.rows import choose_rows, distinct, prepared
     from jaxmkl.tables.source import ROWS, joined
 
     table = open_table(given.file)
@@ -61,7 +61,7 @@ def command(given: Namespace) -> int:
     columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False, notes=notes)
     n = len(whole.frame)
     X, _ = columns.encode(whole, columns.init())
-    X = jaxmkl.tables.scale(X, "standard").astype(np.float32)
+    X = prepared("select", X, standardise=True)
     different = distinct(X)
     if given.num > len(different):
         found = f"{len(different)} different ones among {n}"
@@ -75,7 +75,7 @@ def command(given: Namespace) -> int:
     if len(pool) < len(different):
         text = f"{len(pool)} of {len(different)} different rows, drawn at random, were considered"
         print(text, file=sys.stderr)
-    ranking = different[pool[np.asarray(chosen.ranking)]][: int(chosen.num_active)].tolist()
+    ranking = different[np.asarray(chosen.ranking)][: int(chosen.num_active)].tolist()
     with written(given.out) as file:
         writer = csv.writer(file)
         writer.writerow(["rank", whole.place, *names])

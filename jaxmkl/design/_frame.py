@@ -163,6 +163,47 @@ def design_of(
     return Design(scores, ranked(scores), count, kernel_weights, objective, zero | end.converged)
 
 
+def greedily(
+    gains: Callable[[Any], jax.Array],
+    take: Callable[[Any, jax.Array, jax.Array], tuple[Any, jax.Array]],
+    state: Any,
+    *,
+    steps: int,
+    num_points: int | None,
+) -> Design:
+    """The design of points taken one after the other, each the one of largest gain.
+
+    Args:
+      gains: computes the gains (n,) of all points from the state; those of points taken before are
+        ignored.
+      take: takes a point i at step t; returns the state after it and the objective.
+      state: what both work on, before the first step.
+      steps: the number of points to take; the others are ranked by the gain each alone would add.
+      num_points: the length of the ranking, None for all.
+    """
+
+    def step(carry: tuple[Any, jax.Array], t: jax.Array) -> tuple[tuple, tuple]:
+        state, taken = carry
+        gain = gains(state)
+        i = ranked(jnp.where(taken, -1.0, gain), 1)[0]
+        state, objective = take(state, i, t)
+        return (state, taken.at[i].set(True)), (i, gain[i], objective)
+
+    first = jax.eval_shape(gains, state)
+    carry = state, jnp.zeros(first.shape, bool)
+    (state, taken), (order, gain, objective) = jax.lax.scan(step, carry, jnp.arange(steps))
+    scores = gains(state).at[order].set(gain)
+    others = ranked(jnp.where(taken, -1.0, scores))[: len(scores) - steps]
+    return Design(
+        scores=scores,
+        ranking=jnp.concatenate([order, others])[:num_points].astype(jnp.int32),
+        num_active=jnp.asarray(steps, jnp.int32),
+        kernel_weights=jnp.ones((1,), scores.dtype),
+        objective=jax.lax.cummin(objective),
+        converged=jnp.asarray(True),
+    )
+
+
 def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
     """Indices (p,) of the largest ``scores`` (n,), ties to the smaller index.
 

@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 
 from jaxmkl._pytree import require
 from jaxmkl.design._frame import Design, points_wanted
 from jaxmkl.design.dictionary import dictionary
+from jaxmkl.design.facility import facility
 from jaxmkl.design.gmkal import cted, gmkal
 from jaxmkl.design.lmkal import lmkal
 from jaxmkl.design.random import random
@@ -18,25 +18,97 @@ from jaxmkl.design.rrss import rrss
 from jaxmkl.design.ted import ted
 from jaxmkl.kernels import Gaussian, Kernel, median_distance
 from jaxmkl.kernels.heuristics import median_of
+from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.tables import scale
 
 METHODS: dict[str, Callable[..., Design]] = {
-    one.__name__: one for one in (random, ted, cted, rrss, gmkal, lmkal)
+    one.__name__: one for one in (random, ted, facility, cted, rrss, gmkal, lmkal)
 }
 SEVERAL = "gmkal", "lmkal"
-# Rows drawn from a larger pool: TED takes O(n²) a point, the others O(n³) an iteration.
-MOST = {"ted": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
+WIDER = {"facility": 1.4}  # its Gaussian, in median distances
+# Rows drawn from a larger pool: greedy methods take O(n²) a point, others O(n³) an iteration.
+MOST = {"ted": 4000, "facility": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
 
 
 def distinct(X: Any) -> np.ndarray:
-    """Indices (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time."""
-    if not scipy.sparse.issparse(X):
-        return np.sort(np.unique(X, axis=0, return_index=True)[1])
-    X = X.copy()
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    parts = zip(*(np.split(part, X.indptr[1:-1]) for part in (X.indices, X.data)), strict=True)
-    first = {(i.tobytes(), v.tobytes()): row for row, (i, v) in reversed([*enumerate(parts)])}
-    return np.sort(np.fromiter(first.values(), int))
+    """Indices (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time.
+
+    Rows are compared by hashes of 64 bits, so that among a million rows one is taken for another
+    with a probability of 3e-8.
+    """
+    if isinstance(X, np.ndarray):
+        hashes = np.zeros(len(X), np.uint64)
+        for column in X.T:
+            hashes = _mixed(hashes ^ _bits(column))
+    else:
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        entries = _mixed(_mixed(X.indices.astype(np.uint64)) ^ _bits(X.data))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
+        hashes = np.diff(sums[X.indptr])  # modulo 2^64, as the sums are
+    return np.sort(np.unique(hashes, return_index=True)[1])
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """The bits of numbers (n,), those of 0.0 for -0.0."""
+    return (values.astype(np.float64) + 0.0).view(np.uint64)
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    """A bijection of 64 bits, each of which depends on all (n,): the last part of SplitMix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def from_points(
+    X: Any,
+    num_points: int | None = None,
+    *,
+    method: str = "ted",
+    kernels: Kernel | None = None,
+    key: jax.Array | None = None,
+    **parameters: Any,
+) -> Design:
+    """Choose points of a pool, given as they are.
+
+    Columns are standardised, and a constant column becomes 0; rows of texts, such as tf-idf in
+    rows of length 1, are sparse and stay as they are. Of equal points only the first is
+    considered. From a pool of more than 4,000 distinct points (2,000 for "cted", "rrss", "gmkal"
+    and "lmkal"), as many are drawn at random and considered, so that a million take seconds. Of
+    these, a cluster of one point in a thousand has but four, and may well be missed.
+
+    Args:
+      X: finite points (n, D), or a sparse matrix of SciPy or :class:`jaxmkl.streaming.SparseRows`.
+      num_points: the number of points to choose; by default all that the method ranks.
+      method: "ted", "facility", "random", "cted", "rrss", "gmkal" or "lmkal".
+      kernels: a kernel of the points, for the last two methods several; columns are not
+        standardised then. By default "ted", "cted" and "rrss" take a Gaussian as wide as the
+        median distance, "facility" one 1.4 times as wide, and the last two the nine kernels of
+        :func:`dictionary`, of columns as they stand. Must be None if X is sparse.
+      key: a typed key, for the method "random" and the draw from a large pool; that of seed 0 by
+        default.
+      parameters: the method's own, such as ``regularization``.
+
+    Returns:
+      A :class:`Design`. The ranking has indices of rows of X. Scores are NaN for points that were
+      not considered.
+
+    Raises:
+      ValueError: if an argument is of the wrong kind, numbers are not finite, fewer points than
+        ``num_points`` are distinct, or the method raises it.
+
+    >>> import numpy as np
+    >>> from jaxmkl import design
+    >>> x = np.array([[0.0, 10.0], [0.1, 10.0], [3.0, 10.0], [3.1, 10.0], [-2.0, 10.0]])
+    >>> design.from_points(x, 3).ranking.tolist()
+    [3, 4, 0]
+    """
+    owner = "from_points"
+    points = prepared(owner, X, kernels is None and method not in SEVERAL)
+    key = jax.random.key(0) if key is None else key
+    return choose_rows(owner, points, method, key, num_points, kernels, **parameters)[0]
 
 
 def choose_rows(
@@ -48,23 +120,14 @@ def choose_rows(
     kernels: Kernel | None = None,
     **parameters: Any,
 ) -> tuple[Design, np.ndarray]:
-    """The design for the rows that were considered, and the indices (m,) of these in ``X``.
+    """The design of :func:`from_points`, and the indices (m,) of the points considered.
 
-    Args:
-      owner: the name of the caller, for messages.
-      X: finite rows (n, D), or a CSR matrix of SciPy.
-      method: one of ``METHODS``.
-      key: a typed key, with which rows of a large pool are drawn.
-      num_points: the number of rows to choose.
-      kernels: by default a Gaussian as wide as the median distance, or for several kernels those
-        of :func:`dictionary`; must be None if ``X`` is sparse.
-      parameters: the method's own; the regularization of "ted" is a share of the mean diagonal.
-
-    Raises:
-      ValueError: if there are fewer distinct rows than ``num_points``, or the method raises it.
+    X (n, D) is :func:`prepared`; ``owner`` is the name of the caller, for messages.
     """
+    known = isinstance(method, str) and method in METHODS
+    require(known, owner, "method", method, f"one of {', '.join(METHODS)}")
+    n = X.shape[0]
     if method == "random":
-        n = X.shape[0]
         return random(key, n, num_points=num_points, **parameters), np.arange(n)
     rows = distinct(X)
     points_wanted(owner, num_points, len(rows), "the number of distinct rows")
@@ -73,8 +136,45 @@ def choose_rows(
         points_wanted(owner, num_points, most, f"the number of rows that {method} considers")
         rows = np.sort(jax.random.permutation(key, rows)[:most])
     grams = _grams(owner, X[rows], method, kernels)
-    shared = {"share_of": "diagonal"} if method == "ted" else {}
-    return METHODS[method](grams, num_points=num_points, **(shared | parameters)), rows
+    found = METHODS[method](grams, num_points=num_points, **parameters)
+    scores = np.full(n, np.nan, found.scores.dtype)
+    scores[rows] = found.scores
+    ranking = jnp.asarray(rows[np.asarray(found.ranking)], jnp.int32)
+    return found._replace(scores=jnp.asarray(scores), ranking=ranking), rows
+
+
+def prepared(owner: str, X: Any, standardise: bool) -> Any:
+    """The points (n, D), checked: an array of a dtype that JAX has now, or a CSR matrix.
+
+    With ``standardise``, the columns of an array are.
+    """
+    if isinstance(X, SparseRows):
+        X = _csr(X)
+    elif hasattr(X, "tocsr"):
+        X = X.tocsr()
+    else:
+        X = np.asarray(X)
+    real = X.dtype.kind in "biuf"
+    require(real, owner, "X", f"an array of {X.dtype}", "an array of real numbers")
+    good = len(X.shape) == 2 and 0 not in X.shape
+    require(good, owner, "X", f"an array of shape {X.shape}", "an array (n, D)")
+    sparse = not isinstance(X, np.ndarray)
+    finite = bool(np.isfinite(X.data if sparse else X).all())
+    require(finite, owner, "X", "NaN or infinite values", "finite")
+    if sparse:
+        return X.astype(np.float64)
+    X = scale(X, "standard") if standardise else X
+    return X.astype(jax.dtypes.canonicalize_dtype(jnp.promote_types(X.dtype, jnp.float32)))
+
+
+def _csr(X: SparseRows) -> Any:
+    """Sparse rows as SciPy's CSR."""
+    from scipy.sparse import csr_array
+
+    indices, values = np.asarray(X.indices), np.asarray(X.values)
+    stored = indices < X.num_columns
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(stored.sum(axis=1))])
+    return csr_array((values[stored], indices[stored], ends), X.shape)
 
 
 @jax.jit
@@ -85,7 +185,7 @@ def _evaluated(kernels: Kernel, X: jax.Array) -> jax.Array:
 def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> np.ndarray | jax.Array:
     """Gram matrices (P, n, n) of distinct rows, or one (n, n)."""
     several = method in SEVERAL
-    inner = (X @ X.T).toarray() if scipy.sparse.issparse(X) else None
+    inner = None if isinstance(X, np.ndarray) else (X @ X.T).toarray()
     if kernels is not None:
         other = "or a KernelDictionary" if several else f"one for {method}"
         wanted = f"a kernel of jaxmkl, {other}"
@@ -98,8 +198,9 @@ def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> np.ndarra
         return dictionary(X) if inner is None else dictionary(inner=inner)
     if X.shape[0] == 1:
         return np.ones((1, 1))
+    width = WIDER.get(method, 1.0)
     if inner is None:
-        return _evaluated(Gaussian(median_distance(X)), jnp.asarray(X))[0]
+        return _evaluated(Gaussian(width * median_distance(X)), jnp.asarray(X))[0]
     norms = inner.diagonal()
     squares = np.maximum(norms[:, None] + norms[None, :] - 2 * inner, 0.0)
-    return np.exp(-0.5 * squares / median_of(squares) ** 2)
+    return np.exp(-0.5 * squares / (width * median_of(squares)) ** 2)

@@ -24,13 +24,13 @@ from jax.typing import ArrayLike
 
 from jaxmkl._pytree import require
 from jaxmkl._types import Number
-from jaxmkl.design._frame import Design, penalty_of, points_wanted, ranked
+from jaxmkl.design._frame import Design, greedily, penalty_of, points_wanted
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import diagonals_of, dot, largest_penalty, squared_columns
 
 UNITS: dict[str, Callable[[Pool], jax.Array]] = {
-    "columns": largest_penalty,
     "diagonal": lambda pool: jnp.mean(diagonals_of(pool)),
+    "columns": largest_penalty,
 }
 
 
@@ -39,16 +39,15 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
     n, dtype = pool.num_points, pool.dtype
     values = pool.values[0]
     squares = squared_columns(pool, jnp.ones((n,), dtype))
-    # current K_ii and |k_i|² (n,), subtracted columns (steps, n), and which points are taken (n,)
-    state = diagonals_of(pool)[0], squares, jnp.zeros((steps, n), dtype), jnp.zeros((n,), bool)
+    # current K_ii and |k_i|² (n,), and the columns (steps, n) that are subtracted
+    start = diagonals_of(pool)[0], squares, jnp.zeros((steps, n), dtype)
 
-    def gains(diagonal: jax.Array, squares: jax.Array) -> jax.Array:
+    def gains(state: tuple[jax.Array, ...]) -> jax.Array:
+        diagonal, squares, _ = state
         return jnp.maximum(squares, 0) / (jnp.maximum(diagonal, 0) + penalty)
 
-    def step(state: tuple[jax.Array, ...], t: jax.Array) -> tuple[tuple, tuple]:
-        diagonal, squares, off, taken = state
-        gain = gains(diagonal, squares)
-        i = ranked(jnp.where(taken, -1.0, gain), 1)[0]
+    def take(state: tuple[jax.Array, ...], i: jax.Array, t: jax.Array) -> tuple[tuple, jax.Array]:
+        diagonal, squares, off = state
         column = values[i] if pool.features is None else dot(values, values[i])
         column = column - dot(off[:, i], off)
         inner = column if pool.features is None else dot(column, values)
@@ -58,20 +57,9 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
         diagonal = diagonal - column**2 / divisor
         squares = squares - (2 * column * image - column**2 * (length / divisor)) / divisor
         off = off.at[t].set(column / jnp.sqrt(divisor))
-        left = diagonal, squares, off, taken.at[i].set(True)
-        return left, (i, gain[i], jnp.sum(jnp.maximum(diagonal, 0)))
+        return (diagonal, squares, off), jnp.sum(jnp.maximum(diagonal, 0))
 
-    (*left, _, taken), (order, gain, rest) = jax.lax.scan(step, state, jnp.arange(steps))
-    scores = gains(*left).at[order].set(gain)
-    others = ranked(jnp.where(taken, -1.0, scores))
-    return Design(
-        scores=scores,
-        ranking=jnp.concatenate([order, others[: n - steps]])[:num_points].astype(jnp.int32),
-        num_active=jnp.asarray(steps, jnp.int32),
-        kernel_weights=jnp.ones((1,), dtype),
-        objective=jax.lax.cummin(rest),
-        converged=jnp.asarray(True),
-    )
+    return greedily(gains, take, start, steps=steps, num_points=num_points)
 
 
 def ted(
@@ -81,25 +69,23 @@ def ted(
     features: ArrayLike | None = None,
     num_points: int | None = None,
     absolute: bool = False,
-    share_of: str = "columns",
+    share_of: str = "diagonal",
 ) -> Design:
     """Choose points greedily (TED); other arguments and errors are as for :func:`cted`.
 
-    With one Gaussian as wide as the median distance and a tenth of the diagonal as the ridge,
-    learners do better on the chosen points than on random ones for most data sets; with the
-    default ridge, which grows with the pool, often they do not:
-
-        design.ted(jaxmkl.Gaussian(jaxmkl.kernels.median_distance(X)).gram(X)[0],
-                   0.1, share_of="diagonal", num_points=50)
+    With one Gaussian as wide as the median distance and the default ridge, learners do better on
+    the chosen points than on random ones for most data sets. The papers' ridge, a share of the
+    columns, grows with the pool; with it the points are often worse than random ones.
 
     Args:
-      regularization: the ridge lambda as a share, or lambda itself if ``absolute``; a number that
-        may be traced.
+      regularization: the ridge lambda: a share of the mean of K_ii, unlike for the other methods;
+        or of what ``share_of`` says, or lambda itself if ``absolute``; a number that may be
+        traced.
       num_points: the number of points to choose, by default all n with a Gram matrix, which takes
         O(n³), and r with features, O(n r) for each; the others are ranked by the gain that each
         alone would add.
-      share_of: the unit of ``regularization`` unless it is absolute: "columns" for 2 max_i |k_i|,
-        with k_i the columns of the Gram matrix, or "diagonal" for the mean of K_ii.
+      share_of: the unit of ``regularization`` unless it is absolute: "diagonal" for the mean of
+        K_ii, or "columns" for lambda_max = 2 max_i |k_i|, with k_i the columns of the Gram matrix.
 
     Returns:
       A :class:`Design`. The ranking is the order in which points were taken, a score is the gain

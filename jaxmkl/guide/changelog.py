@@ -58,8 +58,11 @@
   asked of a kernel.
 - :func:`jaxmkl.pytree.unconstrain` and :func:`jaxmkl.pytree.constrain` map a learner to numbers
   without limits and back, for optimisers.
-- ``design.ted(..., share_of="diagonal")``: the ridge as a share of the mean diagonal. TED with a
-  Gram matrix takes a fraction of the time.
+- :func:`jaxmkl.design.from_points` chooses from points as they are, dense or sparse, by any
+  method; :func:`jaxmkl.design.facility` chooses points that are near to many others (facility
+  location), and is a method of ``PoolSelector`` and ``jaxmkl select``. Equal rows are found by
+  hashes, so that a choice from a million rows takes seconds. TED with a Gram matrix takes a
+  fraction of the time.
 - Of several files that a run writes, one that fails does not take the others with it; the exit
   status is then 1. Folders are tried before the first row. A second run with the same
   ``--checkpoint``, ``--predictions``, ``--save``, ``--json`` or ``--report`` is refused.
@@ -115,6 +118,8 @@
   chosen, and a warning says how many are. Of more than 4,000 distinct rows (2,000 for penalised
   methods), so many drawn at random are looked at: ``PoolSelector.pool_``, and a note of the
   command.
+- ``regularization`` of ``design.ted`` is a share of the mean diagonal of the Gram matrix, .1 by
+  default; ``share_of="columns"`` is the old meaning, a share of lambda_max, as of ``cted``.
 - ``jaxmkl select`` takes no column named target, y, label or class as an input; its gmkal has the
   paper's nine kernels.
 - A label more than a hundred times as large as all before it is refused, counted

@@ -73,15 +73,19 @@ True
 ## A pool
 
 In a pool all points are known, and none is labelled yet. First choose some without any label, from
-which the others can be reconstructed best (:mod:`jaxmkl.design`), with one Gaussian as wide as the
-median distance of the points, after standardising the columns. ``jaxmkl.sklearn.PoolSelector`` and
-``jaxmkl select`` do all of this, and choose from 4,000 random points if the pool is larger.
+which the others can be reconstructed best (:func:`jaxmkl.design.from_points`), with one Gaussian
+as wide as the median distance of the points, after standardising the columns. From more than 4,000
+points it chooses among as many that are drawn at random. ``jaxmkl.sklearn.PoolSelector`` and
+``jaxmkl select`` do the same.
 
 >>> pool, truth = X[:300], y[:300]
->>> gram = jaxmkl.Gaussian(jaxmkl.kernels.median_distance(pool)).gram(pool)[0]
->>> first = jaxmkl.design.ted(gram, 0.1, share_of="diagonal", num_points=10).ranking
+>>> first = jaxmkl.design.from_points(pool, 10).ranking
 >>> first.shape
 (10,)
+
+``method="facility"`` chooses points that are near to many others; it suits many classes and
+learners that go by neighbours. A cluster of one point in a thousand is likely to be missed by
+both.
 
 Label these, and then repeatedly the point with the largest score. ``Margin`` scores by how close
 the classes are. The order of the pool means nothing, so there is no ``skip``:

@@ -135,3 +135,19 @@ def ridge_error(K: np.ndarray, chosen: list[int], penalty: float) -> float:
     C = K[:, chosen]
     small = K[np.ix_(chosen, chosen)] + penalty * np.eye(len(chosen))
     return float(np.trace(K - C @ np.linalg.solve(small, C.T)))
+
+
+def facility(K: np.ndarray, number: int) -> tuple[list[int], list[float]]:
+    """Points taken one after the other, and f(S) after each: every point is tried each time."""
+    taken: list[int] = []
+    values: list[float] = []
+    for _ in range(number):
+        found = [-np.inf if i in taken else covered(K, [*taken, i]) for i in range(len(K))]
+        taken.append(int(np.argmax(found)))
+        values.append(max(found))
+    return taken, values
+
+
+def covered(K: np.ndarray, chosen: list[int]) -> float:
+    """f(S) = sum_x max(0, max_{i in S} K_xi)."""
+    return float(np.maximum(K[:, chosen].max(axis=1), 0).sum())
