@@ -57,5 +57,6 @@ class Noise(NamedTuple):
         number = self.number.astype(self.variance.dtype)
         shares = number / jnp.maximum(jnp.sum(number), 1)
         shares = jnp.where(jnp.sum(number) > 0, shares, 1 / len(number))
-        variance = jnp.tensordot(shares, self.variance, axes=1)
+        highest = jax.lax.Precision.HIGHEST
+        variance = jnp.tensordot(shares, self.variance, axes=1, precision=highest)
         return Noise(variance, jnp.sum(self.number, dtype=jnp.int32))

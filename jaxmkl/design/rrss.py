@@ -63,7 +63,7 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
         A = coefficients(K, d, c)
         squares = A**2
         # K (1_j - a_j) = c_j V a_j, so r_j² = K_jj - k_j'a_j - c_j sum_i A_ij² / d_i
-        residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * jnp.dot(1 / d, squares)
+        residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * dot(1 / d, squares)
         return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
     H, G = factors(pool.features[0], d, c)
     norms = d**2 * forms(H, dot(G.T, G))

@@ -1,6 +1,7 @@
 """Predictive distributions around any regression learner, whose scale depends on the input."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -278,7 +279,8 @@ def _learned(
     each = found.log_components(y)
     shares = jax.nn.softmax(jnp.log(found.weights) + each)
     gradients = _gradient(squared_ratio(y - found.mean, found.scales), degrees)
-    error = jnp.dot(shares, gradients) / jnp.dot(shares, information)
+    along = partial(jnp.dot, shares, precision=_HIGHEST)
+    error = along(gradients) / along(information)
     log_weights = DISCOUNT * own.log_weights + each
     log_square = _log(jnp.square(y - found.mean) + least_square(y))
     of_running = jnp.exp(jnp.minimum(log_square - own.running, 60.0))
