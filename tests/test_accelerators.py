@@ -357,6 +357,7 @@ FEW = [given for given in SEEDS if given[::2] in (("cuda", 32), ("tpu", 1024))]
 @pytest.mark.accelerators
 @pytest.mark.parametrize(("platform", "name"), long(SHORT, WITH_NAMES))
 def test_learners_begin_and_run(platform, name):
+    device(platform)  # or it is skipped
     learner = jaxmkl.LEARNERS[name]()
     plan = plan_of(learner)
     compiled(platform, *init(learner))
@@ -371,6 +372,7 @@ def test_learners_begin_and_run(platform, name):
     ("platform", "name", "seeds"), long([g for g in FEW if g[1] != "expert_mkl"], SEEDS)
 )
 def test_many_seeds_run_in_orders_of_their_own(platform, name, seeds):
+    device(platform)
     learner = jaxmkl.LEARNERS[name]()
     compiled(platform, *many(seeds, learner, plan_of(learner), MEMORY[platform]))
 
@@ -379,4 +381,5 @@ def test_many_seeds_run_in_orders_of_their_own(platform, name, seeds):
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_points_are_chosen(platform, name):
+    device(platform)
     compiled(platform, *SOLVERS[name]())

@@ -187,7 +187,7 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    state, recorded = run_rows(learner, state, rows, plan.on(device_of((learner, state, rows))))
+    state, recorded = run_rows(learner, state, rows, plan.on(device_of((state, rows))))
     checks.warn_of_troubles(driver, state, before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

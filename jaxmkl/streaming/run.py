@@ -71,7 +71,11 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
     [0, 1, 2, 3, 4]
     """
+    return _permutations(keys, num_examples)
 
+
+@partial(jax.jit, static_argnames="num_examples")
+def _permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     def one(key: jax.Array) -> jax.Array:
         return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
 
@@ -153,7 +157,7 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay)
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
-        return run_rows(learner, state, Rows(X, y), plan.on(device_of((learner, state))))
+        return run_rows(learner, state, Rows(X, y), plan.on(device_of(state)))
     # of the caller, beyond the check of what is missing
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
