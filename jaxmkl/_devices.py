@@ -4,6 +4,7 @@ Functions that gather arrays, or wait, must be called by all processes.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import jax
@@ -35,6 +36,21 @@ def left_to_xla(tree: T) -> T:
         return leaf if wanted == found else jax.device_put(leaf, wanted)
 
     return jax.tree.map(one, tree)
+
+
+def device_of(tree: PyTree) -> jax.Device:
+    """The device on which a computation from these arrays runs, one of them if they are several.
+
+    It is the default device if no array is committed to another.
+    """
+    leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
+    known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
+    for leaf in known:
+        if leaf.committed:
+            devices = leaf.sharding.addressable_devices or leaf.sharding.device_set
+            return min(devices, key=attrgetter("id"))
+    default = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
 
 
 def is_shared(tree: PyTree) -> bool:

@@ -73,6 +73,29 @@ does the rest. Devices exchange values in every round, so this saves memory, but
 >>> state = state.replace(models=jax.tree.map(along_kernels, state.models))
 >>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0])
 
+## GPUs and TPUs
+
+Everything here runs where the arrays are: on a GPU or TPU, if JAX has one. There a round takes as
+long as its kernels take to begin, some microseconds each, and not as long as their arithmetic. So
+expect one stream to be slower than on a CPU, and thousands of runs or streams side by side to pay.
+This is from counting kernels; nothing was measured on a device. What differs there:
+
+- A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
+  A run may therefore round in another way than on a CPU.
+- As many runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as
+  hold an eighth of the device's memory with their states and the codes of a block; others follow
+  in turn.
+- All matrix products are at full precision. TF32 and bfloat16 are not used.
+
+The tests compile every recipe and every solver of :mod:`jaxmkl.design` for an H100 and for a
+TPU v5e, and count the kernels of a round. They need no such device, only the compilers:
+
+    pip install -e ".[accelerators]"
+    export JAX_PLATFORMS=cpu
+    pytest -n 2 --dist=load -m "accelerators and not endless" tests/test_accelerators.py
+
+With ``-m accelerators`` they compile the largest programs too, which take minutes each.
+
 ## Several processes
 
 On several machines JAX runs as several processes, each of which executes the same program and owns

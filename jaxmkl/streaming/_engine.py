@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Jaxpr, subjaxprs
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import left_to_xla
+from jaxmkl._devices import device_of, left_to_xla
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import PyTree
@@ -20,6 +21,8 @@ from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], Any]
+# Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
+_TOGETHER, _OPERATIONS = 8, 2400
 
 
 class Plan(NamedTuple):
@@ -28,6 +31,12 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
+    on_accelerator: bool = False
+    """Whether the program is for a device where each kernel takes a while to begin."""
+
+    def on(self, device: jax.Device) -> "Plan":
+        """The plan as it is best on a device."""
+        return self._replace(on_accelerator=device.platform != "cpu")
 
 
 def plan_of(
@@ -94,7 +103,9 @@ def scan_rows(
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
-        state, recorded = jax.lax.scan(one, state, (codes, y, present))
+        examples = codes, y, present
+        together = _rounds_a_turn(one, state, examples) if plan.on_accelerator else 1
+        state, recorded = jax.lax.scan(one, state, examples, unroll=together)
         return state, codes, recorded
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
@@ -111,6 +122,24 @@ def scan_rows(
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+
+
+def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
+    """How many rounds a turn of the loop over a block has on an accelerator.
+
+    There a round takes as long as its kernels take to begin, and of several rounds together the
+    compiler makes fewer. Where a round is a large program, several take minutes to compile.
+    """
+    first = jax.tree.map(lambda leaf: leaf[0], examples)
+    number = _num_operations(jax.make_jaxpr(one)(state, first).jaxpr)
+    together = max(1, min(_TOGETHER, _OPERATIONS // number))
+    # a power of two, as blocks are
+    return 1 << (together.bit_length() - 1)
+
+
+def _num_operations(jaxpr: Jaxpr) -> int:
+    """The operations of a program, those of programs inside it among them."""
+    return len(jaxpr.eqns) + sum(map(_num_operations, subjaxprs(jaxpr)))
 
 
 run_rows = jax.jit(scan_rows, static_argnames="plan")
@@ -158,7 +187,7 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    state, recorded = run_rows(learner, state, rows, plan)
+    state, recorded = run_rows(learner, state, rows, plan.on(device_of((state, rows))))
     checks.warn_of_troubles(driver, state, before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

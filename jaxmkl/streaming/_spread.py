@@ -1,33 +1,83 @@
-"""Runs side by side: how many a cache holds, and how they are shared out among devices."""
+"""Runs side by side: how many there is room for, and how devices share them out."""
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._devices import by_xla, place
+from jaxmkl._devices import by_xla, device_of, place
 from jaxmkl._types import PyTree
 
 _CACHE = 10 * 2**20  # bytes
+# Of the memory of an accelerator the part that runs side by side may hold. What a program needs
+# beside them, for copies and for what is between two results, is several times as much.
+_SHARE = 1 / 8
 
 
-def at_once(held: Callable[[], Any], number: int, shared_out: bool) -> int:
-    """How many of so many runs advance side by side: of a CPU what its cache holds, else all.
+class Room(NamedTuple):
+    """Memory of a device for runs that advance side by side."""
 
-    What a run holds are states as they begin, for of more room a block uses little, and the codes
-    of a block. Where several devices may be meant, and the program is not that of one of them, it
-    is all: what JAX shares out itself it cannot take in turn.
+    bytes: int
+    is_cache: bool
+    """Whether it is a CPU's cache, which what is seldom used may leave."""
+
+
+def room_in(memory: int) -> Room:
+    """The room on an accelerator with so many bytes of memory.
+
+    It is a power of two, the same for devices that differ little, and so in all processes.
     """
-    one_device = shared_out or jax.device_count() == 1
-    if number == 0 or jax.default_backend() != "cpu" or not one_device:
+    return Room(2 ** int(math.log2(memory * _SHARE)), False)
+
+
+def home_of(given: PyTree, sharding: NamedSharding | None) -> jax.Device:
+    """The device, or one of those, where runs that are made from these arrays advance."""
+    return device_of(given) if sharding is None else sharding.mesh.local_devices[0]
+
+
+def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
+    """The room for these runs on each device, or None if all are to advance side by side.
+
+    Where arrays lie on several devices, or may do so inside a trace, JAX shares the runs out, and
+    cannot take in turn what it shares out.
+    """
+    if sharding is None:
+        arrays = [leaf for leaf in jax.tree.leaves(given) if isinstance(leaf, jax.Array)]
+        traced = [isinstance(array, jax.core.Tracer) for array in arrays]
+        known = (array for array, tracer in zip(arrays, traced, strict=True) if not tracer)
+        spread = any(len(array.devices()) > 1 for array in known)
+        if spread or (any(traced) and jax.device_count() > 1):
+            return None
+    device = home_of(given, sharding)
+    if device.platform == "cpu":
+        return Room(_CACHE, True)
+    memory = (device.memory_stats() or {}).get("bytes_limit")
+    return None if memory is None else room_in(memory)
+
+
+def at_once(held: Callable[[], Any], number: int, room: Room | None) -> int:
+    """How many of so many runs advance side by side: as many as there is room for, or all.
+
+    What a run holds are its state and the codes of a block. On accelerators arrays are counted in
+    tiles of (8, 128), as TPUs lay them out.
+    """
+    if number == 0 or room is None:
         return number
+
+    def size(leaf: Any) -> int:
+        shape = list(leaf.shape)
+        if not room.is_cache:
+            for axis, tile in zip(range(-1, -1 - len(shape), -1), (128, 8), strict=False):
+                shape[axis] = -(-shape[axis] // tile) * tile
+        return math.prod(shape) * leaf.dtype.itemsize
+
     leaves = jax.tree.leaves(jax.eval_shape(held))
-    return max(1, min(number, _CACHE // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)))
+    return max(1, min(number, room.bytes // sum(map(size, leaves))))
 
 
 def in_groups(play: Callable[[Any], Any], given: Any, size: int) -> Any:

@@ -27,9 +27,9 @@ from jaxmkl.streaming.run import without_info
 _BLOCK = 32
 
 
-@partial(jax.jit, static_argnames=("plan", "sharding"))
+@partial(jax.jit, static_argnames=("plan", "room", "sharding"))
 def _run_fleet(
-    learner: Learner, streams: tuple, *, plan: Plan, sharding: Any
+    learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
     """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
     B = plan.block_size
@@ -53,7 +53,7 @@ def _run_fleet(
             return state, X, learner.encode(state, X[jnp.zeros(B, jnp.int32)])
 
         number = len(streams[-1])
-        size = _spread.at_once(held, number, sharding is not None)
+        size = _spread.at_once(held, number, room)
         return _spread.in_groups(group, streams, size)
 
     return _spread.shared_out(play, sharding)(learner, streams)
@@ -134,8 +134,13 @@ def run_fleet(
     if block_size is None:
         block_size = learner.period or min(_BLOCK, _room_for(T))
     plan = plan_of("run_fleet", learner, block_size, record, delay)
-    program = partial(_run_fleet, plan=plan)
-    if checks.is_traced(learner, states, X, y, lengths):
+    traced = checks.is_traced(learner, states, X, y, lengths)
+    sharding = None if traced else sharding
+    given = learner, states, X, y, lengths
+    room = _spread.room_for(given, sharding)
+    plan = plan.on(_spread.home_of(given, sharding))
+    program = partial(_run_fleet, plan=plan, room=room)
+    if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
     before = checks.count_troubles(states)

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless
+from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import PyTree
 from jaxmkl.streaming import _spread, checks
@@ -35,28 +36,29 @@ def without_info(output: Output) -> Output:
     return output._replace(info=None)
 
 
-@partial(jax.jit, static_argnames=("plan", "permute", "sharding"))
+@partial(jax.jit, static_argnames=("plan", "permute", "room", "sharding"))
 def _run_many(
-    given: tuple, keys: Any, *, plan: Plan, permute: bool, sharding: Any
+    given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
     """Runs of all keys over the stream of ``given``: learner, X and y."""
 
     def play(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
         learner, X, y = given
 
-        def begin(key: jax.Array) -> Any:
-            return learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
+        def begin(key: jax.Array, enlarged: bool = True) -> Any:
+            state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
+            return learner.enlarged(state, X.shape[0]) if enlarged else state
 
         def one(given: tuple) -> tuple[PyTree, PyTree]:
             key, order = given
-            state = learner.enlarged(begin(key), X.shape[0])
-            return scan_rows(learner, state, Rows(X, y, order), plan)
+            return scan_rows(learner, begin(key), Rows(X, y, order), plan)
 
         def held() -> Any:
-            state, rows = begin(keys[0]), jnp.zeros(plan.block_size, jnp.int32)
-            return state, learner.encode(state, X[rows])
+            # of more room in a state a block uses little, which a cache need not hold
+            state = begin(keys[0], enlarged=not room.is_cache)
+            return state, learner.encode(state, X[jnp.zeros(plan.block_size, jnp.int32)])
 
-        size = _spread.at_once(held, len(keys), sharding is not None)
+        size = _spread.at_once(held, len(keys), room)
         orders = permutations(keys, X.shape[0]) if permute else None
         return _spread.in_groups(jax.vmap(one), (keys, orders), size)
 
@@ -69,8 +71,17 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
     [0, 1, 2, 3, 4]
     """
-    keys = jax.vmap(partial(jax.random.fold_in, data=1))(keys)
-    return jax.vmap(partial(jax.random.permutation, x=num_examples))(keys)
+    return _permutations(keys, num_examples)
+
+
+@partial(jax.jit, static_argnames="num_examples")
+def _permutations(keys: jax.Array, num_examples: int) -> jax.Array:
+    def one(key: jax.Array) -> jax.Array:
+        return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+
+    # the compiler for TPUs takes minutes for many sorts side by side
+    one_by_one = partial(jax.lax.map, one)
+    return jax.lax.platform_dependent(keys, tpu=one_by_one, default=jax.vmap(one))
 
 
 def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
@@ -146,7 +157,7 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay)
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
-        return run_rows(learner, state, Rows(X, y), plan)
+        return run_rows(learner, state, Rows(X, y), plan.on(device_of(state)))
     # of the caller, beyond the check of what is missing
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
@@ -165,7 +176,7 @@ def run_many(
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
 
-    Runs advance side by side: all of them, or on one CPU as many as its cache holds.
+    Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Rows are
     gathered block by block, so the data is in memory once, whatever the number of runs.
@@ -203,12 +214,19 @@ def run_many(
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
     plan = plan_of("run_many", learner, block_size, record, delay)
-    program = partial(_run_many, plan=plan, permute=permute)
     sharding = _spread.sharding_of("run_many", mesh, keys)
-    if checks.is_traced(learner, keys, X, y):
-        return program((learner, X.astype(dtype), y.astype(dtype)), keys, sharding=None)
-    X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
-    runs = _spread.played(program, sharding, (learner, X, y), keys)
+    traced = checks.is_traced(learner, keys, X, y)
+    if traced:
+        sharding, X, y = None, X.astype(dtype), y.astype(dtype)
+    else:
+        X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
+    shared = learner, X, y
+    room = _spread.room_for((shared, keys), sharding)
+    plan = plan.on(_spread.home_of((shared, keys), sharding))
+    program = partial(_run_many, plan=plan, permute=permute, room=room)
+    if traced:
+        return program(shared, keys, sharding=None)
+    runs = _spread.played(program, sharding, shared, keys)
     checks.warn_of_troubles("run_many", runs[0])
     return runs
 

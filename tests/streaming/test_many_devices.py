@@ -41,6 +41,15 @@ def not_a_word(number):
 """
 
 SEEDS = """
+from jaxmkl._devices import device_of
+here, there, *_ = jax.devices()
+assert device_of(keys) == here and device_of((keys, jax.device_put(1.0, there))) == there
+with jax.default_device(there):
+    assert device_of(keys) == there
+everywhere = jax.device_put(keys[:16], NamedSharding(mesh, PartitionSpec(("a", "b"))))
+for given, bounded in (keys, True), (everywhere, False):
+    assert (_spread.room_for(given, None) is not None) == bounded
+assert _spread.room_for(everywhere, everywhere.sharding) == _spread.room_for(keys, None)
 X = draws.normal(size=(25, 2)).astype(np.float32)
 # with supports the number of turns of a loop is data
 for learner, y in ((raker, X[:, 0]), (spa, X[:, 0] * X[:, 1] > 0)):
