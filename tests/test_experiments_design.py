@@ -24,6 +24,8 @@ from experiments.papers import design_plane as plane
 from experiments.papers import design_pools as choosing
 from experiments.papers import design_rounds as rounds
 from experiments.papers import design_selectors as selecting
+from experiments.papers import design_tuned as tuning
+from experiments.papers import design_wins as winning
 from experiments.papers.paper import Job
 from experiments.papers.printed import DESIGN_WINS, printed, table
 
@@ -43,7 +45,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(choosing, "BUNDLED", {**choosing.BUNDLED, "wine": few_points})
     monkeypatch.setattr(choosing, "MOST_LABELS", {**choosing.MOST_LABELS, "wine": 15})
-    monkeypatch.setattr(experiment, "RESAMPLES", 200)
+    monkeypatch.setattr(winning, "RESAMPLES", 200)
 
 
 def literal_accuracies(method: str, seeds: int) -> np.ndarray:
@@ -61,7 +63,7 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
             ranking = np.asarray(getattr(jaxmkl.design, method)(gram, 0.1, **shared).ranking)
         for i, k in enumerate((5, 10, 15)):
             rows = pool[ranking[:k]]
-            model = SVC(C=experiment.SVC_C, kernel="rbf").fit(X[rows], y[rows])
+            model = SVC(C=winning.SVC_C, kernel="rbf").fit(X[rows], y[rows])
             found[s, i] = np.mean(model.predict(X[test]) == y[test])
     return found
 
@@ -179,20 +181,20 @@ def ends(made: dict[str, np.ndarray], name: str) -> tuple[float, float]:
 def test_wins_and_their_ranges():
     draws = np.random.default_rng(1)
     theirs = draws.uniform(0.5, 0.7, size=(10, 8))
-    made = experiment.compare(theirs + 0.01, theirs)
+    made = winning.compare(theirs + 0.01, theirs)
     assert made["win_rate"] == 1
     assert ends(made, "win") == ends(made, "splits") == (1, 1)
     np.testing.assert_allclose(made["difference"], 0.01)
-    assert experiment.compare(theirs, theirs)["win_rate"] == 0.5
+    assert winning.compare(theirs, theirs)["win_rate"] == 0.5
     # four points of eight are won on every split: no split matters, but points do
     gain = np.where(np.arange(8) < 4, 0.02, -0.02)
-    made = experiment.compare(theirs + gain, theirs)
+    made = winning.compare(theirs + gain, theirs)
     assert made["win_rate"] == 1 / 2
     assert ends(made, "splits") == (1 / 2, 1 / 2)
     assert ends(made, "win") == (1 / 8, 7 / 8)  # the middle of the binomial law of 8 draws
     # won on one split of ten by much, lost on the others by little: a matter of that split
     gain = np.where(np.arange(10) == 0, 0.2, -0.01)[:, None]
-    made = experiment.compare(theirs + gain, theirs)
+    made = winning.compare(theirs + gain, theirs)
     assert made["win_rate"] == 1
     assert ends(made, "splits") == (0, 1)
     assert ends(made, "win") == (1, 1)
@@ -202,10 +204,10 @@ def test_labels_of_one_class_name_that_class():
     X, y = few_points()
     same = np.flatnonzero(y == 1)[:4]
     test = np.arange(30, 40)
-    assert experiment.accuracy_of(X, y, same, test) == np.mean(y[test] == 1)
+    assert winning.accuracy_of(X, y, same, test) == np.mean(y[test] == 1)
     with_another = np.append(same, np.flatnonzero(y == 2)[:4])
-    right = SVC(C=experiment.SVC_C).fit(X[with_another], y[with_another]).predict(X[test])
-    found = experiment.accuracy_of(X, y, with_another, test)
+    right = SVC(C=winning.SVC_C).fit(X[with_another], y[with_another]).predict(X[test])
+    found = winning.accuracy_of(X, y, with_another, test)
     assert found == np.mean(right == y[test]) != np.mean(y[test] == 1)
 
 
@@ -379,9 +381,40 @@ def test_pools_of_the_benchmark(monkeypatch):
         np.testing.assert_allclose(F @ F.T, np.exp(-squares / (2 * width**2)), atol=0.35)
 
 
+@pytest.mark.slow
+def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "GRID", (0.1, 1000.0))
+    arguments = ["design", "--parts", "tuned", "--datasets", "wine", "--seeds", "2"]
+    rows = rows_of_run(tmp_path, *arguments)
+    X, y = few_points()
+    X = 2 * (X - X.min(0)) / np.ptp(X, axis=0) - 1
+    gaps, vanished = [], []
+    for order in np.asarray(jaxmkl.permutations(keys_of(2), 40)):
+        pool, test = order[:28], order[28:]
+        with jax.enable_x64(True):
+            grams = jaxmkl.design.dictionary(X[pool])
+            found = [
+                getattr(jaxmkl.design, method)(gram, penalty, absolute=absolute).ranking
+                for method, gram, penalty, absolute in (
+                    ("gmkal", grams, 0.1, True),
+                    ("cted", sum(grams) / 9, 0.1, False),
+                )
+            ]
+        accuracies = [
+            np.mean(
+                [winning.accuracy_of(X, y, pool[np.asarray(r)[:k]], test) for k in (5, 10, 15)]
+            )
+            for r in (found[0], np.arange(28), found[1])
+        ]
+        gaps.append(max(accuracies[:2]) - accuracies[2])
+        vanished.append(accuracies[1] > accuracies[0])
+    assert value(rows, "gmkal tuned over cted", "difference") == pytest.approx(np.mean(gaps))
+    assert value(rows, "gmkal tuned", "vanished") == np.mean(vanished)
+
+
 def test_examples_in_docstrings():
-    for name in ("design", "design_pools", "design_plane", "design_selectors", "design_rounds"):
-        result = doctest.testmod(importlib.import_module(f"experiments.papers.{name}"))
+    for name in ("", "_pools", "_plane", "_selectors", "_rounds", "_tuned", "_wins"):
+        result = doctest.testmod(importlib.import_module(f"experiments.papers.design{name}"))
         assert result.attempted > 0
         assert result.failed == 0
 

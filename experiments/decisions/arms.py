@@ -4,7 +4,8 @@ In each round a context comes, one arm of K is played, and its reward alone is s
 a learner of rewards: least squares on Fourier features of Gaussians of four widths, from a quarter
 to twice the median distance of contexts. It is the same for all strategies but LinUCB:
 
-    Thompson sampling     plays the largest draw from N(value, epistemic)
+    Thompson sampling     plays the largest draw from N(value, s² epistemic), s = 1 or 1/4: smaller
+                          draws explore less (Chapelle and Li, 2011)
     epsilon-greedy        plays at random with probability ε, else the largest value
     LinUCB                least squares on (x, 1), λ = 1; plays the largest θ·x + α sqrt(x'S x)
 
@@ -93,10 +94,20 @@ BANDITS: Mapping[str, Callable[[jax.Array], Rounds]] = {
 }
 
 
-def thompson(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return the arm with the largest draw."""
-    draws = jax.random.normal(key, said.value.shape)
+def drawn(scale: float, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
+    """Return the arm with the largest draw, whose deviation is scaled."""
+    draws = scale * jax.random.normal(key, said.value.shape)
     return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws)
+
+
+def thompson(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
+    """Return an arm as often as it may be the best."""
+    return drawn(1.0, said, key)
+
+
+def cautious(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
+    """Return an arm by Thompson sampling with draws of a quarter of the deviation."""
+    return drawn(0.25, said, key)
 
 
 def at_random(epsilon: jax.Array, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
@@ -119,6 +130,7 @@ def decaying(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Ar
 
 CHOICES: Mapping[str, Callable] = {
     "Thompson sampling": thompson,
+    "Thompson sampling (draws / 4)": cautious,
     "epsilon-greedy (0.1)": steady,
     "epsilon-greedy (1 / sqrt(t))": decaying,
 }

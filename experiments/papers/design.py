@@ -7,14 +7,13 @@ The parts:
     selectors what learners gain from points that were chosen by the library's defaults
     rare      whether these find a rare cluster of a large pool
     rounds    the first points by these, the next ones by their margin, to 200 labels
+    tuned     how often gmkal wins if penalties are tuned on labels, its own or both methods'
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
-import scipy.sparse
-from sklearn.svm import SVC
 
 from jaxmkl.evaluate import Row, rows
 
@@ -24,14 +23,14 @@ from . import design_pools as pools
 from .design_plane import GENERATED, picture
 from .design_rounds import rounds
 from .design_selectors import BUNDLED, DENSE, FINDERS, RARE, SELECTORS, TEXTS, rare, selectors
+from .design_tuned import tuned
+from .design_wins import SVC_C, accuracies, compare
 from .paper import Job, Paper
 from .printed import printed
 
 # Left out on large pools unless they are asked for by name.
 SLOW = ("rrss", "lmkal", "cted*", "rrss*")
 LARGE = 1_000  # points of a large pool, at least
-SVC_C = 10.0
-RESAMPLES = 10_000
 
 PERCENT = dict.fromkeys(
     ("accuracy", "win_rate", "win_low", "win_high", "splits_low", "splits_high", "difference"),
@@ -39,64 +38,11 @@ PERCENT = dict.fromkeys(
 )
 
 
-def accuracy_of(
-    X: np.ndarray | scipy.sparse.csr_matrix, y: np.ndarray, labelled: np.ndarray, test: np.ndarray
-) -> float:
-    """Return the accuracy on test points (m,) of an RBF SVC that is fitted on labelled ones (k,).
-
-    If all labelled points are of one class, that class is predicted. X has features (n, D), y has
-    classes (n,).
-    """
-    if (y[labelled] == y[labelled[0]]).all():
-        return float((y[test] == y[labelled[0]]).mean())
-    return float(SVC(C=SVC_C).fit(X[labelled], y[labelled]).score(X[test], y[test]))
-
-
-def accuracies(splits: pools.Splits, ranking: np.ndarray) -> np.ndarray:
-    """Return accuracies (S, N) of the first points of rankings (S, p) of the pools."""
-    return np.array(
-        [
-            [accuracy_of(splits.X, splits.y, pool[order[:k]], test) for k in splits.counts]
-            for pool, test, order in zip(splits.pools, splits.tests, ranking, strict=True)
-        ]
-    )
-
-
 def best_and_median(found: Mapping[str, pools.Choice], name: str) -> dict[str, pools.Choice]:
     """Return the three best kernels of a method and the median one, by mean accuracy."""
     order = sorted(found, key=lambda kernel: -found[kernel].accuracy.mean())
     places = {"1": 0, "2": 1, "3": 2, "m": len(order) // 2}
     return {f"{name[:-1]}_{word}": found[order[place]] for word, place in places.items()}
-
-
-def wins(gaps: np.ndarray) -> np.ndarray:
-    """Return the share of points (..., N) with a positive gap; a gap of zero is half a win.
-
-    >>> float(wins(np.array([0.1, 0.2, -0.1, 0.0])))
-    0.625
-    """
-    gaps = np.where(np.abs(gaps) < 1e-12, 0.0, gaps)
-    return (np.sign(gaps) / 2 + 0.5).mean(axis=-1)
-
-
-def compare(ours: np.ndarray, theirs: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare the accuracies (S, N) of two methods over S splits and N numbers of labels.
-
-    Returns:
-        by metric, the share of the numbers of labels at which the mean over splits is higher; the
-        ends of the middle 95 % of such shares if the numbers of labels, or the splits, are drawn
-        anew; and the differences of the accuracies, means over numbers of labels (S,).
-    """
-    gaps = ours - theirs
-    S, N = gaps.shape
-    draws = np.random.default_rng(0)
-    over_points = wins(gaps.mean(axis=0)[draws.integers(N, size=(RESAMPLES, N))])
-    times = draws.multinomial(S, np.full(S, 1 / S), size=RESAMPLES)
-    found = {"win_rate": wins(gaps.mean(axis=0))[None]}
-    for name, values in {"win": over_points, "splits": wins(times @ gaps / S)}.items():
-        ends = np.quantile(values, [[0.025], [0.975]])
-        found |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
-    return {**found, "difference": gaps.mean(axis=1)}
 
 
 def win_rows(dataset: str, ours: str, found: Mapping[str, pools.Choice]) -> list[Row]:
@@ -288,7 +234,7 @@ PAPER = Paper(
         **pools.ALGORITHMS,
         **{name: name.split("_")[0] for name in (*SELECTORS, *FINDERS)},
     },
-    parts=(tables, picture, selectors, rare, rounds),
+    parts=(tables, picture, selectors, rare, rounds, tuned),
     default_parts=("tables", "picture"),
     generated=(GENERATED, RARE),
     parts_without_files=("picture", "rare"),
