@@ -130,6 +130,7 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     assert jaxmkl.load_pipeline(pipeline).rows == 12
 
 
+@pytest.mark.endless
 def test_a_person_types_numbers(tmp_path, environment):
     path = tmp_path / "n.csv"
     rows = numbers(6)
@@ -177,6 +178,7 @@ def sitting(line, environment, draws, seconds):
     return process.wait(), error, said
 
 
+@pytest.mark.endless
 @pytest.mark.parametrize("times", [2, pytest.param(4, marks=pytest.mark.endless)])
 def test_nothing_is_lost_when_killed_at_random_moments(tmp_path, environment, times):
     draws, budget = random.Random(1), 40

@@ -50,7 +50,7 @@ def raker(name, factory, *given, banks=None, **named):
     return evaluate.candidate(name, "raker", *given, **named)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl_labels, "LABEL_RATES", (0.2,))
     monkeypatch.setattr(amkl_runs, "candidate", raker)
@@ -84,7 +84,7 @@ def test_classification_and_what_stands_on_the_models(data_folder, tmp_path, mon
     assert "0.2680" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_banks_of_learned_kernels_stand_beside_refitted_models(tmp_path, monkeypatch):
     X, y = make_friedman1(800, 8, noise=0.1, random_state=0)
     monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
@@ -98,7 +98,7 @@ def test_banks_of_learned_kernels_stand_beside_refitted_models(tmp_path, monkeyp
     assert max(value(rows, one, "nmse") for one in (name, *amkl_learned.BATCH)) < of_mean
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_distributions_stand_beside_a_value_alone(tmp_path, monkeypatch):
     """On noise that grows with an input, the distribution scores better and is narrower."""
     draws = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
     assert pictures(plots) == {"amkl_tradeoff.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(amkl, "LENGTHS", (100, 200))
@@ -161,7 +161,7 @@ def test_an_exponent_is_not_fitted_through_a_negative_regret():
     assert math.isnan(slopes[1])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--parts", "support"]
@@ -184,7 +184,7 @@ def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
     assert rows_of(out)[0]["parameters"]["step_size"] == 0.125
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_tuned_step_is_the_best_of_the_grid():
     draws = np.random.default_rng(1)
     X = draws.uniform(size=(200, 2)).astype(np.float32)

@@ -16,7 +16,7 @@ from experiments.options import Options
 SMALL_PROGRAMS = True
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(features, "LENGTH", 300)
@@ -74,7 +74,7 @@ def test_the_long_stream_is_never_in_memory(capsys):
     assert "[long stream 5/5" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     shown = report.Report("python -m experiments bench --memory")
@@ -115,7 +115,7 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
     assert rows[0].parameters["repeats"] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, capsys):
     learners = {"raker": jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=4)}
     monkeypatch.setattr(device, "learners", lambda: learners)
@@ -133,7 +133,7 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
     assert f"device: {kind.device_kind}, platform {kind.platform}" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     for name, small in {"STREAMS": 6, "EXAMPLES": 20, "REPEATS": 2, "NUM_FEATURES": 4}.items():
         monkeypatch.setattr(fleet, name, small)
@@ -171,7 +171,7 @@ def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_
     assert set(np.unique(stream.X[:, 0])) == set(range(29))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_endless_streams_in_both_precisions(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(endless, "REPEATS", 2)
     names = ["raker"]

@@ -40,7 +40,7 @@ def best_width(X: np.ndarray, y: np.ndarray) -> float:
     return widths[np.argmax((y @ grams @ y) / np.sqrt((grams**2).sum((1, 2))))]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
     arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     arguments += ["--algorithms", "oks_sil,proj_ka", "--set", "budget=40", "--set", "step_size=1"]
@@ -192,6 +192,7 @@ def test_figures_of_widths_by_hand():
     assert difference.std == pytest.approx(0.5 / 2**0.5)
 
 
+@pytest.mark.endless
 @pytest.mark.data
 def test_a_moving_width_errs_less_than_printed(data_dir, tmp_path):
     out = tmp_path / "oks.json"

@@ -227,7 +227,7 @@ def interrupted_at_random(tmp_path, number, most):
     assert_same(outcome(parts), outcome(whole))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_interrupted_at_random_moments(tmp_path):
     interrupted_at_random(tmp_path, 1, 8)
 

@@ -183,7 +183,7 @@ def test_a_file_that_lost_rows_is_refused(flowers, tmp_path, capsys):
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_cells_unlike_the_first_rows_are_counted(tmp_path, monkeypatch, capsys):
     """The same where a run is stopped and goes on."""
     lines = ["word,same,none,answer,height,y"]
@@ -258,7 +258,7 @@ def killed_and_resumed(tmp_path, rows, columns, block, every, wait, kills=3):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_killed_at_random_moments(tmp_path):
     killed_and_resumed(tmp_path, 150_000, 5, 5_000, every=8192, wait=0.3, kills=1)
 

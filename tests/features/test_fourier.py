@@ -269,7 +269,7 @@ def test_sines_of_turns_are_those_of_numpy(dtype, error, x64):
     np.testing.assert_allclose(slope, 2 * np.pi * wanted[1], atol=10 * error)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_threads_do_not_wait_for_each_other():
     """Batches of QR factorisations would, for ever, in the CPU's pool of threads."""
     features, kernels = FourierFeatures(20, orthogonal=True), jaxmkl.Gaussian([0.5, 1.0, 2.0])

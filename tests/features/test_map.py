@@ -107,7 +107,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["in every round, of three classes"], LEARNERS))
 def test_maps_that_learn_keep_the_contract(name):
     check_learner(LEARNERS[name](), block_sizes=(16,))

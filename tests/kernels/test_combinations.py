@@ -166,7 +166,7 @@ def values_of(learner, state, X, y):
     return jax.lax.scan(round, state, (X, y))[1]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_stores_and_sampled_dictionaries_take_kernels_of_ones_own(x64):
     """Perceptrons with supports and on points, as many as there are, are those by Gram matrices.
 
@@ -269,7 +269,7 @@ def test_features_of_a_kernel_on_columns(x64):
     np.testing.assert_allclose(ours, alone, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_features_of_products_are_unbiased(x64):
     """Means over many draws, within 6 of their standard errors of the kernel."""
     b = np.array([0.6, 1.7])
@@ -297,7 +297,7 @@ def test_features_of_products_are_unbiased(x64):
     assert np.abs(exact[:2] - laplacian).max() > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_bandwidths_of_parts_have_derivatives(x64):
     """Of the loss of a run on features, and of Gram matrices, against differences."""
     X, y = stream()

@@ -107,7 +107,7 @@ def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
     check(*paper_stream(data, data_dir), PAPER[data], 40, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_single_precision_stays_near_double():
     X, y = stream()
     learner = proj_ka(jaxmkl.Gaussian(WIDTHS), budget=BUDGET, num_aligned=NUM_ALIGNED)

@@ -29,7 +29,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", LEARNERS)
 def test_single_precision_stays_near_double(name):
     X, y = stream()

@@ -31,7 +31,7 @@ SMALL_PROGRAMS = True
 # --- tasks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_one_task_without_the_whole_is_the_single_task_learner(x64):
     """In NumPy: one Gaussian, kept as the inverse of its covariance."""
     learner = make(None, components="local", loss="squared_hinge")
@@ -144,7 +144,7 @@ def test_a_column_without_tasks_is_refused_where_values_are_known():
 # --- precision, memory, growth -------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_covariances_stay_positive_in_single_precision():
     """After many rounds that mostly shrink them."""
     learner = make(2, covariance="queried", noise=0.01, size=40)
@@ -174,7 +174,7 @@ def test_memory_is_that_of_the_covariances():
         assert len(begin(make(29, components=components), np.float32).roots) == number
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_covariances_are_changed_where_they_are():
     """The compiled pass holds them once more, in its result, and copies them in no round."""
     learner = make(29, size=100, h=0.1)

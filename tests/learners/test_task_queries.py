@@ -13,7 +13,7 @@ from jaxmkl.wrappers import RunningMoments, label_budget, scaled
 SMALL_PROGRAMS = True
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_first_question_is_certain():
     """Of each seed, whether the first example comes into the dictionary or not."""
     learner = make(h=0.0)

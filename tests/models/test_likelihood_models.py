@@ -96,7 +96,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
         np.testing.assert_allclose(values[..., p], wanted, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "case", long(["full, two targets"], ["full, two targets", "three classes"])
 )
@@ -156,7 +156,7 @@ def test_a_constant_input_does_not_matter():
     assert learner.importances(state)[1] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivatives_go_through_a_run():
     X, y = stream(40, dtype=np.float32)
 

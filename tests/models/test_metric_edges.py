@@ -29,6 +29,7 @@ def stream(T):
     return X, np.sin(2 * X[:, 0])
 
 
+@pytest.mark.endless
 @pytest.mark.parametrize("kind", ["bank", "wrapper"])
 def test_padding_behind_a_renewal_renews_nothing_again(kind):
     """A block without examples closes in the round in which the last one was closed."""
@@ -64,6 +65,7 @@ def test_late_labels_renew_once():
     )
 
 
+@pytest.mark.endless
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)
@@ -78,6 +80,7 @@ def test_models_that_diverge_have_no_say():
     np.testing.assert_allclose(own.metrics[0], apart.models[0].metrics[0], rtol=1e-3)
 
 
+@pytest.mark.endless
 def test_least_squares_of_very_many_examples_stay_definite():
     """In single precision, on features of which a few directions have nearly all."""
     X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
@@ -94,6 +97,7 @@ def test_least_squares_of_very_many_examples_stay_definite():
         assert np.mean((values[:, 1] - y) ** 2) < 0.01
 
 
+@pytest.mark.endless
 def test_steps_by_chance_are_taken_in_a_renewal():
     X, y = stream(40)
     learner = jaxmkl.MKL(bank_of(SparsePassiveAggressive(0.5)))

@@ -125,7 +125,7 @@ def test_gradient_steps_leave_out_what_does_not_count():
     assert_equal(some, alone)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "case", long(["full, two targets"], ["numbers", "full, two targets", "three classes"])
 )

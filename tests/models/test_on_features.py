@@ -131,7 +131,7 @@ def uniform_numbers(state, num_examples):
     return np.asarray(jax.vmap(drawn)(jnp.arange(num_examples)), np.float64)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
     """In the turn of each example: its coordinates, its value, its label."""
     X, y, _ = data()
@@ -162,7 +162,7 @@ def test_rules_learn_on_the_coordinates_of_a_dictionary(x64):
     np.testing.assert_allclose(S, squares.covariance, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_gradients_pass_through_a_dictionary(x64):
     """By the bandwidth, with the same examples coming in; by what the rules have."""
     X, y, _ = data()
@@ -205,7 +205,7 @@ def updated(state, x, y):
     return LEARNER.update(state, x, y)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
     state = amid_a_stream()
     skipped = jax.jit(LEARNER.skip)(state, EXAMPLE)
@@ -291,7 +291,7 @@ def test_all_rules_are_played_with_the_defaults():
     assert played == rules
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     ("rules", "D"), [(FOR_NUMBERS, 50), (FOR_CLASSES, 5)], ids=["numbers", "classes"]
 )

@@ -78,7 +78,7 @@ def test_each_tree_has_inputs_of_its_own():
     np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_forests_are_as_good_as_those_of_scikit_learn():
     X, y = make_friedman1(1600, 10, noise=0.1, random_state=0)
     X, y = X.astype(np.float32), y.astype(np.float32)
@@ -92,7 +92,7 @@ def test_forests_are_as_good_as_those_of_scikit_learn():
     assert np.corrcoef(ours, theirs)[0, 1] > 0.98
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_many_points_grow_piece_by_piece():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1100, 2)).astype(np.float32)
@@ -107,7 +107,7 @@ def test_many_points_grow_piece_by_piece():
     np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_same_tree_in_single_precision_and_side_by_side():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(64, 3)).astype(np.float32)
@@ -137,7 +137,7 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
         {"task": "classification", "num_outputs": 3},
     ],
 )
-@pytest.mark.slow
+@pytest.mark.endless
 def test_keeps_the_contract(options):
     learner = jaxmkl.MKL(SMALL, Uniform() if options else Hedge(0.5), **options)
     jaxmkl.testing.check_learner(learner)
@@ -175,7 +175,7 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
             mean += (y[t] - mean) / count
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_full_reservoir_grows_trees_at_every_fourth_round():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(80, 2)).astype(np.float32), rng.normal(size=80).astype(np.float32)
@@ -190,7 +190,7 @@ def test_a_full_reservoir_grows_trees_at_every_fourth_round():
     np.testing.assert_array_equal(np.flatnonzero(changed) + 1, [8, 16, 64])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivatives_of_others_pass_by_growth():
     X = jax.random.normal(jax.random.key(0), (40, 2))
     y = jnp.sin(X[:, 0])

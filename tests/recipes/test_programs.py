@@ -21,7 +21,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["raker"], LEARNERS))
 def test_single_precision_is_double_precision_but_for_rounding(name):
     learner, rng = LEARNERS[name], np.random.default_rng(0)

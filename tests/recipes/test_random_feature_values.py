@@ -119,7 +119,7 @@ def test_run_compiles_once_for_all_values(name, caplog):
     assert others == [[]] * len(others)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_sweep_is_vmap_over_stacked_learners(x64):
     X, y = wave(20)
     learners = [small("amkl_aks", **arguments) for arguments in VARIED["amkl_aks"]]
@@ -132,7 +132,7 @@ def test_sweep_is_vmap_over_stacked_learners(x64):
     assert len({float(loss) for loss in alone}) == len(alone), "every value made a difference"
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     ("name", "given", "varied"),
     [
@@ -196,7 +196,7 @@ def hard_streams(num_examples=50):
     return tuple(np.stack(side).astype(np.float32) for side in zip(*pairs, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "make",
     [

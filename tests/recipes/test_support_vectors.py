@@ -59,7 +59,7 @@ def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_banks_are_numbered_through(x64):
     """Two banks, each with a store and a period of its own, are one bank of all kernels."""
     (bank,) = learner_of("spa").models
@@ -92,7 +92,7 @@ def test_a_question_has_a_number_of_its_own():
 SMALL = {"capacity": 8, "tile": 16, "period": 16}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_sparse_inputs_change_nothing(x64):
     def run(learner, state, X, y, **arguments):
         return driver(learner, state, scipy.sparse.csr_array(X), y, **arguments)
@@ -163,7 +163,7 @@ def test_a_run_makes_room_and_goes_on_from_a_file(x64, tmp_path):
     assert made[0] < 60 <= made[1] < int(learner.num_supports(state)) <= made[2]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_stream_makes_room(x64):
     learner = with_store("spa", SparseSupport(**SMALL))
 
@@ -180,7 +180,7 @@ def test_a_stream_makes_room(x64):
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_gradients_of_the_cumulative_loss_agree_with_differences(x64):
     X, y = stream().X[:48, :4], stream().target[:48]
     start = np.array([0.4, 1.5, 0.2])

@@ -145,7 +145,7 @@ def test_groups_change_nothing(monkeypatch):
     assert sizes == [M]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_may_come_late():
     X, y = data()
     states = begin(RAKER)

@@ -215,7 +215,7 @@ def test_inside_vmap():
         np.testing.assert_allclose(outputs.loss[row], alone.loss, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_inside_grad():
     """The derivative by each number of the learner is that of the scan."""
     X, y = (array.astype(np.float64) for array in data())
@@ -259,7 +259,7 @@ def test_record_chooses():
     assert states.round.tolist() == [NUM_EXAMPLES] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_learner_may_take_a_smaller_block():
     """Least squares in periods of 6: the largest divisor of at most 4 is 3."""
     features = FourierFeatures(3, scale="mean")

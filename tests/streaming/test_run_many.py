@@ -33,7 +33,7 @@ X0, y0 = data()
 # --- run_many ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch):
     """As many at once as a cache holds: also what has no elements."""
     module = importlib.import_module("jaxmkl.streaming.run")

@@ -67,7 +67,7 @@ def test_rows_in_any_order_and_inside_jit():
     np.testing.assert_array_equal(blocks(some), X[order])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_values_at_filled_up_places_are_not_looked_at():
     rows = streaming.SparseRows.from_csr(csr())
     filled = rows.indices == NUM_INPUTS
@@ -121,7 +121,7 @@ def test_run_many():
     assert_equal(sparse, dense)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_double_precision(x64):
     """Differences of 1e-9 in X, which single precision has not, reach the learner."""
     X = data()[0].astype(np.float64) * (1.0 + 1e-9)
@@ -214,7 +214,7 @@ def test_inside_jit():
     assert_equal(jax.jit(built)(rows.indices, rows.values, data()[1]), run(data()[0]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_inside_grad():
     """The derivative by an entry is that of the dense run; filled-up places have none."""
     learner = raker(KERNELS, num_features=4)
@@ -261,7 +261,7 @@ def test_uneven_chunks():
     assert_equal(parts[-1][0], state)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_few_numbers_of_entries_are_compiled():
     """Rows have K entries at most; a compilation for the first power of two that holds them."""
     calls, seen = [], []

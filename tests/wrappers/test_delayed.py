@@ -136,7 +136,7 @@ def test_no_delay_is_the_learner_itself(x64):
     assert int(state.due) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_rounds_of_padding_change_no_bit():
     """Neither while nothing is due, nor where a period of the learner inside has just ended."""
     store = models.supports.DenseSupport(8, tile=8, period=4)
@@ -183,7 +183,7 @@ def test_a_budget_is_spent_when_labels_are_asked_for(outside):
     assert [int(count) for count in counts] == [0, 0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_of_a_budget_are_outstanding_while_they_are_due():
     X, y = data()
     learner = delayed(jaxmkl.label_budget(linear(query.All()), 9), 10)
@@ -241,7 +241,7 @@ def test_two_examples_at_one_state_draw_for_themselves():
 # --- drivers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_run_many_and_traced_runs(x64):
     X, y = (array.astype(np.float64) for array in data())
     learner, keys = linear(query.Rate(0.5)), jax.random.split(jax.random.key(3), 2)

@@ -69,7 +69,7 @@ def test_every_half_is_covered(coverage, growing):
 
 
 @pytest.mark.data
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("dataset", long(["tom"], ["twitter", "tom", "air", "energy", "naval"]))
 @pytest.mark.parametrize("name", long(["expert_mkl"], ["raker", "expert_mkl"]))
 def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):

@@ -277,7 +277,7 @@ def test_wrappers_hand_through(task, dtype):
     assert output.info.weights.shape == (bare.num_models,)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivative_through_wrappers():
     """The scaler has no numbers of its own; the budget's derivative is zero."""
     X, y = data()

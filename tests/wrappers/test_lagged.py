@@ -113,7 +113,7 @@ def test_checks_see_the_inputs_given():
         jaxmkl.run(tasks, begin(tasks), bad, np.array([1, -1]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_an_autoregression_is_found():
     """y_t = 0.3 y_{t-1} - 0.9 y_{t-2} + noise, of which the inputs tell nothing."""
     rng = np.random.default_rng(3)

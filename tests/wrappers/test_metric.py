@@ -72,7 +72,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape):
     np.testing.assert_allclose(learner.importances(state), expected, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "inner",
     [
@@ -101,7 +101,7 @@ def test_learns_which_input_matters():
     assert outputs.loss[300:].mean() < fixed.loss[300:].mean() / 5
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_without_gradients_the_metric_stays():
     """No label came, or all labels are 0: M is 0."""
     X, _ = stream(40, 2, np.float32)
@@ -114,7 +114,7 @@ def test_without_gradients_the_metric_stays():
         assert state.round == 40
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_refused_examples_stay_out_of_the_reservoir():
     X, y = stream(30, 2, np.float32)
     X[::3], y[1::3] = np.nan, np.inf

@@ -126,7 +126,7 @@ def test_oracle(x64, known):
     assert int(state.density.number) == len(oracle.labels) < 115
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_scale_follows_the_input():
     X, y = stream(3000)
     learner = intervals(predictive(learner_of(True, 20)))
@@ -147,7 +147,7 @@ def test_scale_follows_the_input():
     assert np.asarray(found.log_prob(y)).mean() > best + 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_units_and_outputs():
     """Targets in other units, and each output of two, have the distributions of one alone."""
     X, y = stream(200)

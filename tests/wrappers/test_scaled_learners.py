@@ -60,7 +60,7 @@ def test_scaled_by_moments_is_the_learner_on_scaled_inputs():
     assert int(end.round) == NUM_EXAMPLES
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_scaled_by_ranks_is_the_learner_on_scaled_inputs():
     """With a sample that is soon full."""
     X, y = data()
@@ -89,7 +89,7 @@ def whole(scaler):
     return jax.tree.map(added, scaler, is_leaf=lambda node: isinstance(node, Moments))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["ranks"], SCALERS))
 def test_unusable_rows_leave_the_scaler_untouched(name):
     """Rows of NaN, infinite and huge values, at both ends of blocks and amid."""

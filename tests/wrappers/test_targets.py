@@ -78,7 +78,7 @@ def test_the_first_label_is_asked_for():
     assert len(asked[0]) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_outliers_cost_little_where_labels_are_clipped():
     X, y = stream(2000)
     rng = np.random.default_rng(1)
@@ -123,7 +123,7 @@ def test_one_absurd_label_is_forgotten(at):
     assert np.mean(after**2) < 3 * np.mean(clean**2)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
