@@ -5,7 +5,7 @@ work on leading axes of any shape: one prediction, a stream of them (T,), seeds 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxmkl import _pytree as pytree
 __all__ = ["StudentMixture"]
 
 _BISECTIONS = 60
+_LEVELS = {"float32": 7, "float64": 30}  # of a continued fraction
 _NODES, _SHARES = np.polynomial.legendre.leggauss(64)
 
 
@@ -91,8 +92,9 @@ class StudentMixture:
         scales = jnp.asarray(self.scales)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
         of_degrees = jnp.asarray([self.degrees, _log_peaks(self.degrees)], scales.dtype)
-        each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
-        return _Parts(mean, *(jnp.broadcast_to(part, each) for part in parts))
+        parts = scales, self.weights, *of_degrees
+        each = [jnp.broadcast_to(part, (*shape, len(self.degrees))) for part in parts]
+        return _Parts(mean, *each, degrees=self.degrees)
 
     def _at(self, y: Any) -> tuple[Array, "_Parts"]:
         """The distance y - mean (...), and the parts there."""
@@ -163,7 +165,8 @@ class StudentMixture:
         return own.mean_distance(distance) - own.mean_difference() / 2.0
 
 
-class _Parts(NamedTuple):
+@pytree.dataclass
+class _Parts:
     """The parts of a mixture, at as many places as there are; distances are (...) throughout."""
 
     mean: Array
@@ -176,6 +179,7 @@ class _Parts(NamedTuple):
     """(..., J)"""
     log_peaks: Array
     """Logarithms of the t densities at 0 (..., J)."""
+    degrees: tuple[float, ...] = pytree.static()
 
     def _ratio(self, distance: Array) -> Array:
         return squared_ratio(distance[..., None], self.scales)
@@ -188,9 +192,8 @@ class _Parts(NamedTuple):
         return jax.nn.logsumexp(self.log_densities(distance), axis=-1, b=self.weights)
 
     def _tails(self, distance: Array) -> Array:
-        nu = self.nu
-        share = 1.0 / (1.0 + self._ratio(distance) / nu)
-        return betainc(nu / 2.0, jnp.full_like(nu, 0.5), share) / 2.0
+        squares = jnp.moveaxis(self._ratio(distance) / self.nu, -1, 0)
+        return jnp.stack(list(map(_tail, squares, self.degrees)), axis=-1)
 
     def tail(self, distance: Array) -> Array:
         """The probability of more than mean + distance, for distances of at least 0."""
@@ -216,6 +219,52 @@ class _Parts(NamedTuple):
         nodes = jnp.asarray(places, scale.dtype), jnp.asarray(shares, scale.dtype)
         total, _ = jax.lax.scan(added, jnp.zeros_like(scale), nodes)
         return 4.0 * scale * total
+
+
+def _tail(square: Array, degrees: float) -> Array:
+    """The probability that Student's t of ν degrees of freedom exceeds z = sqrt(ν ``square``).
+
+    With c = 1 / (1 + z²/ν), r = z/√ν, a = ν/2 and B the beta function it is, for far z, c below
+    (a + 1) / (a + 5/2),
+
+        c^a √(1 - c) / (2 a B(a, 1/2)) · 1/(1 + d_1/(1 + d_2/(1 + ...))),
+        d_2m = m (1/2 - m) c / ((a + 2m - 1)(a + 2m)),
+        d_2m+1 = -(a + m)(a + m + 1/2) c / ((a + 2m)(a + 2m + 1))
+
+    and else, if ν is whole (Abramowitz and Stegun, 1964, 26.5.8, 26.7.3 and 26.7.4; the sums have
+    ⌊a⌋ terms),
+
+        1/2 - r √c / 2 Σ_k a_k c^k,                  a_k = a_{k-1} (k - 1/2)/k,    ν even
+        1/2 - (arctan r + r c Σ_k a_k c^k) / π,      a_k = a_{k-1} k/(k + 1/2),    ν odd
+
+    with a_0 = 1. Other ν take the incomplete beta function, in many times the time.
+    """
+    c, a = 1.0 / (1.0 + square), degrees / 2.0
+    if degrees % 1.0:
+        return betainc(jnp.full_like(c, a), jnp.full_like(c, 0.5), c) / 2.0
+    is_far = c < (a + 1.0) / (a + 2.5)
+    share = jnp.where(is_far, c, 0.5)
+    fraction = jnp.ones_like(c)
+    for m in range(_LEVELS[c.dtype.name], -1, -1):
+        odd = -(a + m) * (a + m + 0.5) / ((a + 2 * m) * (a + 2 * m + 1))
+        fraction = 1.0 + odd * share / fraction
+        if m:
+            even = m * (0.5 - m) / ((a + 2 * m - 1) * (a + 2 * m))
+            fraction = 1.0 + even * share / fraction
+    log_beta = math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
+    scale = jnp.exp(a * jnp.log(share) - log_beta) * jnp.sqrt(1.0 - share)
+    k, r = np.arange(1, degrees // 2), jnp.sqrt(jnp.where(is_far, 1.0, square))
+    if degrees % 2:
+        of_c = r * c * _polynomial(np.cumprod([1.0, *(k / (k + 0.5))]), c)
+        near = 0.5 - (jnp.arctan(r) + of_c) / np.pi
+    else:
+        near = 0.5 - r * jnp.sqrt(c) * _polynomial(np.cumprod([1.0, *((k - 0.5) / k)]), c) / 2.0
+    return jnp.where(is_far, scale / (2.0 * a * fraction), near)
+
+
+def _polynomial(coefficients: np.ndarray, x: Array) -> Array:
+    """Σ_k coefficients_k x^k."""
+    return jnp.polyval(jnp.asarray(coefficients[::-1], x.dtype), x, unroll=len(coefficients))
 
 
 def squared_ratio(distance: Array, scale: Array) -> Array:

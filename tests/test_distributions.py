@@ -42,6 +42,19 @@ def test_against_scipy(x64):
     np.testing.assert_allclose(quantile(found, below), y, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("nu", [2.5, 3.0, 4.0, 11.0, 50.0])
+@pytest.mark.parametrize(("precise", "rtol"), [(True, 1e-12), (False, 1e-5)])
+def test_tails_are_exact_far_away(nu, precise, rtol):
+    if nu == 2.5 and not precise:
+        rtol = 1e-4  # of the incomplete beta function
+    with jax.enable_x64(precise):
+        one = StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (nu,))
+        z = np.append(0.0, np.logspace(-3.0, 3.0, 61)).astype(one.scales.dtype)
+        wanted = stats.t.sf(z.astype(np.float64), nu)
+        seen = wanted > 1e-30
+        np.testing.assert_allclose(cdf(one, -z)[seen], wanted[seen], rtol=rtol)
+
+
 def test_crps_against_integration(x64):
     """The integral of (F(z) - [z >= y])² over z."""
     for y in (0.7, -3.0, 20.0):
