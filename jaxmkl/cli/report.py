@@ -198,18 +198,11 @@ def coarser(curves: Curves) -> Curves:
     A value is the mean of those it joins, weighted by the number of rows of their windows; missing
     ones are left out.
     """
-    size, counts = -(-len(curves.rows) // WINDOWS), np.diff(curves.rows, prepend=0)
-    starts = np.arange(0, len(counts), size)
-    ends = np.minimum(starts + size, len(counts)) - 1
-
-    def means(values: tuple[float, ...]) -> tuple[float, ...]:
-        rows = np.where(np.isnan(values), 0, counts)
-        all_rows = np.add.reduceat(rows, starts)
-        shares = rows / np.repeat(np.maximum(all_rows, 1), size)[: len(rows)]
-        found = np.add.reduceat(np.where(rows > 0, values, 0.0) * shares, starts)
-        return tuple(np.where(all_rows > 0, found, np.nan).tolist())
-
-    lines = ({name: means(values) for name, values in of.items()}
+    number = len(curves.rows)
+    size = -(-number // WINDOWS)
+    starts = np.arange(0, number, size)
+    ends = np.minimum(starts + size, number) - 1
+    lines = ({name: tuple(by_part(curves, starts, values).tolist()) for name, values in of.items()}
              for of in (curves.error, curves.labels))  # fmt: skip
     return Curves(curves.window * size, tuple(np.array(curves.rows)[ends].tolist()), *lines)
 
@@ -296,8 +289,9 @@ def _certainty(results: Results) -> list[Element]:
 
 def _densities(results: Results) -> list[Element]:
     """How often labels were where the densities of learners put them."""
-    of = {name: learner.density for name, learner in results.learners.items() if learner.density}
-    if not of or not any(sum(density["pit"]) for density in of.values()):
+    each = {name: learner.density for name, learner in results.learners.items()}
+    of = {name: density for name, density in each.items() if sum(density.get("pit", ()))}
+    if not of:
         return []
     text = "Right densities reach the grey lines. Probabilities that pile up at both ends tell of "
     text += "densities that are too narrow, in the middle of such that are too wide."
@@ -309,7 +303,7 @@ def _densities(results: Results) -> list[Element]:
 def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
     """The histogram of the probabilities that labels would be at most what they were."""
     counts = {name: np.array(density["pit"]) for name, density in of.items()}
-    shares = {name: 100 * each / max(each.sum(), 1.0) for name, each in counts.items()}
+    shares = {name: 100 * each / each.sum() for name, each in counts.items()}
     bins = len(next(iter(shares.values())))
     ends = [100 * (i + 1) // bins for i in range(bins)]
     lines = _steps(ends, shares | {UNIFORM: np.full(bins, 100 / bins)})
@@ -329,7 +323,7 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     ends, starts = results.curves.rows, parts_of(len(results.curves.rows))
     rows = [ends[i - 1] for i in (*starts[1:], len(ends))]
     metrics = "log_score", "crps", "coverage", "width"
-    found = {(name, metric): _by_part(results.curves, starts, density["curves"][metric])
+    found = {(name, metric): by_part(results.curves, starts, density["curves"][metric])
              for name, density in of.items() for metric in metrics}  # fmt: skip
     lines = {name: 100 * found[name, "coverage"] for name in of}
     lines |= {UNIFORM: np.full(len(rows), 100 * COVERAGE)}
@@ -349,7 +343,7 @@ def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -
     x, label, band = np.array(of["row"]), np.array(of["label"]), np.array([of["low"], of["high"]])
     around = f"prediction, {100 * COVERAGE:.0f} % interval"
     lines = {around: (x, band), "label": (x, label)}
-    panel = Panel("", "rows", results.target, lines, dots=["label"])
+    panel = Panel("", "rows", "target", lines, dots=["label"])
     body = []
     for row, *values in zip(*(of[key] for key in LATEST), strict=True):
         cells = (element("td", figure(value)) for value in values)
@@ -373,13 +367,19 @@ def parts_of(number: int, parts: int = PARTS) -> list[int]:
     return np.unique(np.arange(parts) * number // parts).tolist()
 
 
-def _by_part(curves: Curves, starts: Sequence[int], values: Sequence[float]) -> np.ndarray:
-    """Means over parts of the windows (W,), by the numbers of their rows; missing ones are left
-    out."""
-    counts = np.where(np.isnan(values), 0, np.diff(curves.rows, prepend=0))
-    totals = np.add.reduceat(np.nan_to_num(values) * counts, starts)
-    rows = np.add.reduceat(counts, starts)
-    return np.divide(totals, rows, out=np.full(len(rows), np.nan), where=rows > 0)
+def by_part(
+    curves: Curves, starts: Sequence[int] | np.ndarray, values: Sequence[float]
+) -> np.ndarray:
+    """Means over parts of the windows (W,) that begin at ``starts`` (N,).
+
+    A window counts by its number of rows; missing values are left out.
+    """
+    counts, each = np.diff(curves.rows, prepend=0), np.array(values)
+    rows = np.where(np.isnan(each), 0, counts)
+    all_rows = np.add.reduceat(rows, starts)
+    shares = rows / np.repeat(np.maximum(all_rows, 1), np.diff([*starts, len(rows)]))
+    found = np.add.reduceat(np.where(rows > 0, each, 0.0) * shares, starts)
+    return np.where(all_rows > 0, found, np.nan)
 
 
 def _kernels(results: Results) -> list[Element]:
