@@ -362,7 +362,7 @@ def parts_of(number: int, parts: int = PARTS) -> list[int]:
     """Return the first of each part, if so many windows are parted as evenly as it goes.
 
     >>> parts_of(12, 5), parts_of(3, 5)
-    ([0, 2, 5, 7, 10], [0, 1, 2])
+    ([0, 2, 4, 7, 9], [0, 1, 2])
     """
     return np.unique(np.arange(parts) * number // parts).tolist()
 

@@ -30,6 +30,8 @@
 - ``jaxmkl run`` scores the probabilities of classes: log loss, Brier score and calibration error
   in the table and in ``--json``, and a calibration plot in the report. Checkpoints of a run that
   an earlier version began are refused.
+- ``jaxmkl run --density`` predicts densities of numbers and scores them: log score, CRPS, coverage
+  and width of intervals of 90 %, and in the report their calibration.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal
