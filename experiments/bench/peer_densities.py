@@ -30,7 +30,7 @@ def of_quantiles(quantiles: np.ndarray, y: np.ndarray, narrowest: float) -> np.n
     """Return log densities (n,) of a piecewise linear quantile function with exponential tails.
 
     Between two quantiles (n, Q) of the levels ``LEVELS`` the density is constant. Beyond the outer
-    ones it falls exponentially from the value beside it, and holds the probability that is left.
+    ones it is that of a Laplace distribution whose outer quantiles are as far from each other.
 
     Args:
       quantiles: (n, Q); those that cross are sorted.
@@ -48,8 +48,9 @@ def of_quantiles(quantiles: np.ndarray, y: np.ndarray, narrowest: float) -> np.n
     place = np.sum(y[:, None] >= q, axis=1) - 1
     inside = np.clip(place, 0, gaps.shape[1] - 1)
     found = np.take_along_axis(log_densities, inside[:, None], axis=1)[:, 0]
-    beyond = np.maximum(np.maximum(q[:, 0] - y, y - q[:, -1]), 0.0)
-    return found - beyond * np.exp(found) / LEVELS[0]
+    beyond = np.maximum(q[:, 0] - y, y - q[:, -1])
+    scale = (q[:, -1] - q[:, 0]) / (2 * np.log(1 / (2 * LEVELS[0])))
+    return np.where(beyond <= 0, found, np.log(LEVELS[0] / scale) - beyond / scale)
 
 
 def _of_ends(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
@@ -160,7 +161,7 @@ def densities(streams: list[Stream]) -> tuple[list[Row], list[str]]:
         f"of the examples from {EVERY + 1} on; log score: mean log density of the labels",
         f"coverage, width: of intervals of {INTERVAL:.0%}, in the target's units, as is the CRPS",
         f"boosting of quantiles: by histograms, refitted every {EVERY} examples for each of "
-        f"{len(LEVELS)}; constant densities between them, exponential tails",
+        f"{len(LEVELS)}; constant densities between them, tails of Laplace",
         "ours in wrappers.predictive; others by their defaults, those of river on inputs and "
         "targets that are standardised by the first examples, as it takes the noise for 1",
     ]
