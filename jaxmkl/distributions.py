@@ -92,9 +92,9 @@ class StudentMixture:
         scales = jnp.asarray(self.scales)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
         of_degrees = jnp.asarray([self.degrees, _log_peaks(self.degrees)], scales.dtype)
-        parts = scales, self.weights, *of_degrees
-        each = [jnp.broadcast_to(part, (*shape, len(self.degrees))) for part in parts]
-        return _Parts(mean, *each, degrees=self.degrees)
+        each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
+        scales, weights, nu, peaks = (jnp.broadcast_to(part, each) for part in parts)
+        return _Parts(mean, scales, weights, nu, peaks, self.degrees)
 
     def _at(self, y: Any) -> tuple[Array, "_Parts"]:
         """The distance y - mean (...), and the parts there."""

@@ -21,7 +21,7 @@ from matplotlib import image
 
 from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
-from jaxmkl.cli.report import axis_of, coarser, page
+from jaxmkl.cli.report import axis_of, by_part, coarser, page, parts_of
 from jaxmkl.cli.results import Curves, Learned, Results
 from jaxmkl.evaluate import Row
 from jaxmkl.evaluate.drawings import Panel, as_svg, drawing
@@ -214,6 +214,40 @@ def test_what_a_file_names_stays_text():
     )))  # fmt: skip
     for tag in ("b", "li", "pre", "dd", "dt", "th", "title", "text"):
         assert any(HOSTILE in text for _, text in found.all(tag)), tag
+
+
+def test_how_sure_learners_of_numbers_are_is_drawn():
+    """Learners without densities have neither lines nor columns, and scores are by parts."""
+    scores = {"log_score": (-1.0, -2.0, math.nan, 0.5), "crps": (0.25, 0.5, math.nan, 1.0)}
+    scores |= {"coverage": (1.0, 0.75, math.nan, 0.5), "width": (3.0, 4.0, math.nan, 6.0)}
+    latest = {"row": (229.0, 230.0), "label": (1.5, 7.25), "prediction": (1.0, 2.0)}
+    latest |= {"low": (0.5, 1.0), "high": (1.5, 3.0)}
+    pit = (*(10.0,) * 8, 0.0, 20.0)
+    sure = {"pit": pit, "curves": scores, "latest": latest}
+    none = {"pit": (0.0,) * 10, "curves": scores, "latest": dict.fromkeys(latest, ())}
+    learners = {"raker": Learned(density=sure), "spa": Learned(density=none)}
+    found = closed(page(results(learners=learners)))
+    texts = [text for _, _, text in found.elements]
+    assert "How sure it is" in texts
+    assert "the last 2 labels and their intervals: raker, of the first seed" in texts
+    assert not any("intervals: spa" in text for text in texts)
+    drawn = [text for path, _, text in found.elements if path[-1] == "text"]
+    assert drawn.count("as it should be") == 2
+    assert {"raker", "label", "prediction, 90 % interval", "labels inside, in %"} <= set(drawn)
+    assert cells(found, "80 to 90 %") == [["0.0%", "20.0%"]]
+    assert cells(found, "65 to 128")[-1][:4] == ["-2.000", "0.5000", "0.7500", "4.000"]
+    assert cells(found, "230")[0][:4] == ["7.250", "2.000", "1.000", "3.000"]
+    assert "How sure it is" not in page(results(learners={"spa": Learned(density=none)}))
+
+
+def test_coverage_is_told_by_tenths():
+    assert parts_of(25) == [0, 2, 5, 7, 10, 12, 15, 17, 20, 22]
+    counts, values = np.full(25, 64), np.arange(25.0)
+    counts[-1], values[3] = 7, np.nan
+    curves = Curves(64, tuple(np.cumsum(counts).tolist()), {}, {})
+    found = by_part(curves, parts_of(25), tuple(values.tolist()))
+    assert found[:2].tolist() == [0.5, 3.0]
+    assert found[-1] == pytest.approx((64 * (22 + 23) + 7 * 24) / 135)
 
 
 def test_what_is_to_be_said_of_a_run_that_did_not_go_well():

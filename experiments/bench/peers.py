@@ -18,6 +18,7 @@ from ..options import Options, chosen
 from ..papers import amkl_river
 from ..report import Report
 from .features import of_77_inputs
+from .peer_densities import densities
 from .peer_models import MODELS, Model, missing, ready
 from .timing import figures, in_own_process, peak_memory, real_or
 
@@ -96,9 +97,10 @@ def run(options: Options, report: Report) -> None:
     for package, why in reasons.items():
         if why:
             report.say(f"{package}: {why}, its models are left out")
+    all_streams = streams(options, report)
     pairs = [
         (stream, model)
-        for stream in streams(options, report)
+        for stream in all_streams
         for model in MODELS
         if model.path(stream.task) and not reasons[model.package]
     ]
@@ -125,6 +127,9 @@ def run(options: Options, report: Report) -> None:
             f"{', '.join(OF_PAPERS)}: {LENGTH} examples at most",
         ),
     )
+    of_densities, notes = densities(all_streams)
+    if of_densities:
+        report.table("Densities of numbers", of_densities, notes=notes)
     if options.plots is not None:
         options.plots.mkdir(parents=True, exist_ok=True)
         path = options.plots / "peers.svg"

@@ -11,14 +11,17 @@ import numpy as np
 
 from jaxmkl import Learner
 from jaxmkl._types import PyTree
+from jaxmkl.distributions import StudentMixture
 from jaxmkl.evaluate import (
     Baselines,
     Candidate,
     Certainty,
     Curve,
+    Densities,
     Score,
     classes_of,
     first_of,
+    predicts_densities,
     predicts_log_odds,
 )
 from jaxmkl.streaming import Stream
@@ -36,6 +39,14 @@ class Achieved(NamedTuple):
     certainty: Certainty | None = None  #: of its probabilities, if it has any
     num_labels: int = 0
     seconds: float = 0.0
+    densities: Densities | None = None  #: of numbers, if it predicts any
+
+
+class Said(NamedTuple):
+    """What a learner predicted for the rows of a chunk (n,)."""
+
+    prediction: np.ndarray
+    distribution: StudentMixture | None
 
 
 class Player:
@@ -52,11 +63,12 @@ class Player:
         self.now = now._replace(
             state=self._late.around(state) if self._late else state,
             certainty=Certainty.begin() if predicts_log_odds(learner) else None,
+            densities=Densities.begin() if predicts_densities(learner) else None,
         )
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
-    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray]:
+    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, Said]:
         """Play a chunk; return the progress after it, without scores, and the predictions."""
         now = self.now
         if self._compiles:  # before the clock starts
@@ -73,7 +85,7 @@ class Player:
             num_labels=now.num_labels + int(asked.sum()),
             seconds=now.seconds + seconds,
         )
-        return then, prediction
+        return then, Said(prediction, jax.tree.map(np.asarray, outputs.distribution))
 
     def settled(self) -> tuple[Learner, PyTree]:
         """The learner and its state after the labels that are due have arrived."""
@@ -164,10 +176,12 @@ class Play:
         judged = np.where(rows >= judged_from(baselines, everyone), labels, np.nan)
         achieved, said = dict[str, list[Achieved]](), dict[str, np.ndarray]()
         for name, each in played.items():
-            values = [_in_units(prediction, rows, one, baselines) for one, prediction in each]
+            values = [
+                _in_units(one_said.prediction, rows, one, baselines) for one, one_said in each
+            ]
             achieved[name] = [
-                _judged(one, of_one, prediction, judged)
-                for (one, prediction), of_one in zip(each, values, strict=True)
+                _judged(one, of_one, one_said, judged, baselines.start)
+                for (one, one_said), of_one in zip(each, values, strict=True)
             ]
             said[name] = values[0]
         first, last = (score.after(values, judged) for score, values in
@@ -198,7 +212,7 @@ class Play:
 
     def _played(
         self, name: str, player: Player, X: np.ndarray, y: np.ndarray
-    ) -> tuple[Achieved, np.ndarray]:
+    ) -> tuple[Achieved, Said]:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", RuntimeWarning)
             result = player.play(X, y)
@@ -229,13 +243,16 @@ def _in_units(
 
 
 def _judged(
-    achieved: Achieved, values: np.ndarray, prediction: np.ndarray, labels: np.ndarray
+    achieved: Achieved, values: np.ndarray, said: Said, labels: np.ndarray, start: float
 ) -> Achieved:
     """The progress with the scores after rows (n,), whose labels are NaN if they do not count."""
-    certainty = achieved.certainty
+    certainty, densities = achieved.certainty, achieved.densities
     if certainty is not None:
-        certainty = certainty.after(prediction, labels)
-    return achieved._replace(score=achieved.score.after(values, labels), certainty=certainty)
+        certainty = certainty.after(said.prediction, labels)
+    if densities is not None and said.distribution is not None:
+        densities = densities.after(said.distribution, labels, start)
+    score = achieved.score.after(values, labels)
+    return achieved._replace(score=score, certainty=certainty, densities=densities)
 
 
 def chunks_of(

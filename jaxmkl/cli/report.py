@@ -4,13 +4,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from jaxmkl.cli.results import Curves, Results
 from jaxmkl.cli.show import COSTS, TITLES, costs, unjudged
-from jaxmkl.evaluate import LOW_IS_BETTER, figure, markup, plain, settings, size
+from jaxmkl.evaluate import COVERAGE, LOW_IS_BETTER, figure, markup, plain, settings, size
 from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
@@ -27,6 +28,11 @@ MEANINGS = {
     "mae": "mean absolute error, in the target's units",
     "skill": "share of the squared error of the mean so far (of all labels) that was avoided",
     "skill_last": "share of the squared error of the last label that was avoided",
+    "log_score": "mean of the logarithm of the density at the label: the higher the better",
+    "crps": "continuous ranked probability score, in the target's units: the squared "
+    "distance of the distribution function from a step at the label; the absolute error if sure",
+    "coverage": "share of the labels inside the interval that should hold 90 %",
+    "width": "mean width of that interval, in the target's units",
     "label_rate": "share of the labels that were asked for",
 }
 CLASSES = 12  # classes that are named, at most
@@ -34,8 +40,12 @@ WINDOWS = 80  # that are told apart in a drawing
 WIDTH = 8.0  # inches of a drawing
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
+LATEST = "row", "label", "prediction", "low", "high"  # of the last rows
 SHOWN = 20  # inputs whose importance is drawn
 IDEAL = "as sure as right"  # the diagonal of a calibration plot
+UNIFORM = "as it should be"  # the line that right densities reach
+PARTS = 10  # of the rows, in which coverage is told apart
+NOT_RANKED = "label_rate", "coverage", "width"  # metrics of which neither end is the best
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
@@ -50,7 +60,7 @@ def page(results: Results) -> str:
         _table(results),
         _errors(results),
         _labels(results),
-        *_certainty(results),
+        *(_certainty(results) if results.classes else _densities(results)),
         *_kernels(results),
         *_importances(results),
         markup.section("What each column became", markup.items(results.columns)),
@@ -109,7 +119,7 @@ def _quantity(error: float, metric: str) -> str:
 
 def _table(results: Results) -> Element:
     metrics, body = results.metrics, []
-    best = {metric: _best(results, metric) for metric in metrics if metric != "label_rate"}
+    best = {metric: _best(results, metric) for metric in metrics if metric not in NOT_RANKED}
     for name, line in results.lines.items():
         is_learner = name in results.learners
         cells = [element("th", name, scope="row", title=name)]
@@ -188,18 +198,11 @@ def coarser(curves: Curves) -> Curves:
     A value is the mean of those it joins, weighted by the number of rows of their windows; missing
     ones are left out.
     """
-    size, counts = -(-len(curves.rows) // WINDOWS), np.diff(curves.rows, prepend=0)
-    starts = np.arange(0, len(counts), size)
-    ends = np.minimum(starts + size, len(counts)) - 1
-
-    def means(values: tuple[float, ...]) -> tuple[float, ...]:
-        rows = np.where(np.isnan(values), 0, counts)
-        all_rows = np.add.reduceat(rows, starts)
-        shares = rows / np.repeat(np.maximum(all_rows, 1), size)[: len(rows)]
-        found = np.add.reduceat(np.where(rows > 0, values, 0.0) * shares, starts)
-        return tuple(np.where(all_rows > 0, found, np.nan).tolist())
-
-    lines = ({name: means(values) for name, values in of.items()}
+    number = len(curves.rows)
+    size = -(-number // WINDOWS)
+    starts = np.arange(0, number, size)
+    ends = np.minimum(starts + size, number) - 1
+    lines = ({name: tuple(by_part(curves, starts, values).tolist()) for name, values in of.items()}
              for of in (curves.error, curves.labels))  # fmt: skip
     return Curves(curves.window * size, tuple(np.array(curves.rows)[ends].tolist()), *lines)
 
@@ -282,6 +285,101 @@ def _certainty(results: Results) -> list[Element]:
             *tables,
         )
     ]
+
+
+def _densities(results: Results) -> list[Element]:
+    """How often labels were where the densities of learners put them."""
+    each = {name: learner.density for name, learner in results.learners.items()}
+    of = {name: density for name, density in each.items() if sum(density.get("pit", ()))}
+    if not of:
+        return []
+    text = "Right densities reach the grey lines. Probabilities that pile up at both ends tell of "
+    text += "densities that are too narrow, in the middle of such that are too wide."
+    drawn = [_transforms(results, of), _coverages(results, of)]
+    drawn += [_intervals(results, name, density["latest"]) for name, density in of.items()]
+    return [markup.section("How sure it is", element("p", text, class_="faint"), *drawn)]
+
+
+def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
+    """The histogram of the probabilities that labels would be at most what they were."""
+    counts = {name: np.array(density["pit"]) for name, density in of.items()}
+    shares = {name: 100 * each / each.sum() for name, each in counts.items()}
+    bins = len(next(iter(shares.values())))
+    ends = [100 * (i + 1) // bins for i in range(bins)]
+    lines = _steps(ends, shares | {UNIFORM: np.full(bins, 100 / bins)})
+    high = 1.08 * max(each.max() for each in (*shares.values(), np.array([200 / bins])))
+    panel = Panel("", "predicted probability of at most the label, in %", "rows, in %", lines,
+                  grey=[UNIFORM], high=high)  # fmt: skip
+    body = []
+    for i, (begin, end) in enumerate(zip((0, *ends), ends, strict=False)):
+        cells = (element("td", f"{each[i]:.1f}%") for each in shares.values())
+        body.append(element("tr", element("th", f"{begin} to {end} %", scope="row"), *cells))
+    what = f"probability integral transform of the labels{_first_seed(results)}"
+    return _figure(panel, what, "The values", markup.table(["probability", *shares], body))
+
+
+def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
+    """Coverage by tenths of the rows, and the other scores there as a table."""
+    ends, starts = results.curves.rows, parts_of(len(results.curves.rows))
+    rows = [ends[i - 1] for i in (*starts[1:], len(ends))]
+    metrics = "log_score", "crps", "coverage", "width"
+    found = {(name, metric): by_part(results.curves, starts, density["curves"][metric])
+             for name, density in of.items() for metric in metrics}  # fmt: skip
+    lines = {name: 100 * found[name, "coverage"] for name in of}
+    lines |= {UNIFORM: np.full(len(rows), 100 * COVERAGE)}
+    panel = Panel("", "rows", "labels inside, in %", _steps(rows, lines), grey=[UNIFORM])
+    body = []
+    for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
+        cells = (element("td", figure(values[i])) for values in found.values())
+        body.append(element("tr", element("th", f"{begin + 1:,} to {end:,}", scope="row"), *cells))
+    head = [f"{name}: {' '.join(TITLES[metric].split())}" for name, metric in found]
+    what = f"labels inside their interval of {100 * COVERAGE:.0f} %, by tenths of the rows"
+    what += _first_seed(results)
+    return _figure(panel, what, "All scores", markup.table(["rows", *head], body))
+
+
+def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -> Element:
+    """The last labels of a learner, with predictions and intervals."""
+    x, label, band = np.array(of["row"]), np.array(of["label"]), np.array([of["low"], of["high"]])
+    around = f"prediction, {100 * COVERAGE:.0f} % interval"
+    lines = {around: (x, band), "label": (x, label)}
+    panel = Panel("", "rows", "target", lines, dots=["label"])
+    body = []
+    for row, *values in zip(*(of[key] for key in LATEST), strict=True):
+        cells = (element("td", figure(value)) for value in values)
+        body.append(element("tr", element("th", f"{row:,.0f}", scope="row"), *cells))
+    what = f"the last {len(x)} labels and their intervals: {name}{_first_seed(results)}"
+    return _figure(panel, what, "The values", markup.table(LATEST, body))
+
+
+def _figure(panel: Panel, what: str, title: str, table: Element) -> Element:
+    """A drawing with a caption, and its values in a folded table."""
+    drawn = as_svg(drawing([panel], WIDTH), what)
+    return element("figure", element("figcaption", what), drawn, markup.folded(title, table))
+
+
+def parts_of(number: int, parts: int = PARTS) -> list[int]:
+    """Return the first of each part, if so many windows are parted as evenly as it goes.
+
+    >>> parts_of(12, 5), parts_of(3, 5)
+    ([0, 2, 4, 7, 9], [0, 1, 2])
+    """
+    return np.unique(np.arange(parts) * number // parts).tolist()
+
+
+def by_part(
+    curves: Curves, starts: Sequence[int] | np.ndarray, values: Sequence[float]
+) -> np.ndarray:
+    """Means over parts of the windows (W,) that begin at ``starts`` (N,).
+
+    A window counts by its number of rows; missing values are left out.
+    """
+    counts, each = np.diff(curves.rows, prepend=0), np.array(values)
+    rows = np.where(np.isnan(each), 0, counts)
+    all_rows = np.add.reduceat(rows, starts)
+    shares = rows / np.repeat(np.maximum(all_rows, 1), np.diff([*starts, len(rows)]))
+    found = np.add.reduceat(np.where(rows > 0, each, 0.0) * shares, starts)
+    return np.where(all_rows > 0, found, np.nan)
 
 
 def _kernels(results: Results) -> list[Element]:

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxmkl._version import __version__
 from jaxmkl.evaluate import Row, lines, plain
@@ -25,6 +25,11 @@ class Learned(NamedTuple):
     #: [0, 1], of the first seed: ``counts`` of rows, their mean ``confidence``, ``accuracy``;
     #: empty without probabilities
     calibration: Mapping[str, tuple[float, ...]] = {}
+    #: the densities of numbers, of the first seed: ``pit``, rows by the probability integral
+    #: transform in ten bins; ``curves``, means over the windows of ``Results.curves`` of
+    #: ``log_score``, ``crps``, ``coverage`` and ``width``; ``latest``, of the last rows ``row``,
+    #: ``label``, ``prediction``, ``low`` and ``high``; empty without densities
+    density: Mapping[str, Any] = {}
 
 
 class Curves(NamedTuple):
@@ -46,8 +51,9 @@ class Results:
     #: a row for each figure, of learners in the order asked for, then of baselines. Of classes
     #: ``mistake_rate``, ``kappa``, ``kappa_last`` (against the last label), of learners with
     #: probabilities ``log_loss``, ``brier`` and ``calibration_error`` too; of numbers ``mse``,
-    #: ``mae``, ``skill`` (1 - mse / that of the mean so far), ``skill_last``; of learners
-    #: ``label_rate``, the share of rows whose label was asked for and was there
+    #: ``mae``, ``skill`` (1 - mse / that of the mean so far), ``skill_last``, of learners
+    #: with densities ``log_score``, ``crps``, and of intervals of 90 % ``coverage`` and ``width``;
+    #: of learners ``label_rate``, the share of rows whose label was asked for and was there
     rows: tuple[Row, ...]
     source: str  #: name of the table
     target: str

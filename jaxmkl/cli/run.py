@@ -35,7 +35,16 @@ from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
-OWN = ("target", "task", "learner", "set", "drop", "as_", "labels")  # what a pipeline has
+OWN = (
+    "target",
+    "task",
+    "learner",
+    "set",
+    "drop",
+    "as_",
+    "labels",
+    "density",
+)  # what a pipeline has
 
 
 def add_to(commands: Any) -> None:
@@ -50,6 +59,12 @@ def add_to(commands: Any) -> None:
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
+    add(
+        "--density",
+        action="store_true",
+        help="predict a density of each number, around the same "
+        "prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time of raker",
+    )
     add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
@@ -251,7 +266,7 @@ def _candidates(
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
         K, settings = len(columns.classes), dict(given.set)
-        return candidates(given.learner, columns.task, K, settings, given.labels)
+        return candidates(given.learner, columns.task, K, settings, given.labels, given.density)
     one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
     return [one], differences(pipeline, names)
 
@@ -275,7 +290,9 @@ def _results(
         cost = 1e6 * per_run / now.num_rows
         matters = importances(players[0].learner, first.state, columns.features)
         sure = {} if first.certainty is None else first.certainty.calibration()
-        learners[one.name] = Learned(cost, state_bytes(first.state), weights, matters, sure)
+        dense = {} if first.densities is None else first.densities.calibration()
+        learned = Learned(cost, state_bytes(first.state), weights, matters, sure, dense)
+        learners[one.name] = learned
     baselines = dict(zip(now.baselines.names, now.scores, strict=True))
     for name, score in baselines.items():
         measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
@@ -317,9 +334,9 @@ def _metrics(players: list[Player], now: Progress) -> dict[str, list[float]]:
     labelled = max(1, now.num_rows - now.num_unlabelled)
     each = list[dict[str, float]]()
     for player in players:
-        certainty = player.now.certainty
         found = player.now.score.metrics(*now.scores)
-        found |= {} if certainty is None else certainty.metrics()
+        for sure in (player.now.certainty, player.now.densities):
+            found |= {} if sure is None else sure.metrics()
         each.append(found | {"label_rate": player.now.num_labels / labelled})
     return {name: [of[name] for of in each] for name in each[0]}
 

@@ -24,6 +24,10 @@ TITLES = {
     "mae": "MAE",
     "skill": "skill\nto mean",
     "skill_last": "skill\nto last",
+    "log_score": "log\nscore",
+    "crps": "CRPS",
+    "coverage": "in 90 %\ninterval",
+    "width": "its\nwidth",
     "label_rate": "labels",
 }
 COSTS = "µs\na row", "memory"

@@ -28,8 +28,10 @@ from jaxmkl.evaluate.candidates import (
     kernel_names,
     kernel_weights,
     pausing,
+    predicts_densities,
     predicts_log_odds,
 )
+from jaxmkl.evaluate.densities import COVERAGE, Densities, DensityScores, density_scores
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
@@ -48,12 +50,15 @@ from jaxmkl.evaluate.rows import (
 from jaxmkl.evaluate.scores import Certainty, Curve, Score, classes_of
 
 __all__ = [
+    "COVERAGE",
     "LOW_IS_BETTER",
     "PAUSES",
     "Baselines",
     "Candidate",
     "Certainty",
     "Curve",
+    "Densities",
+    "DensityScores",
     "Row",
     "Score",
     "Seen",
@@ -64,6 +69,7 @@ __all__ = [
     "check_settings",
     "classes_of",
     "decimals",
+    "density_scores",
     "figure",
     "first_of",
     "held_bytes",
@@ -77,6 +83,7 @@ __all__ = [
     "parameters_of",
     "pausing",
     "plain",
+    "predicts_densities",
     "predicts_log_odds",
     "row",
     "rows",

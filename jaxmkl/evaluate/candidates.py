@@ -15,10 +15,12 @@ from jaxmkl.mkl import MKL
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.wrappers import (
+    Predictive,
     Probabilities,
     RunningMoments,
     layers,
     one_vs_rest,
+    predictive,
     probabilities,
     scaled,
     scaled_targets,
@@ -46,6 +48,7 @@ def candidates(
     num_classes: int,
     settings: Mapping[str, Any],
     rate: float | None = None,
+    density: bool = False,
 ) -> tuple[list[Candidate], list[str]]:
     """The requested learners, or the default ones, ready for a stream of a task.
 
@@ -57,12 +60,15 @@ def candidates(
       num_classes: K, the number of classes of a classification.
       settings: arguments by name, for the learners that have them.
       rate: the share of labels to ask for, or None for the learner's own query.
+      density: whether to predict densities of numbers (:func:`jaxmkl.wrappers.predictive`), around
+        the same predictions.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
 
     Raises:
-      UsageError: if a learner is unknown, none has a setting, or a learner refuses a value.
+      UsageError: if a learner is unknown, none has a setting, or a learner refuses a value; if
+        densities of classes are wanted.
 
     >>> made, notes = candidates(["raker", "perceptron"], "classification", 2, {"num_features": 9})
     >>> [one.name for one in made], notes
@@ -73,8 +79,12 @@ def candidates(
         if name not in LEARNERS or name == "multitask":
             others = ", ".join(other for other in LEARNERS if other != "multitask")
             raise UsageError(f"unknown learner {name!r}; there are: {others}")
+    if density and task == "classification":
+        raise UsageError("--density is for numbers; classes have probabilities without it")
     notes = check_settings(settings, {name: parameters_of(name) for name in chosen})
     made = [_scaled(name, task, num_classes, settings, rate) for name in chosen]
+    if density:
+        made = [one._replace(learner=predictive(one.learner)) for one in made]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
     if len(own) == len(made) and rate is not None:
         raise UsageError(f"--labels: {', '.join(own)} asks in its own way; choose another learner")
@@ -202,6 +212,18 @@ def predicts_log_odds(learner: Learner) -> bool:
     True
     """
     return any(isinstance(layer, Probabilities) for layer in layers(learner))
+
+
+def predicts_densities(learner: Learner) -> bool:
+    """Whether a learner's predictions have distributions of numbers.
+
+    >>> import jaxmkl
+    >>> predicts_densities(jaxmkl.raker())
+    False
+    >>> predicts_densities(jaxmkl.wrappers.predictive(jaxmkl.raker()))
+    True
+    """
+    return any(isinstance(layer, Predictive) for layer in layers(learner))
 
 
 def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:

@@ -48,6 +48,7 @@ class Panel:
     errors: bool = False
     points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
     grey: Collection[str] = ()  # labels of the reference lines
+    dots: Collection[str] = ()  # labels of lines of which only the points are drawn
     high: float | None = None  # the end of a vertical axis that starts at 0
 
 
@@ -114,7 +115,8 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             continue
         middle, low, high = middle_and_range(y, panel.median)
         looks = {"color": GREY, "zorder": 1.9} if label in panel.grey else {}
-        marker = "o" if panel.marks else None
+        looks |= {"linestyle": "none", "zorder": 2.1} if label in panel.dots else {}
+        marker = "o" if panel.marks or label in panel.dots else None
         (line,) = axes.plot(x, middle, label=_word(label), marker=marker, markersize=3, **looks)
         if len(y) > 1:
             axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)

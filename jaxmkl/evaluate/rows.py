@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-LOW_IS_BETTER = ("mistake_rate", "log_loss", "brier", "calibration_error", "mse", "mae")
+LOW_IS_BETTER = ("mistake_rate", "log_loss", "brier", "calibration_error", "mse", "mae", "crps")
 
 
 class Row(NamedTuple):

@@ -49,6 +49,11 @@ class Curve(NamedTuple):
         sums, counts = self.sums[:used], self.counts[:used]
         return np.divide(sums, counts, out=np.full(used, np.nan), where=counts > 0)
 
+    @property
+    def mean(self) -> float:
+        """The mean of all values so far, NaN for none."""
+        return float(self.sums.sum()) / (float(self.counts.sum()) or math.nan)
+
 
 class Score(NamedTuple):
     """The score of the predictions of a stream, one per row: a class from 0 on, or a number.

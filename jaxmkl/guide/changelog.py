@@ -30,6 +30,8 @@
 - ``jaxmkl run`` scores the probabilities of classes: log loss, Brier score and calibration error
   in the table and in ``--json``, and a calibration plot in the report. Checkpoints of a run that
   an earlier version began are refused.
+- ``jaxmkl run --density`` predicts densities of numbers and scores them: log score, CRPS, coverage
+  and width of intervals of 90 %, and in the report their calibration.
 - GPUs and TPUs: a turn of the loop over rounds has up to eight rounds, which begins half as many
   kernels a round in most recipes; as many runs advance side by side as the device's memory has
   room for; permutations compile in seconds for TPUs; products of ``design.rrss``, of merged noise

@@ -48,6 +48,22 @@ Classifiers predict probabilities, and the table says how good they are: the log
 score, and the calibration error, the distance between how sure a learner is and how often it is
 right. The report draws the latter.
 
+With ``--density`` the learners of numbers predict a distribution of each label around the same
+prediction (:func:`jaxmkl.wrappers.predictive`), and the table has four figures more: the log
+score (the mean logarithm of the density at the label), the CRPS (the absolute error of a learner
+that is sure, less for one that knows how unsure it is), and of intervals of 90 % the share of
+labels inside and the mean width. ``--json`` has them by windows of rows, too (``density``). The
+report's section "How sure it is" draws
+
+- the probability integral transform, the predicted probability of at most the label, in ten bins:
+  level if densities are right, high at both ends if they are too narrow, in the middle if they
+  are too wide;
+- the share of labels inside their intervals, by tenths of the rows: beside a mean of 90 % it shows
+  whether intervals were too narrow for a while;
+- the last 100 labels with their predictions and intervals.
+
+A pipeline saved by such a run keeps its densities, and ``--from`` scores them again.
+
 Before the first label the target is unknown, and numbers are predicted as 0. All learners are
 compared on the same rows, from the first one that each predicts after a label (the second, or a
 later one if labels are late or missing at first; the table says which). A pipeline given by
@@ -56,7 +72,7 @@ label, asked for or not: with ``--labels`` they know more than the learner.
 
 >>> from jaxmkl.cli import main
 >>> options = ["--learner", "expert_mkl", "--set", "num_features=20"]
->>> wanted = [*options, "--save", "trees.npz", "--json", "trees.json"]
+>>> wanted = [*options, "--density", "--save", "trees.npz", "--json", "trees.json"]
 >>> status = main(["run", "trees.csv", *wanted])                    # doctest: +ELLIPSIS
 <BLANKLINE>
 ...
@@ -72,6 +88,12 @@ predictions, and ``--report OUT.html`` makes a page with all results and curves,
 >>> skill = found["table"][0]["metrics"]["skill"][0]        # 1 - mse / that of the mean so far
 >>> skill > 0.5
 True
+
+>>> 0.8 < found["table"][0]["metrics"]["coverage"][0] < 1.0
+True
+>>> density = found["table"][0]["density"]
+>>> [*density["curves"]], sum(density["pit"])               # all rows but the first are judged
+(['log_score', 'crps', 'coverage', 'width'], 299.0)
 
 ## A pipeline
 

@@ -1,0 +1,214 @@
+"""Scores of predictive densities of numbers, accumulated chunk by chunk.
+
+They are worked out in NumPy and double precision, as those of :mod:`jaxmkl.distributions` would be
+compiled anew for each length of a chunk.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+
+from jaxmkl.distributions import StudentMixture
+from jaxmkl.evaluate.scores import Curve
+
+COVERAGE = 0.9  # of the intervals
+PIT_BINS = 10  # of the probability integral transform
+LATEST = 100  # rows whose intervals are kept
+_NODES, _SHARES = np.polynomial.legendre.leggauss(32)
+_NEWTON_STEPS = 12
+
+
+class DensityScores(NamedTuple):
+    """The scores of labels (n,), NaN for a row without a label or a density."""
+
+    log_score: np.ndarray
+    """Logarithms of the densities at the labels."""
+    crps: np.ndarray
+    """Continuous ranked probability scores, in units of the labels."""
+    pit: np.ndarray
+    """Probabilities of at most the label."""
+    low: np.ndarray
+    """Lower ends of the central intervals of :data:`COVERAGE`, also where there is no label."""
+    high: np.ndarray
+    """Upper ends."""
+
+
+class Densities(NamedTuple):
+    """The score of the densities of a stream of numbers.
+
+    >>> one = StudentMixture(np.zeros(2), np.ones((2, 1)), np.ones((2, 1)), degrees=(3,))
+    >>> score = Densities.begin().after(one, np.array([0.5, np.nan]))
+    >>> {name: round(value, 4) for name, value in score.metrics().items()}
+    {'log_score': -1.161, 'crps': 0.3651, 'coverage': 1.0, 'width': 4.7067}
+    """
+
+    log_score: Curve
+    crps: Curve
+    covered: Curve
+    width: Curve
+    pit: np.ndarray
+    """Rows by their probability integral transform, in bins of equal width."""
+    latest: np.ndarray
+    """Number, label, prediction and both ends of the interval of the last :data:`LATEST` rows,
+    (LATEST, 5); NaN for those that have not come."""
+
+    @classmethod
+    def begin(cls) -> Self:
+        """The score before the first row."""
+        none, latest = Curve.begin(), np.full((LATEST, 5), np.nan)
+        return cls(none, none, none, none, np.zeros(PIT_BINS), latest)
+
+    def after(self, distribution: StudentMixture, y: np.ndarray, start: float = 0.0) -> Self:
+        """Return the score after the next rows: rows without a label or density are left out.
+
+        Args:
+          distribution: that of each row (n,), of ``y - start``, with whole degrees of freedom.
+          y: labels (n,), NaN for none.
+          start: what is taken off the labels, so that single precision is enough.
+        """
+        found = density_scores(distribution, y - start)
+        known = ~np.isnan(found.pit)
+        inside = np.abs(found.pit - 0.5) <= COVERAGE / 2
+        numbers = self.log_score.rows + 1.0 + np.arange(len(y))
+        ends = found.low + start, found.high + start
+        latest = np.stack([numbers, y, np.asarray(distribution.mean) + start, *ends], axis=1)
+        counts, _ = np.histogram(found.pit[known], PIT_BINS, (0.0, 1.0))
+        return self._replace(
+            log_score=self.log_score.after(found.log_score),
+            crps=self.crps.after(found.crps),
+            covered=self.covered.after(np.where(known, inside, np.nan)),
+            width=self.width.after(np.where(known, found.high - found.low, np.nan)),
+            pit=self.pit + counts,
+            latest=np.concatenate([self.latest, latest[known]])[-LATEST:],
+        )
+
+    @property
+    def _curves(self) -> dict[str, Curve]:
+        return {"log_score": self.log_score, "crps": self.crps,
+                "coverage": self.covered, "width": self.width}  # fmt: skip
+
+    def metrics(self) -> dict[str, float]:
+        """Return the figures of a table by name, means over the rows; NaN before the first one."""
+        return {name: curve.mean for name, curve in self._curves.items()}
+
+    def calibration(self) -> dict[str, Mapping | tuple[float, ...]]:
+        """Return what a page shows, by name.
+
+        ``pit`` counts the rows (10,), ``curves`` has the means over windows (W,) by metric, and
+        ``latest`` the last rows: their ``row``, ``label``, ``prediction``, ``low`` and ``high``.
+        """
+        latest = self.latest[~np.isnan(self.latest[:, 0])]
+        names = "row", "label", "prediction", "low", "high"
+        columns = zip(names, latest.T.tolist(), strict=True)
+        curves = {name: tuple(curve.means.tolist()) for name, curve in self._curves.items()}
+        of_rows = {name: tuple(values) for name, values in columns}
+        return {"pit": tuple(self.pit.tolist()), "curves": curves, "latest": of_rows}
+
+
+def density_scores(distribution: StudentMixture, y: np.ndarray) -> DensityScores:
+    """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
+
+    As :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
+    """
+    parts = (distribution.mean, distribution.scales, distribution.weights)
+    mean, scales, weights = (np.asarray(part, np.float64) for part in parts)
+    usable = np.isfinite(mean) & np.isfinite(scales * weights).all(axis=-1)
+    known = usable & np.isfinite(y)
+    one = _Mixture(distribution.degrees, scales[usable].T, weights[usable].T)
+    half = one.half_width()
+    low, high = np.full((2, len(y)), np.nan)
+    low[usable], high[usable] = mean[usable] - half, mean[usable] + half
+    one = _Mixture(distribution.degrees, scales[known].T, weights[known].T)
+    error = y[known] - mean[known]
+    distance = np.abs(error)
+    log_score, crps, pit = np.full((3, len(y)), np.nan)
+    log_score[known] = one.log_density(distance)
+    crps[known] = one.mean_distance(distance) - one.mean_difference() / 2
+    pit[known] = np.clip(0.5 + np.sign(error) * (0.5 - one.tail(distance)), 0.0, 1.0)
+    return DensityScores(log_score, crps, pit, low, high)
+
+
+class _Mixture(NamedTuple):
+    """Mixtures around 0, with the J parts first: contiguous for operations on n rows."""
+
+    degrees: tuple[float, ...]
+    scales: np.ndarray
+    """(J, n)"""
+    weights: np.ndarray
+    """(J, n)"""
+
+    def _log_densities(self, distance: np.ndarray) -> np.ndarray:
+        each = np.empty_like(self.scales)
+        for j, (nu, scale) in enumerate(zip(self.degrees, self.scales, strict=True)):
+            peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+            tail = (nu + 1) / 2 * np.log1p(np.square(distance / scale) / nu)
+            each[j] = peak - np.log(scale) - tail
+        return each
+
+    def log_density(self, distance: np.ndarray) -> np.ndarray:
+        """The logarithm of the density (n,)."""
+        each = self._log_densities(distance)
+        most = each.max(axis=0)
+        return most + np.log((self.weights * np.exp(each - most)).sum(axis=0))
+
+    def tail(self, distance: np.ndarray) -> np.ndarray:
+        """The probability of more than a distance of at least 0 (n,), to one part in 10^16."""
+        total = np.zeros_like(distance)
+        for nu, scale, weight in zip(self.degrees, self.scales, self.weights, strict=True):
+            total += weight * (1.0 - within(distance / scale, int(nu))) / 2
+        return total
+
+    def mean_distance(self, distance: np.ndarray) -> np.ndarray:
+        """E|Y - y| (n,) for a label of that distance."""
+        total, densities = np.zeros_like(distance), np.exp(self._log_densities(distance))
+        parts = zip(self.degrees, self.scales, self.weights, densities, strict=True)
+        for nu, scale, weight, density in parts:
+            ratio = distance / scale
+            beyond = 2 * scale**2 * density * (nu + ratio**2) / (nu - 1)
+            total += weight * (distance * within(ratio, int(nu)) + beyond)
+        return total
+
+    def mean_difference(self) -> np.ndarray:
+        """E|Y - Y'| = 4 ∫_0^∞ F (1 - F) (n,), by z = s tan(u) and 32 points."""
+        scale = np.exp((self.weights * np.log(self.scales)).sum(axis=0))
+        total = np.zeros_like(scale)
+        for node, share in zip(np.pi / 4 * (_NODES + 1), np.pi / 4 * _SHARES, strict=True):
+            tail = self.tail(scale * np.tan(node))
+            total += share * (1 + np.tan(node) ** 2) * tail * (1 - tail)
+        return 4 * scale * total
+
+    def half_width(self) -> np.ndarray:
+        """The distance (n,) within which a label lies with the probability :data:`COVERAGE`.
+
+        The tail is convex, so Newton's steps from a point before it do not pass it.
+        """
+        wanted = (1 - COVERAGE) / 2
+        distance = np.min(self.scales, axis=0)  # within which even the normal has less
+        for _ in range(_NEWTON_STEPS):
+            density = np.exp(self.log_density(distance))
+            distance = distance + (self.tail(distance) - wanted) / density
+        return distance
+
+
+def within(z: np.ndarray, degrees: int) -> np.ndarray:
+    """P(|T| <= z) of Student's t with whole degrees of freedom ν, for z of at least 0.
+
+    With r = z/√ν, c = 1/(1 + r²), it is
+
+        ν even   r √c Σ_k a_k c^k,                          a_k = a_{k-1} (2k - 1)/(2k)
+        ν odd    2/π (arctan r + r c Σ_k a_k c^k),          a_k = a_{k-1} 2k/(2k + 1)
+
+    with k = 0, ..., ⌊ν/2⌋ - 1 and a_0 = 1 (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
+
+    >>> within(np.array([0.0, 1.0, 1e200]), 3).round(4).tolist()
+    [0.0, 0.609, 1.0]
+    """
+    r = np.minimum(z, 1e15) / math.sqrt(degrees)
+    c, k = 1.0 / (1.0 + np.square(r)), np.arange(1.0, degrees // 2)
+    if degrees % 2:
+        terms = polyval(c, np.cumprod([1.0, *(2 * k / (2 * k + 1))]))
+        return 2 / math.pi * (np.arctan(r) + r * c * terms)
+    return r * np.sqrt(c) * polyval(c, np.cumprod([1.0, *((2 * k - 1) / (2 * k))]))
