@@ -62,8 +62,8 @@ def add_to(commands: Any) -> None:
     add(
         "--density",
         action="store_true",
-        help="predict a density of each number, around the same "
-        "prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time of raker",
+        help="predict a density of each number, around the same prediction, "
+        "and score it: log score, CRPS, intervals of 90 %%; adds about the time of raker",
     )
     add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
