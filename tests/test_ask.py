@@ -94,7 +94,7 @@ def same(one, other):
     assert_equal(one.state, other.state)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     rows = rows_of(plants(12))
     labelling = session(rows, 4, is_pool=True, ranking=(10, 8))
@@ -127,7 +127,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     assert said["prediction"] == ("tree" if z > 0 else "bush")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     rows = rows_of(plants(30, known=8))
     labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
@@ -154,7 +154,7 @@ def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     assert sorted(scores).index(scores[item - 9]) >= 9
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_questions_are_spread_over_a_table(session):
     rows = numbers(403)
     labelling, places = session(rows, 40), []
@@ -356,7 +356,7 @@ def typed(monkeypatch, given):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_many_classes_are_typed(session):
     classes = ["q", *(f"{name} {i}" for i in range(3) for name in ("oak", "ash", "elm"))]
     frame = pl.DataFrame({"x": np.arange(24.0) % 10, "kind": [*classes, *classes, *[None] * 4]})

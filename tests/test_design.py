@@ -187,7 +187,7 @@ def test_every_objective_falls(grams: np.ndarray, gram: np.ndarray, method: str)
         assert bool(found.converged)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
     double, single = design.cted(gram), design.cted(gram.astype(np.float32))
     assert single.objective.dtype == single.scores.dtype == np.float32

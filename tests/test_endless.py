@@ -73,7 +73,7 @@ WRAPPED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", WRAPPED)
 def test_learners_go_on_when_their_counts_are_at_an_end(name):
     (end, near), (after, far) = around_the_largest(WRAPPED[name], 256)
@@ -115,7 +115,7 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
     # the narrowest, the middle and the widest of the default kernels
@@ -131,7 +131,7 @@ def test_covariances_of_least_squares_stay_definite():
         assert np.linalg.eigvalsh(S).min() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_least_squares_that_forget_nothing_go_on_getting_better():
     """Where S gets small, what rounding once did to it must not stay and take it below 0."""
     rule = jaxmkl.updates.RLS(0.1)

@@ -60,7 +60,7 @@ def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, c
     assert "[tour 2/2" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_main_job_plays_the_drift(tmp_path, monkeypatch):
     monkeypatch.setattr(tour, "DRIFT_LENGTH", 1500)
     out = tmp_path / "tour.json"

@@ -37,7 +37,7 @@ def test_tables_of_budgets(data_folder, tmp_path, capsys):
     assert "--set budget: not a parameter of spa, ignored there" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "1"]
     rows = rows_of_run(tmp_path, *arguments, "--algorithms", "perceptron*")
@@ -62,7 +62,7 @@ def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
     assert mistakes[best["parameters"]["kernel"]] == best["mean"]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_polynomials_of_the_printed_slip_never_learn():
     draws = np.random.default_rng(2)
     X = draws.normal(size=(60, 2)).astype(np.float32)

@@ -57,7 +57,7 @@ def test_linucb_is_ridge_regression_of_each_arm():
     np.testing.assert_allclose(found, Y.max(axis=1) - Y[np.arange(30), played], atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_optimisation(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "EVALUATIONS", 30)
     monkeypatch.setattr(search, "FEATURES", 20)
@@ -80,7 +80,7 @@ def test_minima_of_the_functions():
         np.testing.assert_allclose(function.value(x), function.minimum, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_tenth_of_the_labels(tmp_path, monkeypatch, capsys):
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     made = Stream("friedman1", X, np.sin(2 * X[:, 0]), "regression")

@@ -136,7 +136,7 @@ def test_pools_in_groups_are_chosen_from_as_all_at_once(monkeypatch):
         np.testing.assert_array_equal(at_once.ranking[s], alone.ranking)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_penalty_falls_until_enough_points_are_active(monkeypatch):
     X, _ = few_points()
     with jax.enable_x64(True):
@@ -347,7 +347,7 @@ def test_a_request_that_cannot_be_met(arguments, said, monkeypatch, capsys):
     assert said in error
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)
@@ -445,7 +445,7 @@ def iris(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selecting, "COUNTS", (5, 10))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_selectors_are_measured_as_one_split_after_the_other(iris, tmp_path, capsys):
     arguments = ["design", "--parts", "selectors", "--datasets", "iris", "--seeds", "2"]
     measured = rows_of_run(tmp_path, *arguments, "--algorithms", "ted,kmeans")
@@ -550,7 +550,7 @@ def test_after_the_first_points_come_the_closest(iris, monkeypatch, tmp_path):
     assert late == pytest.approx(np.mean(scores[5:]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_rare_cluster_is_found_where_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(selecting, "RARE_POINTS", 1000)
     monkeypatch.setattr(selecting, "SHARES", (10,))

@@ -32,7 +32,7 @@ def linear_learner(num_kernels, num_inputs):
     return types.SimpleNamespace(models=(bank,)), types.SimpleNamespace(models=(drawn,))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @quick
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -112,7 +112,7 @@ def test_hindsight_leaves_out_what_the_learner_refuses():
     np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_run_against_its_best_kernel():
     rng = np.random.default_rng(4)
     X = rng.random((600, 2)).astype(np.float32)

@@ -75,7 +75,7 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
     assert shown.count("landmine, both (h = 0.2) less ") == 4
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
     monkeypatch.setattr(multitask, "GRID", 10.0 ** np.arange(-2, 1.1, 0.5))
@@ -130,7 +130,7 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
         multitask.stream_of(job_of(folder), "sentiment")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_every_order_is_a_run_of_its_own(folder):
     """All at once are the runs one by one, each scored against the labels it met."""
     job = job_of(folder, seeds=3)

@@ -142,7 +142,7 @@ def test_stochastic_gradient_descent_on_features_learns(streams, name):
     assert made.settings["package"].startswith("scikit-learn")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_learner_of_ours_runs_as_by_hand(streams):
     stream = streams["numbers"]
     model = Model("raker", "jaxmkl", "raker", "raker", {"num_features": 4})
@@ -159,7 +159,7 @@ def test_a_learner_of_ours_runs_as_by_hand(streams):
     assert metrics["state_mib"] == pytest.approx(17 * 4 * (2 + 2) * 4 / 2**20, rel=0.3)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_our_learners_say_labels(streams):
     ours = {m.name: m for m in peer_models.MODELS if m.package == "jaxmkl"}
     for of in ("two", "three"):
@@ -184,7 +184,7 @@ def test_what_is_not_there_is_told(monkeypatch):
     assert peer_models.missing("capymoa") is None
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch, capsys):
     raker = Model("raker", "jaxmkl", "raker", None, {"num_features": 4})
     monkeypatch.setattr(peers, "MODELS", (models("river"), models("capymoa"), raker))
@@ -263,7 +263,7 @@ def test_data_of_the_papers_are_shortened_and_classes_shuffled(data_folder, monk
     assert (made.name, made.X.shape, made.y.dtype) == ("generated", (50, 77), np.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_each_model_has_a_process_of_its_own(monkeypatch, capsys):
     sgd = next(m for m in peer_models.MODELS if m.package == "sklearn")
     raker = Model("raker", "jaxmkl", "raker", None, {"num_features": 4})

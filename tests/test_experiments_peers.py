@@ -77,7 +77,7 @@ def test_two_functions_change_places():
     assert np.var(y[6000:] - Z[6000:] @ best) < 1.3 * left[3] * np.var(y[6000:])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, capsys):
     hedge = "expert_mkl (Hedge)"
     monkeypatch.setattr(amkl_mixture, "PERIOD", 300)
@@ -160,7 +160,7 @@ def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
         np.testing.assert_allclose(strategy.probabilities, (1 + told) / 2, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
     def raker(name, factory, banks, **given):
         return evaluate.candidate(name, "raker", **given)
@@ -201,7 +201,7 @@ def rivers(monkeypatch):
     monkeypatch.setitem(sys.modules, "river", package)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_data_of_river_are_scaled_online(rivers, tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     variants = ("expert_mkl (Hedge)", amkl_river.LAST_LABELS)

@@ -152,7 +152,7 @@ def test_rows_by_hand(tmp_path):
     assert table.notes == ("features are numbered from 1", "query numbers (qid) are ignored")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_very_wide_rows_come_in_smaller_chunks(tmp_path):
     (tmp_path / "t.svm").write_text("1 1:1 90000:2\n-1 2:1\n" * 150)
     found, chunks = whole(open_table(tmp_path / "t.svm"), 8192)

@@ -223,7 +223,7 @@ def test_gradient_descent_on_features_and_supports(x64):
         np.testing.assert_allclose(outputs.loss, (predictions - y) ** 4, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_parameters_are_swept_and_differentiated(x64):
     X, y = stream()
 

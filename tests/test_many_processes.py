@@ -53,7 +53,7 @@ def program_of_the_guide():
     return program
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_two_processes_give_what_one_gives(tmp_path):
     """Seeds, a fleet that is saved and loaded, merged shards, a pool of two parts."""
     found = []
@@ -118,7 +118,7 @@ except OSError as error:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_save_that_fails_fails_everywhere(tmp_path):
     """No process waits for ever for one that could not write."""
     said = [out.splitlines()[-1] for out in played(FAILING, tmp_path / "it", 2)]

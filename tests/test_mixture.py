@@ -73,7 +73,7 @@ def test_oracle(stacked, loss, bound, x64):
             numpy_rule.learn(y[t], judged[t])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_in_single_precision(x64):
     rule = Stack(Mixture(), RULES)
     double, single = (
@@ -117,7 +117,7 @@ def test_a_model_that_explodes_spoils_nothing(x64):
             assert np.abs(predictions[40:]).max() < 6
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_parameters_have_derivatives(x64):
     values, y, active, judged = said()
 

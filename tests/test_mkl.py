@@ -138,7 +138,7 @@ def test_banks_alike_draw_frequencies_of_their_own():
     assert not np.any(np.asarray(one) == np.asarray(two))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "parts",
     [

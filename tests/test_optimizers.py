@@ -47,7 +47,7 @@ def test_optimizers_of_optax_by_object_and_by_name_are_the_same():
     assert np.mean(steps > 0.9e-5) > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_round_is_not_an_optimizers_count():
     """Adam counts the rounds in which the kernel moved."""
     X, y = stream()

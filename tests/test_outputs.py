@@ -122,7 +122,7 @@ def test_oracle(x64):
         np.testing.assert_allclose(outputs.prediction[:, k], wanted, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_one_vs_rest_is_a_learner_a_class(x64):
     X, y = classes()
     spa = jaxmkl.spa(KERNELS, query=query.Margin(0.5))
@@ -147,7 +147,7 @@ def test_one_vs_rest_is_a_learner_a_class(x64):
 # --- queries -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_margin_of_classes_is_half_the_distance_to_the_next():
     learner = small(task="classification", num_classes=K, query=query.Margin(0.1))
     X, y = classes()
@@ -172,7 +172,7 @@ def test_disagreement_is_summed_over_outputs():
 # --- labels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_mean_the_same_everywhere():
     learner = small(task="classification", num_classes=K, hedge_rate=0.1)
     X, y = classes()

@@ -53,7 +53,7 @@ def accuracy(X, y, labelled, test, truth):
     return np.mean([after(labelled[:count]) for count in COUNTS])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", SETS)
 def test_the_default_is_better_than_random_rows_by_two_standard_errors(name, request):
     if name in BUNDLED:
@@ -132,7 +132,7 @@ def test_texts_are_taken_as_they_stand():
         PoolSelector(2, kernels=jaxmkl.Gaussian(1.0)).fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
     X, path = StandardScaler().fit_transform(pool()), tmp_path / "pool.csv"
     wanted = PoolSelector(method="gmkal").fit(X).indices_
@@ -248,7 +248,7 @@ def test_of_a_large_pool_some_rows_are_looked_at(monkeypatch, tmp_path, capsys):
     assert "40 of 300 different rows, drawn at random, were considered" in error
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_of_a_very_large_pool_nothing_square_is_made(monkeypatch):
     draws = np.random.default_rng(0)
     X = draws.normal(size=(50_000, 5))

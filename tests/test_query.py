@@ -296,7 +296,7 @@ def test_a_prediction_carries_its_score(query, pool):
         assert np.asarray(many.score)[asks].min() > np.asarray(many.score)[~asks].max()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_draws_go_by_the_input_as_it_was_given(pool):
     """Behind scalers, whose results round otherwise in other blocks, too."""
     plain = MKL(BANK, query=Random(0.5))

@@ -139,7 +139,7 @@ def stream(learner, T=60):
     return X, ((y > 0).astype(int) if learner.task == "classification" else y)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", SMALL)
 def test_adam_on_all_numbers_of_a_learner(name):
     learner = SMALL[name]()

@@ -162,7 +162,7 @@ def test_sparse_rows_are_the_dense_ones(numbers):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_double_precision_where_jax_has_it(numbers, x64):
     X, y = numbers
     for dtype in (np.float32, np.float64):
@@ -201,7 +201,7 @@ def test_rows_that_are_sorted_are_shuffled():
     np.testing.assert_array_equal(again.predict_proba(X), shuffled.predict_proba(X))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_sorted_folds_are_said():
     X, y = load_iris(return_X_y=True)
     with pytest.warns(UserWarning, match="y is sorted by class") as caught:
@@ -223,7 +223,7 @@ def test_what_is_sorted_is_hardly_chance(counts):
 # --- what learners are ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_learner_or_a_function_in_the_place_of_a_name(classes):
     X, y = classes
     given = jaxmkl.raker(**SMALL, loss="logistic", num_classes=3)
@@ -325,7 +325,7 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
     assert len({*scores}) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_in_a_pipeline_and_a_pickle(classes, numbers):
     for (X, y), estimator in ((classes, classifier()), (numbers, regressor())):
         third = len(X) // 3  # parts of one length, as those of three folds
@@ -398,7 +398,7 @@ def test_one_by_one_as_in_a_stream(classes):
 # --- pools ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_pool_is_ranked_as_by_design(classes):
     X, _ = classes
     X = X[:40]
@@ -465,7 +465,7 @@ def test_a_grid_search_on_breast_cancer():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_importances_are_those_of_the_learner():
     X, y = np.random.default_rng(0).normal(size=(300, 3)), None
     y = np.sin(2 * X[:, 1])
