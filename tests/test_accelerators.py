@@ -163,7 +163,8 @@ def test_as_many_runs_as_there_is_room_for():
     assert _spread.at_once(held, 10, _spread.Room(1, False)) == 1
 
 
-@pytest.mark.parametrize("name", quick(["raker"], ["raker", "spa"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["raker", "spa"])
 def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     """Several rounds a turn of the loop, in groups of runs: the same to rounding."""
     learner = {

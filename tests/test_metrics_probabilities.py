@@ -316,6 +316,7 @@ def cases():
         yield metrics.expected_calibration_error, (p, y), how
 
 
+@pytest.mark.slow
 def test_all_are_the_same_inside_jit():
     """In one program: of the precision of JAX, of its kind, and with leading axes kept."""
     every = [*cases()]

@@ -64,6 +64,7 @@ def test_variance_of_least_squares(forgetting):
                 S[r] = (S[r] - np.outer(gain, S[r] @ z)) / phi
 
 
+@pytest.mark.slow
 def test_models_that_do_not_know_theirs_count_between_models_alone():
     """A gradient step beside least squares changes the mean and the distance, not z'Sz."""
     X, y = stream()
@@ -79,6 +80,7 @@ def test_models_that_do_not_know_theirs_count_between_models_alone():
     assert float(both.epistemic) == pytest.approx(wanted, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_noise_of_a_stream_is_found():
     """The noise is the labels' own, the prediction's variance shrinks, and e² / v is 1."""
     X, y = stream(4000)
@@ -112,6 +114,7 @@ def test_learners_without_a_variance_say_so(make):
     assert jax.eval_shape(learner.step, state, (x, 1.0))[1].variance is None
 
 
+@pytest.mark.slow
 def test_scaled_targets_keep_the_units_of_the_label():
     X, y = stream(1500)
     learner = jaxmkl.wrappers.scaled_targets(least_squares())

@@ -95,6 +95,7 @@ def grams_of_all(X, Y):
     return np.stack([gram(X, Y) for _, gram in KERNELS.values()])
 
 
+@pytest.mark.slow
 def test_kernels_are_in_company_what_they_are_alone(x64):
     """Gram matrices, single columns and the diagonal, of all kernels by one program."""
     rng = np.random.default_rng(0)

@@ -47,6 +47,7 @@ def values_of(bank, state, x):
     return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
 
 
+@pytest.mark.slow
 def test_the_evidence_is_that_of_a_gaussian_process(x64):
     """With its derivatives; examples that are not known do not count."""
     draws, (X, y) = np.random.default_rng(0), stream(12, outputs=2)
@@ -68,10 +69,8 @@ def test_the_evidence_is_that_of_a_gaussian_process(x64):
     np.testing.assert_allclose(slopes[1], wanted[2], rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("shape", "outputs"),
-    [("diagonal", None), pytest.param("full", 2, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "outputs"), [("diagonal", None), ("full", 2)])
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
     X, y = stream(32, outputs=outputs)
     learner = learner_of(shape, outputs=outputs)

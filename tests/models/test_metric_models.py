@@ -46,7 +46,7 @@ def values_of(bank, state, round, x):
     ("shape", "outputs", "forgetting"),
     [
         ("diagonal", 2, 0.95),
-        pytest.param("full", None, 0.95, marks=pytest.mark.slow),
+        pytest.param("full", None, 0.95, marks=pytest.mark.endless),
         pytest.param("full", 2, 1.0, marks=pytest.mark.slow),
     ],
 )
@@ -101,6 +101,7 @@ def test_least_squares_at_once_are_those_of_a_stream(x64):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_examples_count_as_often_as_they_say(x64):
     rule, draws = RLS(0.5), np.random.default_rng(0)
     Z, y = draws.normal(size=(5, 1, 3)), draws.normal(size=5)

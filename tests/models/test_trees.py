@@ -63,6 +63,7 @@ def test_grows_as_plain_loops_do(number, kind):
         np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
 
 
+@pytest.mark.slow
 def test_each_tree_has_inputs_of_its_own():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))

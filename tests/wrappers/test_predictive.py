@@ -210,6 +210,7 @@ def test_bad_data(kind):
     assert int(state.invalid) == (99 if kind == "one label" else 0)
 
 
+@pytest.mark.slow
 def test_padding_and_refused_examples_leave_no_trace():
     X, y = stream(40)
     learner = predictive(learner_of(True))

@@ -71,6 +71,7 @@ def test_oracle(num_classes, x64):
     np.testing.assert_allclose(found, np.nanmean(losses), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_probabilities_are_kept_by_the_stream():
     """Of all rounds said to be of probability p, a share p is positive."""
     rng = np.random.default_rng(1)
