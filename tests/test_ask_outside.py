@@ -179,7 +179,7 @@ def sitting(line, environment, draws, seconds):
 
 
 @pytest.mark.endless
-@pytest.mark.parametrize("times", [2, pytest.param(4, marks=pytest.mark.endless)])
+@pytest.mark.parametrize("times", [2, 4])
 def test_nothing_is_lost_when_killed_at_random_moments(tmp_path, environment, times):
     draws, budget = random.Random(1), 40
     path = tmp_path / "plants.csv"

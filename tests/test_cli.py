@@ -152,7 +152,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert_equal(jaxmkl.load_pipeline(pipeline).state, state)
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_a_run_is_that_of_the_library(tmp_path):
     X, y = sklearn.datasets.load_diabetes(return_X_y=True)
     frame = pl.DataFrame(X).with_columns(target=y)
@@ -281,7 +281,7 @@ def test_late_labels(iris, tmp_path):
     assert int(pipeline.state.round) == 1200
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     path = tmp_path / "sorted.csv"
     path.write_text("x,label\n" + "".join(f"{i % 7},{int(i >= 50)}\n" for i in range(100)))
@@ -381,7 +381,7 @@ def test_progress_at_a_terminal(monkeypatch):
         assert ("20 rows" in sys.stderr.getvalue()) == seen
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_without_what_the_command_needs():
     for name in ("polars", "rich"):
         program = f"import sys; sys.modules[{name!r}] = None; from jaxmkl.cli import main\n"
@@ -392,7 +392,7 @@ def test_without_what_the_command_needs():
         assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_the_module_is_the_command_and_reads_standard_input():
     table = "x,y\n" + "".join(f"{i % 7},{i % 7 * 0.5}\n" for i in range(50))
     command = [sys.executable, "-m", "jaxmkl", "run", "-", *SMALL]

@@ -115,7 +115,7 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
     # the narrowest, the middle and the widest of the default kernels

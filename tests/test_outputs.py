@@ -172,7 +172,7 @@ def test_disagreement_is_summed_over_outputs():
 # --- labels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_labels_mean_the_same_everywhere():
     learner = small(task="classification", num_classes=K, hedge_rate=0.1)
     X, y = classes()

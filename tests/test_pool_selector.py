@@ -132,7 +132,7 @@ def test_texts_are_taken_as_they_stand():
         PoolSelector(2, kernels=jaxmkl.Gaussian(1.0)).fit(X)
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
     X, path = StandardScaler().fit_transform(pool()), tmp_path / "pool.csv"
     wanted = PoolSelector(method="gmkal").fit(X).indices_

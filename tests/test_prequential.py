@@ -240,7 +240,7 @@ def test_baselines_know_what_the_model_knows(tmp_path, capsys):
     assert errors["mean so far"] == pytest.approx(np.square(mean - y[CUT:]).mean(), rel=1e-4)
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

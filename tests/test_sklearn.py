@@ -325,7 +325,7 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
     assert len({*scores}) > 3
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_in_a_pipeline_and_a_pickle(classes, numbers):
     for (X, y), estimator in ((classes, classifier()), (numbers, regressor())):
         third = len(X) // 3  # parts of one length, as those of three folds

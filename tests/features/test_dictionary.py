@@ -182,7 +182,7 @@ def test_amid_a_block_examples_of_the_past_are_not_looked_at():
     np.testing.assert_array_equal(again.coordinates[9:], offers.coordinates[9:])
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_absent_examples_do_not_come_in():
     X, uniform = data(dtype=np.float32)
     present = np.arange(60) % 3 == 0

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from marks import long
 
 import jaxmkl
 from jaxmkl import models, pytree, updates
@@ -108,7 +107,7 @@ LEARNERS = {
 
 
 @pytest.mark.endless
-@pytest.mark.parametrize("name", long(["in every round, of three classes"], LEARNERS))
+@pytest.mark.parametrize("name", LEARNERS)
 def test_maps_that_learn_keep_the_contract(name):
     check_learner(LEARNERS[name](), block_sizes=(16,))
 

@@ -96,9 +96,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
 
 
 @pytest.mark.endless
-@pytest.mark.parametrize(
-    "case", long(["full, two targets"], ["full, two targets", "three classes"])
-)
+@pytest.mark.parametrize("case", ["full, two targets", "three classes"])
 def test_keeps_the_contract(case):
     if case == "three classes":
         bank = learner_of(size=9, steps=2).models[0]

@@ -65,7 +65,7 @@ def test_late_labels_renew_once():
     )
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)

@@ -129,16 +129,16 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
         np.testing.assert_array_equal(beside[0].child[i], alone.child)
 
 
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.endless),
-        pytest.param({"task": "classification"}, marks=pytest.mark.endless),
-        pytest.param({"num_outputs": 2}, marks=pytest.mark.endless),
+        {},
+        {"task": "classification"},
+        {"num_outputs": 2},
         {"task": "classification", "num_outputs": 3},
     ],
 )
-@pytest.mark.endless
 def test_keeps_the_contract(options):
     learner = jaxmkl.MKL(SMALL, Uniform() if options else Hedge(0.5), **options)
     jaxmkl.testing.check_learner(learner)

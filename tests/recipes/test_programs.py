@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
 
 import jaxmkl
 
@@ -22,7 +21,7 @@ LEARNERS = {
 
 
 @pytest.mark.endless
-@pytest.mark.parametrize("name", long(["raker"], LEARNERS))
+@pytest.mark.parametrize("name", LEARNERS)
 def test_single_precision_is_double_precision_but_for_rounding(name):
     learner, rng = LEARNERS[name], np.random.default_rng(0)
     X = rng.normal(size=(100, 3)).astype(np.float32).astype(float)

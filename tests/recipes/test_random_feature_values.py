@@ -136,11 +136,7 @@ def test_sweep_is_vmap_over_stacked_learners(x64):
 @pytest.mark.parametrize(
     ("name", "given", "varied"),
     [
-        pytest.param(
-            *("raker", {"step_size": 0.05, "hedge_rate": 2.0, "loss": "logistic"}),
-            ("step_size",),
-            marks=pytest.mark.endless,
-        ),
+        ("raker", {"step_size": 0.05, "hedge_rate": 2.0, "loss": "logistic"}, ("step_size",)),
         (
             "expert_mkl",
             {"step_sizes": (0.1, 0.4), "regularization": 0.1, "forgetting": (0.97, 0.95)},
@@ -196,7 +192,7 @@ def hard_streams(num_examples=50):
     return tuple(np.stack(side).astype(np.float32) for side in zip(*pairs, strict=True))
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

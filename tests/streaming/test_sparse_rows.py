@@ -67,7 +67,7 @@ def test_rows_in_any_order_and_inside_jit():
     np.testing.assert_array_equal(blocks(some), X[order])
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_values_at_filled_up_places_are_not_looked_at():
     rows = streaming.SparseRows.from_csr(csr())
     filled = rows.indices == NUM_INPUTS

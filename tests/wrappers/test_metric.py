@@ -76,13 +76,10 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape):
 @pytest.mark.parametrize(
     "inner",
     [
-        pytest.param(lambda: jaxmkl.spa(capacity=64), marks=pytest.mark.endless),
+        lambda: jaxmkl.spa(capacity=64),
         lambda: jaxmkl.kernel_ogd(jaxmkl.Gaussian([1.0])),
-        pytest.param(lambda: jaxmkl.oks_sil(), marks=pytest.mark.endless),
-        pytest.param(
-            lambda: jaxmkl.raker(jaxmkl.Gaussian([1.0, 2.0]), num_features=4, num_outputs=2),
-            marks=pytest.mark.endless,
-        ),
+        lambda: jaxmkl.oks_sil(),
+        lambda: jaxmkl.raker(jaxmkl.Gaussian([1.0, 2.0]), num_features=4, num_outputs=2),
     ],
     ids=["spa", "kernel_ogd", "oks_sil", "two outputs"],
 )
@@ -114,7 +111,7 @@ def test_without_gradients_the_metric_stays():
         assert state.round == 40
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_refused_examples_stay_out_of_the_reservoir():
     X, y = stream(30, 2, np.float32)
     X[::3], y[1::3] = np.nan, np.inf

@@ -89,7 +89,7 @@ def whole(scaler):
     return jax.tree.map(added, scaler, is_leaf=lambda node: isinstance(node, Moments))
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 @pytest.mark.parametrize("name", long(["ranks"], SCALERS))
 def test_unusable_rows_leave_the_scaler_untouched(name):
     """Rows of NaN, infinite and huge values, at both ends of blocks and amid."""

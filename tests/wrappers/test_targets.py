@@ -123,7 +123,7 @@ def test_one_absurd_label_is_forgotten(at):
     assert np.mean(after**2) < 3 * np.mean(clean**2)
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
