@@ -29,7 +29,7 @@ def _several_degrees(owner: Any, name: str, value: Any) -> tuple[float, ...]:
     return tuple(degrees.tolist())
 
 
-def _log_peaks(degrees: tuple[float, ...]) -> list[float]:
+def log_peaks(degrees: tuple[float, ...]) -> list[float]:
     """Logarithms of the densities of Student's t at 0."""
     return [
         math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
@@ -91,7 +91,7 @@ class StudentMixture:
         """The mean of this shape (...), and what the parts have (..., J)."""
         scales = jnp.asarray(self.scales)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
-        of_degrees = jnp.asarray([self.degrees, _log_peaks(self.degrees)], scales.dtype)
+        of_degrees = jnp.asarray([self.degrees, log_peaks(self.degrees)], scales.dtype)
         each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
         scales, weights, nu, peaks = (jnp.broadcast_to(part, each) for part in parts)
         return _Parts(mean, scales, weights, nu, peaks, self.degrees)
@@ -231,13 +231,8 @@ def _tail(square: Array, degrees: float) -> Array:
         d_2m = m (1/2 - m) c / ((a + 2m - 1)(a + 2m)),
         d_2m+1 = -(a + m)(a + m + 1/2) c / ((a + 2m)(a + 2m + 1))
 
-    and else, if ν is whole (Abramowitz and Stegun, 1964, 26.5.8, 26.7.3 and 26.7.4; the sums have
-    ⌊a⌋ terms),
-
-        1/2 - r √c / 2 Σ_k a_k c^k,                  a_k = a_{k-1} (k - 1/2)/k,    ν even
-        1/2 - (arctan r + r c Σ_k a_k c^k) / π,      a_k = a_{k-1} k/(k + 1/2),    ν odd
-
-    with a_0 = 1. Other ν take the incomplete beta function, in many times the time.
+    (Abramowitz and Stegun, 1964, 26.5.8) and else, if ν is whole, by :func:`within`. Other ν take
+    the incomplete beta function, in many times the time.
     """
     c, a = 1.0 / (1.0 + square), degrees / 2.0
     if degrees % 1.0:
@@ -253,18 +248,33 @@ def _tail(square: Array, degrees: float) -> Array:
             fraction = 1.0 + even * share / fraction
     log_beta = math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
     scale = jnp.exp(a * jnp.log(share) - log_beta) * jnp.sqrt(1.0 - share)
-    k, r = np.arange(1, degrees // 2), jnp.sqrt(jnp.where(is_far, 1.0, square))
-    if degrees % 2:
-        of_c = r * c * _polynomial(np.cumprod([1.0, *(k / (k + 0.5))]), c)
-        near = 0.5 - (jnp.arctan(r) + of_c) / np.pi
-    else:
-        near = 0.5 - r * jnp.sqrt(c) * _polynomial(np.cumprod([1.0, *((k - 0.5) / k)]), c) / 2.0
+    near = 0.5 - within(jnp.where(is_far, 1.0, square), int(degrees)) / 2.0
     return jnp.where(is_far, scale / (2.0 * a * fraction), near)
 
 
-def _polynomial(coefficients: np.ndarray, x: Array) -> Array:
-    """Σ_k coefficients_k x^k."""
-    return jnp.polyval(jnp.asarray(coefficients[::-1], x.dtype), x, unroll=len(coefficients))
+def within(square: Any, degrees: int) -> Any:
+    """P(|T| <= z) of Student's t of whole degrees of freedom ν, at ``square`` = z²/ν >= 0.
+
+    With r = sqrt(square) and c = 1 / (1 + square) it is (Abramowitz and Stegun, 1964, 26.7.3 and
+    26.7.4; the sums have ⌊ν/2⌋ terms)
+
+        r √c Σ_k a_k c^k,                    a_k = a_{k-1} (k - 1/2)/k,    ν even
+        2/π (arctan r + r c Σ_k a_k c^k),    a_k = a_{k-1} k/(k + 1/2),    ν odd
+
+    with a_0 = 1. Arrays of NumPy stay such, those of JAX may be traced.
+
+    >>> within(np.array([0.0, 1.0 / 3.0]), 3).round(4).tolist()
+    [0.0, 0.609]
+    """
+    xp = jnp if isinstance(square, jax.Array) else np
+    r, c, k = xp.sqrt(square), 1.0 / (1.0 + square), np.arange(1, degrees // 2)
+    ratios = k / (k + 0.5) if degrees % 2 else (k - 0.5) / k
+    total = 0.0
+    for coefficient in np.cumprod([1.0, *ratios])[::-1].tolist():
+        total = total * c + coefficient
+    if degrees % 2:
+        return 2.0 / np.pi * (xp.arctan(r) + r * c * total)
+    return r * xp.sqrt(c) * total
 
 
 def squared_ratio(distance: Array, scale: Array) -> Array:

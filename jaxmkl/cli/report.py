@@ -40,7 +40,6 @@ WINDOWS = 80  # that are told apart in a drawing
 WIDTH = 8.0  # inches of a drawing
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
-LATEST = "row", "label", "prediction", "low", "high"  # of the last rows
 SHOWN = 20  # inputs whose importance is drawn
 IDEAL = "as sure as right"  # the diagonal of a calibration plot
 UNIFORM = "as it should be"  # the line that right densities reach
@@ -322,9 +321,9 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     """Coverage by tenths of the rows, and the other scores there as a table."""
     ends, starts = results.curves.rows, parts_of(len(results.curves.rows))
     rows = [ends[i - 1] for i in (*starts[1:], len(ends))]
-    metrics = "log_score", "crps", "coverage", "width"
-    found = {(name, metric): by_part(results.curves, starts, density["curves"][metric])
-             for name, density in of.items() for metric in metrics}  # fmt: skip
+    found = {(name, metric): by_part(results.curves, starts, values)
+             for name, density in of.items()
+             for metric, values in density["curves"].items()}  # fmt: skip
     lines = {name: 100 * found[name, "coverage"] for name in of}
     lines |= {UNIFORM: np.full(len(rows), 100 * COVERAGE)}
     panel = Panel("", "rows", "labels inside, in %", _steps(rows, lines), grey=[UNIFORM])
@@ -345,11 +344,11 @@ def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -
     lines = {around: (x, band), "label": (x, label)}
     panel = Panel("", "rows", "target", lines, dots=["label"])
     body = []
-    for row, *values in zip(*(of[key] for key in LATEST), strict=True):
+    for row, *values in zip(*of.values(), strict=True):
         cells = (element("td", figure(value)) for value in values)
         body.append(element("tr", element("th", f"{row:,.0f}", scope="row"), *cells))
     what = f"the last {len(x)} labels and their intervals: {name}{_first_seed(results)}"
-    return _figure(panel, what, "The values", markup.table(LATEST, body))
+    return _figure(panel, what, "The values", markup.table([*of], body))
 
 
 def _figure(panel: Panel, what: str, title: str, table: Element) -> Element:

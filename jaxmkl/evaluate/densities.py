@@ -4,19 +4,18 @@ They are worked out in NumPy and double precision, as those of :mod:`jaxmkl.dist
 compiled anew for each length of a chunk.
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 
-from jaxmkl.distributions import StudentMixture
+from jaxmkl.distributions import StudentMixture, log_peaks, within
 from jaxmkl.evaluate.scores import Curve
 
 COVERAGE = 0.9  # of the intervals
 PIT_BINS = 10  # of the probability integral transform
-LATEST = 100  # rows whose intervals are kept
+LATEST = 100  # rows whose intervals are kept, in columns
+COLUMNS = "row", "label", "prediction", "low", "high"
 _NODES, _SHARES = np.polynomial.legendre.leggauss(32)
 _NEWTON_STEPS = 12
 
@@ -101,8 +100,7 @@ class Densities(NamedTuple):
         ``latest`` the last rows: their ``row``, ``label``, ``prediction``, ``low`` and ``high``.
         """
         latest = self.latest[~np.isnan(self.latest[:, 0])]
-        names = "row", "label", "prediction", "low", "high"
-        columns = zip(names, latest.T.tolist(), strict=True)
+        columns = zip(COLUMNS, latest.T.tolist(), strict=True)
         curves = {name: tuple(curve.means.tolist()) for name, curve in self._curves.items()}
         of_rows = {name: tuple(values) for name, values in columns}
         return {"pit": tuple(self.pit.tolist()), "curves": curves, "latest": of_rows}
@@ -141,12 +139,17 @@ class _Mixture(NamedTuple):
     """(J, n)"""
 
     def _log_densities(self, distance: np.ndarray) -> np.ndarray:
-        each = np.empty_like(self.scales)
-        for j, (nu, scale) in enumerate(zip(self.degrees, self.scales, strict=True)):
-            peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+        each, peaks = np.empty_like(self.scales), log_peaks(self.degrees)
+        parts = zip(self.degrees, peaks, self.scales, strict=True)
+        for j, (nu, peak, scale) in enumerate(parts):
             tail = (nu + 1) / 2 * np.log1p(np.square(distance / scale) / nu)
             each[j] = peak - np.log(scale) - tail
         return each
+
+    def _within(self, distance: np.ndarray) -> Iterator[np.ndarray]:
+        """The probability (n,) of at most a distance, part by part."""
+        for nu, scale in zip(self.degrees, self.scales, strict=True):
+            yield within(np.square(np.minimum(distance / scale, 1e15)) / nu, int(nu))
 
     def log_density(self, distance: np.ndarray) -> np.ndarray:
         """The logarithm of the density (n,)."""
@@ -157,18 +160,17 @@ class _Mixture(NamedTuple):
     def tail(self, distance: np.ndarray) -> np.ndarray:
         """The probability of more than a distance of at least 0 (n,), to one part in 10^16."""
         total = np.zeros_like(distance)
-        for nu, scale, weight in zip(self.degrees, self.scales, self.weights, strict=True):
-            total += weight * (1.0 - within(distance / scale, int(nu))) / 2
+        for weight, inside in zip(self.weights, self._within(distance), strict=True):
+            total += weight * (1.0 - inside) / 2
         return total
 
     def mean_distance(self, distance: np.ndarray) -> np.ndarray:
         """E|Y - y| (n,) for a label of that distance."""
         total, densities = np.zeros_like(distance), np.exp(self._log_densities(distance))
-        parts = zip(self.degrees, self.scales, self.weights, densities, strict=True)
-        for nu, scale, weight, density in parts:
-            ratio = distance / scale
-            beyond = 2 * scale**2 * density * (nu + ratio**2) / (nu - 1)
-            total += weight * (distance * within(ratio, int(nu)) + beyond)
+        parts = self.degrees, self.scales, self.weights, densities, self._within(distance)
+        for nu, scale, weight, density, inside in zip(*parts, strict=True):
+            beyond = 2 * scale**2 * density * (nu + (distance / scale) ** 2) / (nu - 1)
+            total += weight * (distance * inside + beyond)
         return total
 
     def mean_difference(self) -> np.ndarray:
@@ -191,24 +193,3 @@ class _Mixture(NamedTuple):
             density = np.exp(self.log_density(distance))
             distance = distance + (self.tail(distance) - wanted) / density
         return distance
-
-
-def within(z: np.ndarray, degrees: int) -> np.ndarray:
-    """P(|T| <= z) of Student's t with whole degrees of freedom ν, for z of at least 0.
-
-    With r = z/√ν, c = 1/(1 + r²), it is
-
-        ν even   r √c Σ_k a_k c^k,                          a_k = a_{k-1} (2k - 1)/(2k)
-        ν odd    2/π (arctan r + r c Σ_k a_k c^k),          a_k = a_{k-1} 2k/(2k + 1)
-
-    with k = 0, ..., ⌊ν/2⌋ - 1 and a_0 = 1 (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
-
-    >>> within(np.array([0.0, 1.0, 1e200]), 3).round(4).tolist()
-    [0.0, 0.609, 1.0]
-    """
-    r = np.minimum(z, 1e15) / math.sqrt(degrees)
-    c, k = 1.0 / (1.0 + np.square(r)), np.arange(1.0, degrees // 2)
-    if degrees % 2:
-        terms = polyval(c, np.cumprod([1.0, *(2 * k / (2 * k + 1))]))
-        return 2 / math.pi * (np.arctan(r) + r * c * terms)
-    return r * np.sqrt(c) * polyval(c, np.cumprod([1.0, *((2 * k - 1) / (2 * k))]))
