@@ -11,6 +11,7 @@ from importlib.metadata import version
 import jax
 import numpy as np
 from scipy import stats
+from sklearn.preprocessing import StandardScaler
 
 import jaxmkl
 from jaxmkl.evaluate import Row, density_scores
@@ -85,9 +86,10 @@ def by_river(stream: Stream) -> dict[str, float]:
     from river.linear_model import BayesianLinearRegression
 
     X, y = stream.X.astype(np.float64), stream.y.astype(np.float64)
-    (middle, spread), (shift, scale) = (_moments(values[:EVERY]) for values in (X, y))
+    inputs, target = (StandardScaler().fit(values[:EVERY]) for values in (X, y[:, None]))
     model, said = BayesianLinearRegression(), []
-    examples = zip(((X - middle) / spread).tolist(), ((y - shift) / scale).tolist(), strict=True)
+    labels = target.transform(y[:, None])[:, 0].tolist()
+    examples = zip(inputs.transform(X).tolist(), labels, strict=True)
     for t, (values, label) in enumerate(examples):
         x = dict(enumerate(values))
         if t >= EVERY:
@@ -95,19 +97,14 @@ def by_river(stream: Stream) -> dict[str, float]:
             said.append((normal.mu, normal.sigma))
         model.learn_one(x, label)
     each = np.array(said)
-    mean, deviation, y = shift + scale * each[:, 0], scale * each[:, 1], y[EVERY:]
+    mean = target.mean_ + target.scale_ * each[:, 0]
+    deviation, y = target.scale_ * each[:, 1], y[EVERY:]
     half = stats.norm.ppf((1 + INTERVAL) / 2) * deviation
     return {
         "log_score": float(stats.norm.logpdf(y, mean, deviation).mean()),
         "crps": float(np.mean(crps_normal(mean, deviation, y))),
         **_of_ends(mean - half, mean + half, y),
     }
-
-
-def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the deviation of each column, 1 for a constant one."""
-    deviation = values.std(axis=0)
-    return values.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
 def by_ours(name: str, stream: Stream) -> dict[str, float]:

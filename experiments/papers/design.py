@@ -24,18 +24,13 @@ from .design_plane import GENERATED, picture
 from .design_rounds import rounds
 from .design_selectors import BUNDLED, DENSE, FINDERS, RARE, SELECTORS, TEXTS, rare, selectors
 from .design_tuned import tuned
-from .design_wins import SVC_C, accuracies, compare
+from .design_wins import ABOUT_WINS, PERCENT, SVC_C, accuracies, apart, compare
 from .paper import Job, Paper
 from .printed import printed
 
 # Left out on large pools unless they are asked for by name.
 SLOW = ("rrss", "lmkal", "cted*", "rrss*")
 LARGE = 1_000  # points of a large pool, at least
-
-PERCENT = dict.fromkeys(
-    ("accuracy", "win_rate", "win_low", "win_high", "splits_low", "splits_high", "difference"),
-    (1e-2, "%"),
-)
 
 
 def best_and_median(found: Mapping[str, pools.Choice], name: str) -> dict[str, pools.Choice]:
@@ -72,13 +67,6 @@ ABOUT = (
     "active: points whose coefficients do not vanish; objective: comparable between gmkal and "
     "lmkal alone; seconds a run: the choice of one pool, all splits at once where there is room, "
     "but lmkal one after the other",
-)
-ABOUT_WINS = (
-    "win rate: the share of the numbers of labels at which the mean accuracy over splits is "
-    "higher; equal ones count half",
-    "win low, high: the middle 95 % if the numbers of labels are drawn anew; splits low, high: if "
-    "the splits are. difference: of the mean accuracies, split by split, ± its deviation over "
-    "splits; for the standard error divide by the root of the seeds",
 )
 SOFTER = (
     "segmentation: the paper calls it binary; the file has seven classes",
@@ -202,10 +190,7 @@ def verdict(name: str, compared: Sequence[Row]) -> str:
     'gmkal: better by more than two standard errors in 1 of 1 comparisons, worse in 0'
     """
     differences = [r for r in compared if r.metric == "difference"]
-    limits = [2 * r.std / r.seeds**0.5 if r.seeds > 1 else np.inf for r in differences]
-    pairs = list(zip(differences, limits, strict=True))
-    better = sum(r.mean > limit for r, limit in pairs)
-    worse = sum(r.mean < -limit for r, limit in pairs)
+    better, worse = apart(differences)
     return (
         f"{name}: better by more than two standard errors in {better} of {len(differences)} "
         f"comparisons, worse in {worse}"

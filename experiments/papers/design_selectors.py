@@ -23,6 +23,7 @@ from jaxmkl.evaluate import Row, rows
 
 from ..evaluate import keys_of
 from ..options import refused
+from .design_wins import apart, score_of
 from .paper import Job
 
 Points: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
@@ -114,10 +115,9 @@ def accuracies(
     """Return the accuracies (L,) of the learners, means over sets of labelled points."""
     found = np.empty((len(labelled), len(LEARNERS)))
     for i, points in enumerate(labelled):
-        X, y = (part[points] for part in pool)
+        X, y = pool
         for j, make in enumerate(LEARNERS.values()):
-            one = (y == y[0]).all()
-            found[i, j] = (test[1] == y[0]).mean() if one else make().fit(X, y).score(*test)
+            found[i, j] = score_of(make(), (X[points], y[points]), test)
     return found.mean(axis=0)
 
 
@@ -151,10 +151,7 @@ def verdicts(measured: Sequence[Row]) -> list[str]:
         parts, pools = [], 0
         for metric in dict.fromkeys(one.metric for one in gains):
             some = [one for one in gains if (one.algorithm, one.metric) == (name, metric)]
-            errors = [2 * one.std / one.seeds**0.5 if one.seeds > 1 else np.inf for one in some]
-            pairs = list(zip(some, errors, strict=True))
-            better = sum(one.mean > error for one, error in pairs)
-            worse = sum(one.mean < -error for one, error in pairs)
+            better, worse = apart(some)
             parts.append(f"{metric.removeprefix('gain_')} {better} / {worse}")
             pools = len(some)
         text = "pools better / worse by two standard errors"

@@ -16,7 +16,7 @@ import numpy as np
 from jaxmkl.evaluate import Row, rows
 
 from . import design_pools as pools
-from .design_wins import accuracies, compare
+from .design_wins import ABOUT_WINS, PERCENT, accuracies, compare
 from .paper import Job
 
 GRID = tuple(10.0**k for k in range(-3, 4))  # the paper's penalties themselves
@@ -36,15 +36,9 @@ NOTES = (
     "tuned: in each split the penalty of 0.001, 0.01, ..., 1000 with the highest mean accuracy on "
     f"the test points; not tuned: rrss has {OF_RRSS:g}, cted {UNTUNED:g} of its largest penalty; "
     "cted and rrss on the average kernel",
-    "win rate: the share of the numbers of labels at which the mean accuracy over splits is "
-    "higher; win low, high: the middle 95 % if the numbers of labels are drawn anew, splits low, "
-    "high: if the splits are",
+    *ABOUT_WINS,
     "vanished: the share of splits whose tuned penalty leaves no coefficient of gmkal, so that "
     "its points are the first of the pool, in random order",
-)
-UNITS = dict.fromkeys(
-    ("win_rate", "win_low", "win_high", "splits_low", "splits_high", "difference", "vanished"),
-    (1e-2, "%"),
 )
 
 
@@ -67,7 +61,7 @@ def tuned(job: Job) -> None:
         for dataset in datasets if names else ():
             found += of_dataset(job, dataset, step)
     if found:
-        job.report.table("Wins by penalties tuned on labels", found, units=UNITS, notes=NOTES)
+        job.report.table("Wins by penalties tuned on labels", found, units=PERCENT, notes=NOTES)
 
 
 def chosen(
@@ -85,7 +79,7 @@ def of_dataset(job: Job, dataset: str, step: Callable[[str], None]) -> list[Row]
     nobody = pools.random_points(job.seeds, splits.pools.shape[1], most)
     known = {"random": accuracies(splits, nobody.ranking)}
     others = {"rrss": (OF_RRSS, True), "cted": (UNTUNED, False)}
-    best, vanished = dict[str, np.ndarray](), np.zeros(job.seeds)
+    best, left = dict[str, np.ndarray](), dict[str, np.ndarray]()
     with jax.enable_x64(True):
         grams = pools.grams_of(splits.inner, splits.pools)
         for name in METHODS:
@@ -96,12 +90,11 @@ def of_dataset(job: Job, dataset: str, step: Callable[[str], None]) -> list[Row]
             accuracy = np.stack([accuracies(splits, one.ranking) for one in on_grid])
             places = best_of(accuracy), np.arange(job.seeds)
             best[name] = accuracy[places]
+            left[name] = np.stack([one.active for one in on_grid])[places]
             if name in others:
                 known[name] = accuracies(splits, choice(*others[name]).ranking)
-            else:
-                vanished = np.stack([one.active for one in on_grid])[places] == 0
     found: list[Row] = []
     for reading, (theirs, both) in READINGS.items():
         measured = compare(best["gmkal"], (best if both else known)[theirs])
         found += rows(("design", dataset, reading), measured, seeds=job.seeds)
-    return found + rows(("design", dataset, "gmkal tuned"), {"vanished": vanished})
+    return found + rows(("design", dataset, "gmkal tuned"), {"vanished": left["gmkal"] == 0})
