@@ -153,7 +153,7 @@
   NDJSON are left out with a note, or by ``--drop``.
 - Checkpoints have format 5, pipelines 2 and ``--checkpoint`` files 3: those of 0.2.0 are refused
   by name. ``Checkpoints`` of two programs on one path: the last to write wins.
-- SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.6.1 are the oldest
+- SciPy is declared by the extras that use it; pandas 2.2.2 and pytest-xdist 3.8 are the oldest
   that go with the others.
 
 ## 0.2.0
