@@ -106,13 +106,13 @@ class Runs:
         """The metric up to each round (S, T)."""
         y = np.asarray(self.stream.y, np.float64)[self.order]
         if self.stream.task == "classification":
-            return jaxmkl.metrics.running_mistake_rate(self.prediction, y)
-        return jaxmkl.metrics.running_mse(self.prediction, y)
+            return np.asarray(jaxmkl.metrics.running_mistake_rate(self.prediction, y))
+        return np.asarray(jaxmkl.metrics.running_mse(self.prediction, y))
 
     @functools.cached_property
     def labels(self) -> np.ndarray:
         """The share of labels asked for up to each round (S, T)."""
-        return jaxmkl.metrics.running_label_rate(self.queried)
+        return np.asarray(jaxmkl.metrics.running_label_rate(self.queried))
 
     def rows(self, *name: Any) -> list[Row]:
         """Return a row for the error, the share of labels asked for, and the support vectors.

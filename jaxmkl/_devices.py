@@ -19,7 +19,7 @@ from jaxmkl._types import PyTree
 T = TypeVar("T")
 
 
-def by_xla(sharding: Any) -> Any:
+def by_xla(sharding: Any) -> PyTree:
     """The sharding with automatic axes: XLA chooses the sharding of what is computed from it."""
     if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
         return sharding
@@ -30,7 +30,7 @@ def by_xla(sharding: Any) -> Any:
 def left_to_xla(tree: T) -> T:
     """The arrays on the same devices, with automatic axes (:func:`by_xla`)."""
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: PyTree) -> PyTree:
         found = getattr(leaf, "sharding", None)
         wanted = by_xla(found)
         return leaf if wanted == found else jax.device_put(leaf, wanted)

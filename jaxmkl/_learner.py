@@ -36,7 +36,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._checks import as_array, check_state
 from jaxmkl._ranges import refuse_out_of_range, reported
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, PyTree
 from jaxmkl.distributions import StudentMixture
 from jaxmkl.labels import one_vs_rest, signs
 
@@ -202,7 +202,7 @@ class Learner(abc.ABC):
         wanted = "one that learns a metric, as jaxmkl.expert_mkl(banks='diagonal')"
         raise ValueError(f"importances: learner must be {wanted}; got {self!r}")
 
-    def check_inputs(self, X: Any) -> None:
+    def check_inputs(self, X: Inputs) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
 
         Drivers ask where they see values, of arrays or :class:`jaxmkl.streaming.SparseRows`.
@@ -325,7 +325,7 @@ class Learner(abc.ABC):
         return reported(self, state, self.close(after, codes)), output
 
 
-def require_learner(owner: Any, learner: Any) -> None:
+def require_learner(owner: object, learner: Any) -> None:
     """Raise unless this is a learner that JAX can see through, with numbers in their ranges."""
     advice = " (call it: a class or a factory makes one)" if callable(learner) else ""
     shown = learner if callable(learner) or isinstance(learner, str) else type(learner)

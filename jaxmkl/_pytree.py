@@ -46,14 +46,14 @@ def registered(name: str) -> type | None:
     return _REGISTERED.get(name)
 
 
-def require(condition: bool, owner: Any, argument: str, given: Any, wanted: str) -> None:
+def require(condition: bool, owner: object, argument: str, given: Any, wanted: str) -> None:
     """Raise a ``ValueError`` that names the argument, what was given and what is wanted."""
     if not condition:
         name = owner if isinstance(owner, str) else type(owner).__name__
         raise ValueError(f"{name}: {argument} must be {wanted}; got {given!r}")
 
 
-def abstract(owner: Any, method: str) -> NoReturn:
+def abstract(owner: object, method: str) -> NoReturn:
     """Say that a class lacks a method that its base asks for."""
     base = [base.__name__ for base in type(owner).__mro__[1:] if method in vars(base)][-1]
     name = type(owner).__name__
@@ -127,7 +127,7 @@ def share(*, default: Any = MISSING, exclusive: bool = False, ndim: int = 0) -> 
     return number(default=default, ndim=ndim, wanted=wanted, **limits)
 
 
-def as_count(owner: Any, argument: str, value: Any, minimum: int = 1) -> int:
+def as_count(owner: object, argument: str, value: Any, minimum: int = 1) -> int:
     """Check a whole number and return it as a Python integer."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     wanted = f"an integer of at least {minimum}"
@@ -144,14 +144,14 @@ def count(*, default: Any = MISSING, minimum: int = 1, optional: bool = False) -
 def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda v: v) -> Convert:
     """A conversion that refuses what is not good, and then is ``taken``."""
 
-    def convert(owner: Any, name: str, value: Any) -> Any:
+    def convert(owner: object, name: str, value: object) -> Any:
         require(good(value), owner, name, value, wanted)
         return taken(value)
 
     return convert
 
 
-def _several(value: Any) -> tuple:
+def _several(value: object) -> tuple:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
@@ -179,7 +179,7 @@ def choices(*known: str, default: Any = MISSING) -> Any:
     """Declare a static tuple of different names, each one of those ``known``."""
     wanted = f"one or several of {', '.join(map(repr, known))}"
 
-    def good(value: Any) -> bool:
+    def good(value: object) -> bool:
         names = _several(value)
         return 0 < len(names) == len(set(names)) and set(names) <= set(known)
 
@@ -187,9 +187,9 @@ def choices(*known: str, default: Any = MISSING) -> Any:
 
 
 def as_part(
-    owner: Any,
+    owner: object,
     argument: str,
-    value: Any,
+    value: object,
     *,
     base: type,
     wanted: str,
@@ -228,16 +228,16 @@ def part(
 def parts(base: type, wanted: str, *, default: Any = MISSING) -> Any:
     """Declare a field that holds a tuple of one or more values of the class ``base``."""
 
-    def good(value: Any) -> bool:
+    def good(value: object) -> bool:
         return bool(_several(value)) and all(isinstance(item, base) for item in _several(value))
 
     return _declared(default, convert=_taken_if(good, f"{wanted}, or a tuple of them", _several))
 
 
 def as_leaf(
-    owner: Any,
+    owner: object,
     argument: str,
-    value: Any,
+    value: object,
     *,
     wanted: str = "a finite number",
     minimum: float = -np.inf,
@@ -265,7 +265,7 @@ def as_leaf(
     return float(array) if array.ndim == 0 else array
 
 
-def _undeclared(owner: Any, name: str, value: Any) -> Any:
+def _undeclared(owner: object, name: str, value: Any) -> Any:
     """A plain list or tuple of numbers as an array, and all else but text as it is."""
     text = "declared as static() or choice(...): text is no number that could be traced"
     require(not isinstance(value, str), owner, name, value, text)
@@ -327,10 +327,10 @@ def dataclass(cls: C) -> C:
     data = [field.name for field in fields if field.name not in meta]
     keys = [jax.tree_util.GetAttrKey(name) for name in data]
 
-    def flatten(value: Any) -> tuple[list, tuple]:
+    def flatten(value: object) -> tuple[list, tuple]:
         return [getattr(value, n) for n in data], tuple(getattr(value, n) for n in meta)
 
-    def flatten_with_keys(value: Any) -> tuple[list, tuple]:
+    def flatten_with_keys(value: object) -> tuple[list, tuple]:
         children, aux = flatten(value)
         return list(zip(keys, children, strict=True)), aux
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 #: A numeric hyperparameter; an array if it is traced, or if learners are stacked.
 Number = float | jax.Array
@@ -12,3 +13,11 @@ Number = float | jax.Array
 Numbers = float | Sequence[float] | Sequence[Sequence[float]] | np.ndarray | jax.Array
 #: Any pytree of arrays that is passed on as it is: the state or the code of another part.
 PyTree = Any
+#: Numbers from anywhere: arrays of NumPy or JAX, data frames, nested sequences.
+Data = npt.ArrayLike
+#: Arrays of NumPy or of JAX, as those that were given.
+AnyArray = np.ndarray | jax.Array
+#: Rows (T, D) of any kind: arrays, frames, sparse rows, or the pairs (task, row) of many tasks.
+Inputs = Any
+#: Labels (T,), or what else the learner takes for them, NaN for none.
+Labels = Any

@@ -14,6 +14,7 @@ from jax import Array
 from jax.scipy.special import betainc
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import Labels
 
 __all__ = ["StudentMixture"]
 
@@ -22,7 +23,7 @@ _LEVELS = {"float32": 7, "float64": 30}  # of a continued fraction
 _NODES, _SHARES = np.polynomial.legendre.leggauss(64)
 
 
-def _several_degrees(owner: Any, name: str, value: Any) -> tuple[float, ...]:
+def _several_degrees(owner: object, name: str, value: object) -> tuple[float, ...]:
     degrees = np.atleast_1d(np.asarray(value, np.float64))
     good = degrees.ndim == 1 and degrees.size > 0 and bool((degrees > 2.0).all())
     pytree.require(good, owner, name, value, "numbers above 2, with which variances are finite")
@@ -96,23 +97,23 @@ class StudentMixture:
         scales, weights, nu, peaks = (jnp.broadcast_to(part, each) for part in parts)
         return _Parts(mean, scales, weights, nu, peaks, self.degrees)
 
-    def _at(self, y: Any) -> tuple[Array, "_Parts"]:
+    def _at(self, y: Labels) -> tuple[Array, "_Parts"]:
         """The distance y - mean (...), and the parts there."""
         y = jnp.asarray(y, jnp.asarray(self.scales).dtype)
         own = self._spread(jnp.broadcast_shapes(y.shape, jnp.shape(self.mean)))
         return jnp.broadcast_to(y, own.mean.shape) - own.mean, own
 
-    def log_components(self, y: Any) -> Array:
+    def log_components(self, y: Labels) -> Array:
         """The logarithms of the t densities at ``y`` (..., J), without their weights."""
         distance, own = self._at(y)
         return own.log_densities(distance)
 
-    def log_prob(self, y: Any) -> Array:
+    def log_prob(self, y: Labels) -> Array:
         """The logarithm of the density at ``y`` (...): the log score of a label."""
         distance, own = self._at(y)
         return own.log_density(distance)
 
-    def cdf(self, y: Any) -> Array:
+    def cdf(self, y: Labels) -> Array:
         """The probability of at most ``y`` (...), which is the probability integral transform."""
         distance, own = self._at(y)
         tail = own.tail(jnp.abs(distance))
@@ -155,7 +156,7 @@ class StudentMixture:
         scale, nu = (jnp.take_along_axis(a, part, -1)[..., 0] for a in (own.scales, own.nu))
         return own.mean + scale * jax.random.t(of_t, nu, scale.shape, scale.dtype)
 
-    def crps(self, y: Any) -> Array:
+    def crps(self, y: Labels) -> Array:
         """The continuous ranked probability score (...), in units of y: smaller is better.
 
         E|Y - y| - E|Y - Y'| / 2, with Y and Y' drawn independently. The first has a closed form,

@@ -247,7 +247,7 @@ LOSSES: dict[str, Loss] = {
 _WANTED = "a loss, as jaxmkl.losses.Huber(0.5), or one of " + ", ".join(map(repr, LOSSES))
 
 
-def _named(value: Any) -> Any:
+def _named(value: object) -> Any:
     return LOSSES.get(value, value) if isinstance(value, str) else value
 
 
@@ -258,7 +258,7 @@ def loss_field(
     return pytree.part(Loss, _WANTED, default=default, read=_named, derived=derived)
 
 
-def as_loss(owner: Any, argument: str, value: Any) -> Loss:
+def as_loss(owner: object, argument: str, value: object) -> Loss:
     """The loss that an argument is or names.
 
     Args:

@@ -10,13 +10,15 @@ Scores of densities have a value an example too, as ``outputs.info.log_score`` d
 """
 
 import math
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._checks import refuse_unless
+from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
 
 __all__ = [
@@ -49,7 +51,7 @@ __all__ = [
 MANY_DEGREES = 100.0
 
 
-def running_mean(values: Any) -> Any:
+def running_mean(values: Data) -> AnyArray:
     """Mean of the values so far, 1/t Σ_{τ <= t} value_τ (..., T), the NaN among them left out.
 
     It is NaN until the first value that counts; its last one is the mean of all.
@@ -63,12 +65,12 @@ def running_mean(values: Any) -> Any:
     >>> running_mean([1.0, 3.0, np.nan, 2.0])
     array([1., 2., 2., 2.])
     """
-    xp, values = _arrays(values)
-    refuse_unless(values.ndim, "running_mean: values must have the shape (..., T); got a number")
-    return _running_mean(xp, values)
+    xp, each = _arrays(values)
+    refuse_unless(each.ndim, "running_mean: values must have the shape (..., T); got a number")
+    return _running_mean(xp, each)
 
 
-def running_mse(prediction: Any, y: Any) -> Any:
+def running_mse(prediction: Data, y: Data) -> AnyArray:
     """Mean squared error so far, 1/t Σ_{τ <= t} (prediction_τ - y_τ)² (..., T), equation (54).
 
     Args:
@@ -81,11 +83,11 @@ def running_mse(prediction: Any, y: Any) -> Any:
     >>> running_mse([1.0, 2.0, 4.0], [1.0, 1.0, 2.0])
     array([0.        , 0.5       , 1.66666667])
     """
-    xp, prediction, y = _paired("running_mse", prediction, y)
-    return _running_mean(xp, xp.square(prediction - y))
+    xp, predicted, label = _paired("running_mse", prediction, y)
+    return _running_mean(xp, xp.square(predicted - label))
 
 
-def running_mistake_rate(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Share of mistakes so far, 1/t Σ_{τ <= t} [y_τ prediction_τ <= 0] (..., T).
 
     Of K classes it is a mistake where another class has the largest value.
@@ -106,14 +108,14 @@ def running_mistake_rate(prediction: Any, y: Any, num_classes: int | None = None
     array([0. , 0.5])
     """
     if num_classes is None:
-        xp, prediction, y = _paired("running_mistake_rate", prediction, _signs(y))
-        margin = y * prediction
+        xp, f, sign = _paired("running_mistake_rate", prediction, _signs(y))
+        margin = sign * f
         return _running_mean(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
-    xp, predicted, y = _classes("running_mistake_rate", prediction, y, num_classes)
-    return _running_mean(xp, xp.where(xp.isnan(predicted + y), xp.nan, predicted != y))
+    xp, predicted, true = _classes("running_mistake_rate", prediction, y, num_classes)
+    return _running_mean(xp, xp.where(xp.isnan(predicted + true), xp.nan, predicted != true))
 
 
-def confusion(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+def confusion(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """How many examples of class i were taken for class j (..., K, K); of two classes -1 is first.
 
     Args:
@@ -127,14 +129,14 @@ def confusion(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
     array([[0., 1.],
            [1., 2.]])
     """
-    xp, predicted, y = _classes("confusion", prediction, y, num_classes)
-    known = ~xp.isnan(predicted + y)
+    xp, predicted, true = _classes("confusion", prediction, y, num_classes)
+    known = ~xp.isnan(predicted + true)
     K = 2 if num_classes is None else num_classes
-    of, taken_for = (_one_hot(xp, xp.where(known, a, xp.nan), K) for a in (y, predicted))
+    of, taken_for = (_one_hot(xp, xp.where(known, a, xp.nan), K) for a in (true, predicted))
     return xp.einsum("...ti,...tj->...ij", of, taken_for)
 
 
-def recall(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Share of each class's examples that were predicted right (..., K); NaN for a class unseen.
 
     Args:
@@ -152,7 +154,7 @@ def recall(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
     return xp.where(total > 0, right / xp.maximum(total, 1.0), xp.nan)
 
 
-def kappa(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
+def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Cohen's kappa (...), (a - e)/(1 - e): agreement a beyond that by chance, e.
 
     Args:
@@ -170,7 +172,7 @@ def kappa(prediction: Any, y: Any, num_classes: int | None = None) -> Any:
     return kappa_of(confusion(prediction, y, num_classes))
 
 
-def kappa_of(counts: Any) -> Any:
+def kappa_of(counts: AnyArray) -> AnyArray:
     """The same (...), given what :func:`confusion` counts (..., K, K)."""
     xp, shares = _arrays(counts / counts.sum(axis=(-2, -1), keepdims=True))
     agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
@@ -179,7 +181,7 @@ def kappa_of(counts: Any) -> Any:
     return xp.where(varied, (agreed - chance) / xp.where(varied, 1.0 - chance, 1.0), 0.0)
 
 
-def log_loss(log_odds: Any, y: Any, num_classes: int | None = None) -> Any:
+def log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Mean of -log p of the class that it was (...).
 
     With p = σ(y f) of two classes, and the softmax of the K values of several; NaN is left out.
@@ -198,7 +200,7 @@ def log_loss(log_odds: Any, y: Any, num_classes: int | None = None) -> Any:
     return _mean(*_log_losses("log_loss", log_odds, y, num_classes))
 
 
-def running_log_loss(log_odds: Any, y: Any, num_classes: int | None = None) -> Any:
+def running_log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """The :func:`log_loss` of the examples so far (..., T).
 
     Args:
@@ -213,7 +215,7 @@ def running_log_loss(log_odds: Any, y: Any, num_classes: int | None = None) -> A
     return _running_mean(*_log_losses("running_log_loss", log_odds, y, num_classes))
 
 
-def brier(probabilities: Any, y: Any, num_classes: int | None = None) -> Any:
+def brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Brier score (...), the mean squared error of probabilities.
 
         two classes   (p - [y = +1])²          from 0 to 1: 1/4 at p = 1/2
@@ -242,7 +244,7 @@ def brier(probabilities: Any, y: Any, num_classes: int | None = None) -> Any:
     return _mean(*_brier_scores("brier", probabilities, y, num_classes))
 
 
-def running_brier(probabilities: Any, y: Any, num_classes: int | None = None) -> Any:
+def running_brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """The :func:`brier` score of the examples so far (..., T).
 
     Args:
@@ -260,16 +262,16 @@ def running_brier(probabilities: Any, y: Any, num_classes: int | None = None) ->
 class Reliability(NamedTuple):
     """What :func:`reliability` finds of the examples in each bin of their confidence (..., B)."""
 
-    counts: Any
+    counts: AnyArray
     """The number of examples."""
-    confidence: Any
+    confidence: AnyArray
     """The mean probability of the predicted class; NaN in an empty bin."""
-    accuracy: Any
+    accuracy: AnyArray
     """The share of examples whose class was predicted right; NaN in an empty bin."""
 
 
 def reliability(
-    probabilities: Any, y: Any, num_classes: int | None = None, bins: int = 15
+    probabilities: Data, y: Data, num_classes: int | None = None, bins: int = 15
 ) -> Reliability:
     """How often the predicted class was right, by how probable it was said to be.
 
@@ -289,15 +291,14 @@ def reliability(
     >>> reliability([0.9, 0.2, 0.3, 0.5], [1, 1, -1, -1], bins=2).accuracy
     array([ nan, 0.75])
     """
-    count, sure, right = _binned("reliability", probabilities, y, num_classes, bins)
-    xp = jnp if isinstance(count, jax.Array) else np
+    xp, count, sure, right = _binned("reliability", probabilities, y, num_classes, bins)
     shares = (xp.where(count > 0, a / xp.maximum(count, 1.0), xp.nan) for a in (sure, right))
     return Reliability(count, *shares)
 
 
 def expected_calibration_error(
-    probabilities: Any, y: Any, num_classes: int | None = None, bins: int = 15
-) -> Any:
+    probabilities: Data, y: Data, num_classes: int | None = None, bins: int = 15
+) -> AnyArray:
     """Mean distance (...) of confidence and accuracy, Σ_b count_b |confidence_b - accuracy_b| / T.
 
     Args:
@@ -313,18 +314,18 @@ def expected_calibration_error(
     0.15
     """
     binned = _binned("expected_calibration_error", probabilities, y, num_classes, bins)
-    return calibration_error_of(*binned)
+    return calibration_error_of(*binned[1:])
 
 
-def calibration_error_of(count: Any, confidence: Any, accuracy: Any) -> Any:
+def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyArray:
     """The same (...), given by bin (..., B) the number of examples, and sums in place of means."""
-    xp, count, sure, right = _arrays(count, confidence, accuracy)
+    xp, count, sure, right = _arrays(counts, confidence, accuracy)
     total = count.sum(axis=-1)
     error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
     return xp.where(total > 0, error, xp.nan)[()]  # a number, not an array without axes
 
 
-def label_rate(queried: Any) -> Any:
+def label_rate(queried: Data) -> AnyArray:
     """Share (...) of the examples whose label was asked for, 1/T Σ_t a_t, equation (55) (AL_eff).
 
     Args:
@@ -336,13 +337,13 @@ def label_rate(queried: Any) -> Any:
     >>> float(label_rate([True, False, True, True]))
     0.75
     """
-    xp, queried = _indicators("label_rate", queried)
-    text = f"label_rate: queried must hold an example; got the shape {queried.shape}"
-    refuse_unless(queried.shape[-1] > 0, text)
-    return xp.mean(queried, axis=-1)
+    xp, asked = _indicators("label_rate", queried)
+    text = f"label_rate: queried must hold an example; got the shape {asked.shape}"
+    refuse_unless(asked.shape[-1] > 0, text)
+    return xp.mean(asked, axis=-1)
 
 
-def running_label_rate(queried: Any) -> Any:
+def running_label_rate(queried: Data) -> AnyArray:
     """The :func:`label_rate` of the examples so far, 1/t Σ_{τ <= t} a_τ (..., T).
 
     >>> running_label_rate([True, False, True, True])
@@ -351,7 +352,7 @@ def running_label_rate(queried: Any) -> Any:
     return _running_mean(*_indicators("running_label_rate", queried))
 
 
-def coverage(lower: Any, upper: Any, y: Any) -> Any:
+def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     """Share (...) of the labels that lie between the ends of their intervals.
 
     Args:
@@ -365,13 +366,13 @@ def coverage(lower: Any, upper: Any, y: Any) -> Any:
     >>> float(coverage([0.0, 1.0], [1.0, 2.0], [0.5, 2.5]))
     0.5
     """
-    xp, low, y = _paired("coverage", lower, y)
+    xp, low, label = _paired("coverage", lower, y)
     _, high, _ = _paired("coverage", upper, y)
-    known = ~xp.isnan(low + high + y)
-    return _mean(xp, xp.where(known, (low <= y) & (y <= high), xp.nan))
+    known = ~xp.isnan(low + high + label)
+    return _mean(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
 
 
-def width(lower: Any, upper: Any) -> Any:
+def width(lower: Data, upper: Data) -> AnyArray:
     """Mean width (...) of intervals; of two that cover as much, the narrower are better.
 
     Args:
@@ -388,7 +389,7 @@ def width(lower: Any, upper: Any) -> Any:
     return _mean(xp, high - low)
 
 
-def crps_normal(mean: Any, deviation: Any, y: Any) -> Any:
+def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
     """Continuous ranked probability score (CRPS) of normal distributions (..., T).
 
         CRPS = σ (z (2 Φ(z) - 1) + 2 φ(z) - 1/√π),   z = (y - mean) / σ
@@ -411,14 +412,14 @@ def crps_normal(mean: Any, deviation: Any, y: Any) -> Any:
     >>> crps_normal([0.0, 1.0], 1.0, [0.0, 3.0]).round(4)
     array([0.2337, 1.4528])
     """
-    xp, z, scale, distance = _standardised("crps_normal", mean, deviation, y, "deviation")
+    xp, z, sigma, distance = _standardised("crps_normal", mean, deviation, y, "deviation")
     with np.errstate(over="ignore", invalid="ignore"):
         inside = z * _special(xp).erf(z / math.sqrt(2.0))
         inside += math.sqrt(2.0 / math.pi) * xp.exp(-xp.square(z) / 2.0) - 1 / math.sqrt(math.pi)
-        return xp.where(scale == 0, distance, scale * inside)
+        return xp.where(sigma == 0, distance, sigma * inside)
 
 
-def crps_student(mean: Any, scale: Any, degrees: Any, y: Any) -> Any:
+def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     """The score of :func:`crps_normal`, of Student's t distributions (..., T).
 
         CRPS = s (z (2 F(z) - 1) + 2 f(z) (ν + z²)/(ν - 1) - 2 √ν B(1/2, ν - 1/2)
@@ -443,10 +444,10 @@ def crps_student(mean: Any, scale: Any, degrees: Any, y: Any) -> Any:
     array([0.2637, 1.385 ])
     """
     caller = "crps_student"
-    xp, z, scale, distance = _standardised(caller, mean, scale, y, "scale")
-    degrees = _like(caller, xp, degrees, z, "degrees")
-    _each_known(xp.isnan(degrees) | (degrees > 1), f"{caller}: degrees must be above 1")
-    special, nu = _special(xp), xp.minimum(degrees, 1e12)
+    xp, z, s, distance = _standardised(caller, mean, scale, y, "scale")
+    nu = _like(caller, xp, degrees, z, "degrees")
+    _each_known(xp.isnan(nu) | (nu > 1), f"{caller}: degrees must be above 1")
+    special, nu = _special(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
         u = xp.square(z / xp.sqrt(nu))
         small, large = xp.minimum(u, 1.0), xp.maximum(u, 1.0)  # no quotient of infinities
@@ -458,10 +459,10 @@ def crps_student(mean: Any, scale: Any, degrees: Any, y: Any) -> Any:
         peak = xp.exp(-(nu - 1) / 2 * xp.log1p(u) - log_beta)
         least = xp.exp(special.betaln(0.5, nu - 0.5) - 2 * log_beta)
         inside = xp.abs(z) * within + 2 * xp.sqrt(nu) / (nu - 1) * (peak - least)
-        return xp.where(scale == 0, distance, scale * inside)
+        return xp.where(s == 0, distance, s * inside)
 
 
-def crps_quantiles(quantiles: Any, levels: Any, y: Any) -> Any:
+def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
     """The score of :func:`crps_normal`, of distributions given by Q quantiles (..., T).
 
         CRPS ≈ 2/Q Σ_q (y - quantile_q) (level_q - [y < quantile_q])
@@ -482,21 +483,21 @@ def crps_quantiles(quantiles: Any, levels: Any, y: Any) -> Any:
     array([0.5])
     """
     caller = "crps_quantiles"
-    xp, quantiles, levels, y = _arrays(quantiles, levels, y)
-    shape, num_levels = quantiles.shape, len(levels) if levels.ndim == 1 else 0
+    xp, each, level, label = _arrays(quantiles, levels, y)
+    shape, num_levels = each.shape, len(level) if level.ndim == 1 else 0
     good = len(shape) > 1 and shape[-1] == num_levels > 0
     text = f"{caller}: quantiles must have the shape (..., T, Q), and levels (Q,) with Q >= 1"
-    refuse_unless(good, f"{text}; got {shape} and {levels.shape}")
-    _each_known((levels > 0) & (levels < 1), f"{caller}: levels must be above 0 and below 1")
-    text = f"{caller}: y must have the shape (..., T) or (T,); got {y.shape} for {shape}"
-    refuse_unless(y.shape in (shape[:-1], shape[-2:-1]), text)
-    y, levels = (xp.broadcast_to(a, shape) for a in (y[..., None], levels))
+    refuse_unless(good, f"{text}; got {shape} and {level.shape}")
+    _each_known((level > 0) & (level < 1), f"{caller}: levels must be above 0 and below 1")
+    text = f"{caller}: y must have the shape (..., T) or (T,); got {label.shape} for {shape}"
+    refuse_unless(label.shape in (shape[:-1], shape[-2:-1]), text)
+    label, level = (xp.broadcast_to(a, shape) for a in (label[..., None], level))
     with np.errstate(invalid="ignore"):
-        errors = y - quantiles
-        return 2.0 * xp.mean(errors * (levels - xp.where(errors < 0, 1.0, 0.0)), axis=-1)
+        errors = label - each
+        return 2.0 * xp.mean(errors * (level - xp.where(errors < 0, 1.0, 0.0)), axis=-1)
 
 
-def pit_histogram(pit: Any, bins: int = 10) -> Any:
+def pit_histogram(pit: Data, bins: int = 10) -> AnyArray:
     """Shares (..., B) of the probability integral transform in bins of equal width on [0, 1].
 
     The transform of a round is F(y), the predicted probability of a label of at most y. Of right
@@ -516,15 +517,15 @@ def pit_histogram(pit: Any, bins: int = 10) -> Any:
     >>> pit_histogram([0.1, 0.3, 0.35, 1.0, np.nan], bins=4)
     array([0.25, 0.5 , 0.  , 0.25])
     """
-    xp, pit = _arrays(pit)
-    refuse_unless(pit.ndim, "pit_histogram: pit must have the shape (..., T); got a number")
-    _between_0_and_1("pit_histogram", "pit", xp, pit)
-    (count,) = _sums_by_bin("pit_histogram", xp, pit, bins, xp.ones_like(pit))
+    xp, each = _arrays(pit)
+    refuse_unless(each.ndim, "pit_histogram: pit must have the shape (..., T); got a number")
+    _between_0_and_1("pit_histogram", "pit", xp, each)
+    (count,) = _sums_by_bin("pit_histogram", xp, each, bins, xp.ones_like(each))
     total = count.sum(axis=-1, keepdims=True)
     return xp.where(total > 0, count / xp.maximum(total, 1.0), xp.nan)
 
 
-def regret(losses: Any, hindsight: Any) -> np.ndarray:
+def regret(losses: Data, hindsight: Data) -> np.ndarray:
     """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, float64, equation (15).
 
     Args:
@@ -545,22 +546,22 @@ def regret(losses: Any, hindsight: Any) -> np.ndarray:
     return np.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
-def _arrays(*values: Any) -> tuple:
+def _arrays(*values: Data) -> tuple:
     """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
     if not any(isinstance(value, jax.Array) for value in values):
         return np, *(np.asarray(value, np.float64) for value in values)
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
 
 
-def _paired(caller: str, prediction: Any, y: Any, names: tuple = ("prediction", "y")) -> tuple:
-    xp, prediction, y = _arrays(prediction, y)
-    shape, good = prediction.shape, y.shape in (prediction.shape, prediction.shape[-1:])
+def _paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:
+    xp, one, other = _arrays(first, second)
+    shape, good = one.shape, other.shape in (one.shape, one.shape[-1:])
     text = f"{caller}: {names[1]} must have the shape of {names[0]} (..., T) or (T,)"
-    refuse_unless(shape and good, f"{text}; got {y.shape} for {shape}")
-    return xp, prediction, xp.broadcast_to(y, shape)
+    refuse_unless(shape and good, f"{text}; got {other.shape} for {shape}")
+    return xp, one, xp.broadcast_to(other, shape)
 
 
-def _signs(y: Any) -> Any:
+def _signs(y: Data) -> AnyArray:
     """Labels of any usual kind as -1 and +1, NaN kept."""
     if isinstance(y, jax.core.Tracer):
         return signs(y)
@@ -569,78 +570,81 @@ def _signs(y: Any) -> Any:
 
 
 def _classes(
-    caller: str, prediction: Any, y: Any, num_classes: int | None, name: str = "prediction"
+    caller: str, prediction: Data, y: Data, num_classes: int | None, name: str = "prediction"
 ) -> tuple:
     """The classes predicted and those that were (..., T), numbers from 0 on, NaN kept."""
     if num_classes is None:
-        xp, f, y = _paired(caller, prediction, _signs(y), (name, "y"))
-        return xp, xp.where(xp.isnan(f), f, f > 0), (y + 1.0) / 2.0
-    xp, f, y = _arrays(prediction, y)
+        xp, f, sign = _paired(caller, prediction, _signs(y), (name, "y"))
+        return xp, xp.where(xp.isnan(f), f, f > 0), (sign + 1.0) / 2.0
+    xp, f, true = _arrays(prediction, y)
     text = f"{caller}: {name} must have the shape (..., T, {num_classes}); got {f.shape}"
     refuse_unless(f.ndim > 1 and f.shape[-1] == num_classes, text)
-    known = xp.isnan(y) | ((y >= 0) & (y < num_classes) & (y == xp.floor(y)))
+    known = xp.isnan(true) | ((true >= 0) & (true < num_classes) & (true == xp.floor(true)))
     _each_known(known, f"{caller}: y must be whole numbers from 0 to {num_classes - 1}")
     predicted = xp.where(xp.isnan(f).any(axis=-1), xp.nan, xp.argmax(f, axis=-1))
-    return _paired(caller, predicted, y)
+    return _paired(caller, predicted, true)
 
 
-def _one_hot(xp: Any, y: Any, num_classes: int) -> Any:
+def _one_hot(xp: ModuleType, y: AnyArray, num_classes: int) -> AnyArray:
     """Classes (...) as rows (..., K) of zeros and a one; zeros for NaN."""
     each = xp.arange(num_classes).reshape((1,) * y.ndim + (num_classes,))
     return xp.where(y[..., None] == each, 1.0, 0.0)
 
 
-def _log_losses(caller: str, log_odds: Any, y: Any, num_classes: int | None) -> tuple:
+def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, and -log p of the class of each example (..., T), NaN kept."""
     if num_classes is None:
-        xp, f, y = _paired(caller, log_odds, _signs(y), ("log_odds", "y"))
+        xp, f, sign = _paired(caller, log_odds, _signs(y), ("log_odds", "y"))
         with np.errstate(invalid="ignore"):  # NumPy warns of NaN here
-            return xp, xp.logaddexp(0.0, -y * f)
-    xp, _, y = _classes(caller, log_odds, y, num_classes, "log_odds")
+            return xp, xp.logaddexp(0.0, -sign * f)
+    xp, _, true = _classes(caller, log_odds, y, num_classes, "log_odds")
     f = _arrays(log_odds)[1]
-    own = (_one_hot(xp, y, num_classes) * f).sum(axis=-1)
+    own = (_one_hot(xp, true, num_classes) * f).sum(axis=-1)
     highest = f.max(axis=-1)
     total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))
-    return xp, xp.where(xp.isnan(y), xp.nan, total - own)
+    return xp, xp.where(xp.isnan(true), xp.nan, total - own)
 
 
-def _probabilities(caller: str, probabilities: Any, y: Any, num_classes: int | None) -> tuple:
+def _probabilities(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, the probabilities, and the classes predicted and those that were (..., T)."""
     name = "probabilities"
     own, p = _arrays(probabilities)
     _between_0_and_1(caller, name, own, p)
     margin_or_rows = p if num_classes is not None else p - 0.5
-    xp, predicted, y = _classes(caller, margin_or_rows, y, num_classes, name)
-    return xp, xp.asarray(p), predicted, y
+    xp, predicted, true = _classes(caller, margin_or_rows, y, num_classes, name)
+    return xp, xp.asarray(p), predicted, true
 
 
-def _brier_scores(caller: str, probabilities: Any, y: Any, num_classes: int | None) -> tuple:
+def _brier_scores(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, and the squared errors of each example's probabilities (..., T), NaN kept."""
-    xp, p, _, y = _probabilities(caller, probabilities, y, num_classes)
+    xp, p, _, true = _probabilities(caller, probabilities, y, num_classes)
     if num_classes is None:
-        return xp, xp.square(p - y)
-    errors = xp.square(p - _one_hot(xp, y, num_classes)).sum(axis=-1)
-    return xp, xp.where(xp.isnan(y), xp.nan, errors)
+        return xp, xp.square(p - true)
+    errors = xp.square(p - _one_hot(xp, true, num_classes)).sum(axis=-1)
+    return xp, xp.where(xp.isnan(true), xp.nan, errors)
 
 
 def _binned(
-    caller: str, probabilities: Any, y: Any, num_classes: int | None, bins: int
-) -> tuple[Any, Any, Any]:
-    """By bin of confidence (..., B) the examples, the sum of their confidences, those right."""
-    xp, p, predicted, y = _probabilities(caller, probabilities, y, num_classes)
+    caller: str, probabilities: Data, y: Data, num_classes: int | None, bins: int
+) -> tuple:
+    """The library, and by bin (..., B) the examples, the sum of their confidences, those right."""
+    xp, p, predicted, true = _probabilities(caller, probabilities, y, num_classes)
     confidence = xp.maximum(p, 1.0 - p) if num_classes is None else p.max(axis=-1)
-    confidence = xp.where(xp.isnan(predicted + y), xp.nan, confidence)
-    right = xp.where(predicted == y, xp.ones_like(confidence), 0.0)
-    return _sums_by_bin(caller, xp, confidence, bins, xp.ones_like(right), confidence, right)
+    confidence = xp.where(xp.isnan(predicted + true), xp.nan, confidence)
+    right = xp.where(predicted == true, xp.ones_like(confidence), 0.0)
+    values = xp.ones_like(right), confidence, right
+    return xp, *_sums_by_bin(caller, xp, confidence, bins, *values)
 
 
-def _sums_by_bin(caller: str, xp: Any, places: Any, bins: int, *values: Any) -> tuple:
+def _sums_by_bin(
+    caller: str, xp: ModuleType, places: AnyArray, bins: int, *values: AnyArray
+) -> tuple:
     """Sums (..., B) of values (..., T) by bin of their place in [0, 1]; in none if it is NaN."""
     good = isinstance(bins, int) and not isinstance(bins, bool) and bins > 0
     refuse_unless(good, f"{caller}: bins must be an integer of at least 1; got {bins!r}")
     bin_of = xp.minimum(xp.floor(places * bins), bins - 1)
 
-    def sums(b: Any) -> tuple:
+    def sums(b: int | jax.Array) -> tuple:
         return tuple(xp.where(bin_of == b, each, 0.0).sum(axis=-1) for each in values)
 
     if xp is jnp:
@@ -651,18 +655,18 @@ def _sums_by_bin(caller: str, xp: Any, places: Any, bins: int, *values: Any) -> 
     )
 
 
-def _standardised(caller: str, mean: Any, scale: Any, y: Any, name: str) -> tuple:
+def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> tuple:
     """The library, labels in units of the scale, the scale and the distances |y - mean|."""
-    xp, mean, scale, y = _arrays(mean, scale, y)
-    _, mean, y = _paired(caller, mean, y, ("mean", "y"))
-    scale = _like(caller, xp, scale, mean, name)
-    _each_known(xp.isnan(scale) | (scale >= 0), f"{caller}: {name} must not be negative")
+    xp, means, scales, label = _arrays(mean, scale, y)
+    _, centre, label = _paired(caller, means, label, ("mean", "y"))
+    scales = _like(caller, xp, scales, centre, name)
+    _each_known(xp.isnan(scales) | (scales >= 0), f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):
-        z = (y - mean) / xp.where(scale == 0, 1.0, scale)
-        return xp, z, scale, xp.abs(y - mean)
+        z = (label - centre) / xp.where(scales == 0, 1.0, scales)
+        return xp, z, scales, xp.abs(label - centre)
 
 
-def _normal_of(xp: Any, u: Any, degrees: Any) -> Any:
+def _normal_of(xp: ModuleType, u: AnyArray, degrees: AnyArray) -> AnyArray:
     """The normal quantile at the level of a t quantile, by u = t²/ν; for many degrees ν.
 
     Hill (1970), Algorithm 395: Student's t-distribution.
@@ -673,15 +677,15 @@ def _normal_of(xp: Any, u: Any, degrees: Any) -> Any:
     return xp.where(w < 1e3, (1 + inside) * xp.sqrt(w), xp.inf)
 
 
-def _like(caller: str, xp: Any, value: Any, like: Any, name: str) -> Any:
+def _like(caller: str, xp: ModuleType, value: Data, like: AnyArray, name: str) -> AnyArray:
     """A number, or numbers (T,), in the shape (..., T) of others."""
-    value, shape = xp.asarray(value, like.dtype), like.shape
+    array, shape = xp.asarray(value, like.dtype), like.shape
     text = f"{caller}: {name} must be a number, or have the shape of mean (..., T) or (T,)"
-    refuse_unless(value.shape in ((), shape, shape[-1:]), f"{text}; got {value.shape} for {shape}")
-    return xp.broadcast_to(value, shape)
+    refuse_unless(array.shape in ((), shape, shape[-1:]), f"{text}; got {array.shape} for {shape}")
+    return xp.broadcast_to(array, shape)
 
 
-def _special(xp: Any) -> Any:
+def _special(xp: ModuleType) -> ModuleType:
     """The special functions of a library; NumPy has those of SciPy, which JAX depends on."""
     if xp is jnp:
         return jax.scipy.special
@@ -690,17 +694,17 @@ def _special(xp: Any) -> Any:
     return scipy.special
 
 
-def _between_0_and_1(caller: str, name: str, xp: Any, values: Any) -> None:
+def _between_0_and_1(caller: str, name: str, xp: ModuleType, values: AnyArray) -> None:
     known = xp.isnan(values) | ((values >= 0) & (values <= 1))
     _each_known(known, f"{caller}: {name} must lie between 0 and 1")
 
 
-def _each_known(good: Any, text: str) -> None:
+def _each_known(good: AnyArray, text: str) -> None:
     """Refuse values that are not good; inside a trace they are unknown."""
     refuse_unless(isinstance(good, jax.core.Tracer) or bool(good.all()), text)
 
 
-def _indicators(caller: str, queried: Any) -> tuple:
+def _indicators(caller: str, queried: Data) -> tuple:
     xp, values = _arrays(queried)
     text = f"{caller}: queried must have the shape (..., T); got a single value"
     refuse_unless(values.ndim, text)
@@ -710,14 +714,14 @@ def _indicators(caller: str, queried: Any) -> tuple:
     return xp, values
 
 
-def _mean(xp: Any, values: Any) -> Any:
+def _mean(xp: ModuleType, values: AnyArray) -> AnyArray:
     """Mean (...) of the values that are not NaN; NaN if there are none."""
     known = ~xp.isnan(values)
     number, total = known.sum(axis=-1), xp.where(known, values, 0).sum(axis=-1)
     return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)[()]
 
 
-def _running_mean(xp: Any, values: Any) -> Any:
+def _running_mean(xp: ModuleType, values: AnyArray) -> AnyArray:
     """Means of the first 1, ..., T values that are not NaN, along the last axis."""
     counts = ~xp.isnan(values)
     total = xp.cumsum(xp.where(counts, values, 0), axis=-1)

@@ -53,7 +53,7 @@ class InverseTime(Optimizer):
         return jax.tree.map(step, gradient), state
 
 
-def _as_method(owner: Any, name: str, value: Any) -> Any:
+def _as_method(owner: object, name: str, value: object) -> Any:
     if isinstance(value, str):
         make = getattr(optax, value, None)
         good = callable(make) and [*inspect.signature(make).parameters][:1] == ["learning_rate"]

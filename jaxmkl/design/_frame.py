@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import as_count, as_leaf, require
-from jaxmkl._types import Number
+from jaxmkl._types import Number, PyTree
 from jaxmkl.design._descent import Descent, Move, descend
 from jaxmkl.design._pool import Pool, traced
 
@@ -166,7 +166,7 @@ def design_of(
 def greedily(
     gains: Callable[[Any], jax.Array],
     take: Callable[[Any, jax.Array, jax.Array], tuple[Any, jax.Array]],
-    state: Any,
+    state: PyTree,
     *,
     steps: int,
     num_points: int | None,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._pytree import require
+from jaxmkl._types import Inputs
 from jaxmkl.design._frame import Design, points_wanted
 from jaxmkl.design.dictionary import dictionary
 from jaxmkl.design.facility import facility
@@ -30,7 +31,7 @@ WIDER = {"facility": 1.4}  # its Gaussian, in median distances
 MOST = {"ted": 4000, "facility": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
 
 
-def distinct(X: Any) -> np.ndarray:
+def distinct(X: Inputs) -> np.ndarray:
     """Indices (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time.
 
     Rows are compared by hashes of 64 bits, so that among a million rows one is taken for another
@@ -63,7 +64,7 @@ def _mixed(bits: np.ndarray) -> np.ndarray:
 
 
 def from_points(
-    X: Any,
+    X: Inputs,
     num_points: int | None = None,
     *,
     method: str = "ted",
@@ -113,7 +114,7 @@ def from_points(
 
 def choose_rows(
     owner: str,
-    X: Any,
+    X: Inputs,
     method: str,
     key: jax.Array,
     num_points: int | None = None,
@@ -143,7 +144,7 @@ def choose_rows(
     return found._replace(scores=jnp.asarray(scores), ranking=ranking), rows
 
 
-def prepared(owner: str, X: Any, standardise: bool) -> Any:
+def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     """The points (n, D), checked: an array of a dtype that JAX has now, or a CSR matrix.
 
     With ``standardise``, the columns of an array are.
@@ -182,7 +183,7 @@ def _evaluated(kernels: Kernel, X: jax.Array) -> jax.Array:
     return kernels.gram(X)
 
 
-def _grams(owner: str, X: Any, method: str, kernels: Kernel | None) -> np.ndarray | jax.Array:
+def _grams(owner: str, X: Inputs, method: str, kernels: Kernel | None) -> np.ndarray | jax.Array:
     """Gram matrices (P, n, n) of distinct rows, or one (n, n)."""
     several = method in SEVERAL
     inner = None if isinstance(X, np.ndarray) else (X @ X.T).toarray()

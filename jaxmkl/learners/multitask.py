@@ -36,7 +36,7 @@ References:
   learning.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
-from jaxmkl._types import Number
+from jaxmkl._types import Inputs, Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.learners.gaussians import (
@@ -159,7 +159,7 @@ class MultiTask(Algorithm):
         """Which numbers are a task's."""
         return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
-    def check_inputs(self, X: Any) -> None:
+    def check_inputs(self, X: Inputs) -> None:
         if not self.leading_columns:
             return
         if hasattr(X, "indices"):  # sparse rows

@@ -150,7 +150,7 @@ class FeatureModels(Bank):
         """Codes of the rules for features Z (B, P, M)."""
         return tuple(rule.encode(own, round, Z) for rule, own in self._rules(state))
 
-    def _of_one(self, codes: PyTree) -> Any:
+    def _of_one(self, codes: PyTree) -> PyTree:
         """A rule's code of an example; for a sequential map, from the codes of a block of one."""
         return take(codes, 0) if self.features.sequential else codes
 

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from jaxmkl._learner import Learner
+from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
 from jaxmkl.sklearn._online import Online
 from jaxmkl.wrappers import probabilities, scaled_targets
@@ -94,20 +95,20 @@ class MKLRegressor(RegressorMixin, Online):
     def _around(self, learner: Learner) -> Learner:
         return scaled_targets(learner) if self.scale else learner
 
-    def _targets(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+    def _targets(self, X: Inputs, y: Labels, reset: bool) -> tuple[Any, np.ndarray]:
         """X and targets (n,), or (n, K)."""
         options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": reset}
         X, y = self._checked(X, y, **options)
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+    def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,) or (n, K)."""
         self._refuse(refused)
         X, y = self._targets(X, y, reset=True)
         self._begin(X, y.shape[1] if y.ndim == 2 else None)
         return self._play(*self._ordered(X, y))
 
-    def partial_fit(self, X: Any, y: Any, **refused: Any) -> Self:
+    def partial_fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows."""
         self._refuse(refused)
         first = not hasattr(self, "state_")
@@ -116,7 +117,7 @@ class MKLRegressor(RegressorMixin, Online):
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
         return self._play(X, y)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """Predict the rows: (n,), or (n, K) for several targets; nothing is learned."""
         return self._predicted(X)
 
@@ -148,7 +149,7 @@ class MKLClassifier(ClassifierMixin, Online):
     def _around(self, learner: Learner) -> Learner:
         return probabilities(learner)
 
-    def _begin_with(self, X: Any, classes: Any) -> None:
+    def _begin_with(self, X: Inputs, classes: Any) -> None:
         self.classes_ = np.unique(classes)
         K = len(self.classes_)
         if K < 2:
@@ -165,7 +166,7 @@ class MKLClassifier(ClassifierMixin, Online):
         found = np.searchsorted(self.classes_, y).astype(np.float32)
         return found if len(self.classes_) > 2 else 2.0 * found - 1.0
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+    def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,)."""
         self._refuse(refused)
         X, y = self._checked(X, y)
@@ -178,7 +179,7 @@ class MKLClassifier(ClassifierMixin, Online):
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=2)
         return self._play(*self._ordered(X, numbers))
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
+    def partial_fit(self, X: Inputs, y: Labels, classes: Any = None, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows.
 
         Args:
@@ -199,16 +200,16 @@ class MKLClassifier(ClassifierMixin, Online):
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
         return self._play(X, self._numbers(y))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""
         return self._predicted(X)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Inputs) -> np.ndarray:
         """Return the probabilities (n, K), in the order of ``classes_``."""
         z = self.decision_function(X)
         return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else softmax(z, axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """Return the most probable class of each row (n,)."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]

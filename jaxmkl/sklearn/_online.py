@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.sklearn._parameters import Parametrised
@@ -24,7 +25,7 @@ ROWS = 64
 
 
 @jax.jit
-def _values(learner: Learner, state: Any, X: jax.Array) -> jax.Array:
+def _values(learner: Learner, state: PyTree, X: jax.Array) -> jax.Array:
     return learner.predict_many(state, X).value
 
 
@@ -99,7 +100,7 @@ class Online(Parametrised):
     def _around(self, learner: Learner) -> Learner:
         raise NotImplementedError
 
-    def _begin(self, X: Any, num_outputs: int | None) -> None:
+    def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """A learner, and its state before the first row."""
         self.learner_ = self._made(num_outputs)
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
@@ -114,24 +115,24 @@ class Online(Parametrised):
         except ValueError as error:
             raise AttributeError(str(error)) from None
 
-    def _ordered(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _ordered(self, X: Inputs, y: np.ndarray) -> tuple[Any, np.ndarray]:
         """The rows in the order in which ``fit`` takes them."""
         given = self.shuffle
         require(given in (True, False), type(self).__name__, "shuffle", given, "True or False")
         return shuffle(X, y, random_state=self.random_state) if given else (X, y)
 
-    def _play(self, X: Any, y: np.ndarray) -> Self:
+    def _play(self, X: Inputs, y: np.ndarray) -> Self:
         self.state_, _ = run(self.learner_, self.state_, X, y)
         return self
 
-    def _checked(self, X: Any, *y: Any, **options: Any) -> Any:
+    def _checked(self, X: Inputs, *y: Labels, **options: Any) -> Any:
         """X (n, D), dense or CSR, and y if it is given, as scikit-learn checks them."""
         for name, array in zip("Xy", (X, *y), strict=False):
             refuse_masked(name, array)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, *y, accept_sparse="csr", dtype=dtypes, **options)
 
-    def _predicted(self, X: Any) -> np.ndarray:
+    def _predicted(self, X: Inputs) -> np.ndarray:
         """The values for the rows of X: (n,), or (n, K) for several targets or classes."""
         check_is_fitted(self, "state_")
         X = self._checked(X, reset=False)
@@ -143,7 +144,7 @@ class Online(Parametrised):
         found = [self._of_part(part, dtype) for part in parts]
         return np.concatenate(found)[: X.shape[0]].astype(np.float64)
 
-    def _of_part(self, X: Any, dtype: Any) -> jax.Array:
+    def _of_part(self, X: Inputs, dtype: Any) -> jax.Array:
         X = X.toarray() if scipy.sparse.issparse(X) else X
         self.learner_.check_inputs(X)
         filled = np.zeros((ROWS, X.shape[1]), dtype)

@@ -1,9 +1,11 @@
 """States of learners in pickles, as NumPy arrays, which any machine can read."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+
+from jaxmkl._types import PyTree
 
 
 class _Key(NamedTuple):
@@ -13,10 +15,10 @@ class _Key(NamedTuple):
     implementation: str
 
 
-def packed(state: Any) -> Any:
+def packed(state: PyTree) -> PyTree:
     """Return a state in host memory."""
 
-    def pack(leaf: Any) -> Any:
+    def pack(leaf: PyTree) -> PyTree:
         if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return np.asarray(leaf)
         return _Key(np.asarray(jax.random.key_data(leaf)), str(jax.random.key_impl(leaf)))
@@ -24,10 +26,10 @@ def packed(state: Any) -> Any:
     return jax.tree.map(pack, state)
 
 
-def unpacked(state: Any) -> Any:
+def unpacked(state: PyTree) -> PyTree:
     """Return the state that was packed."""
 
-    def unpack(leaf: Any) -> Any:
+    def unpack(leaf: PyTree) -> PyTree:
         if not isinstance(leaf, _Key):
             return jax.numpy.asarray(leaf)
         return jax.random.wrap_key_data(jax.numpy.asarray(leaf.data), impl=leaf.implementation)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from jaxmkl._checks import refuse_masked
+from jaxmkl._types import Inputs, Labels
 from jaxmkl.design.rows import METHODS, SEVERAL, choose_rows, prepared
 from jaxmkl.evaluate import names_of
 from jaxmkl.kernels import Kernel
@@ -83,7 +84,7 @@ class PoolSelector(Parametrised):
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         return None if known is None else [n for n in names_of(known) if n not in _OWN]
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Inputs, y: Labels = None) -> Self:
         """Rank the rows of X (n, D), which may be sparse; y is ignored."""
         refuse_masked("X", X)
         fewest = 2 if self.method in SEVERAL else 1  # kernels are scaled by distances
@@ -101,6 +102,6 @@ class PoolSelector(Parametrised):
         self.kernel_weights_ = np.asarray(found.kernel_weights)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Inputs, y: Labels = None) -> np.ndarray:
         """Fit, and return for each row (n,) whether it is chosen, a boolean."""
         return np.isin(np.arange(len(self.fit(X).scores_)), self.indices_)

@@ -15,12 +15,12 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, left_to_xla
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
-Record = Callable[[Output], Any]
+Record = Callable[[Output], PyTree]
 # Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
 _TOGETHER, _OPERATIONS = 8, 2400
 
@@ -61,8 +61,8 @@ class Rows(NamedTuple):
     differentiated.
     """
 
-    X: Any
-    y: Any
+    X: Inputs
+    y: Labels
     order: Any = None
     length: Any = None
 
@@ -172,8 +172,8 @@ def run_padded(
     driver: str,
     learner: Learner,
     state: PyTree,
-    X: Any,
-    y: Any,
+    X: Inputs,
+    y: Labels,
     room: int,
     plan: Plan,
     stacklevel: int = 4,
@@ -208,14 +208,14 @@ def padded_length(length: int) -> int:
     return -(-length // step) * step
 
 
-def room_for(X: Any) -> int:
+def room_for(X: Inputs) -> int:
     """The length to which X is padded: its own where it lies on several devices."""
     arrays = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
     spread = any(len(array.devices()) > 1 for array in arrays)
     return X.shape[0] if spread else padded_length(X.shape[0])
 
 
-def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> Any:
+def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
     """The array in a dtype, padded to a length, on the device where it is or will be."""
     if isinstance(array, SparseRows):
         indices = placed(array.indices, length, np.int32, array.num_columns)

@@ -60,7 +60,7 @@ def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
     return None if memory is None else room_in(memory)
 
 
-def at_once(held: Callable[[], Any], number: int, room: Room | None) -> int:
+def at_once(held: Callable[[], PyTree], number: int, room: Room | None) -> int:
     """How many of so many runs advance side by side: as many as there is room for, or all.
 
     What a run holds are its state and the codes of a block. On accelerators arrays are counted in
@@ -69,7 +69,7 @@ def at_once(held: Callable[[], Any], number: int, room: Room | None) -> int:
     if number == 0 or room is None:
         return number
 
-    def size(leaf: Any) -> int:
+    def size(leaf: PyTree) -> int:
         shape = list(leaf.shape)
         if not room.is_cache:
             for axis, tile in zip(range(-1, -1 - len(shape), -1), (128, 8), strict=False):
@@ -80,7 +80,7 @@ def at_once(held: Callable[[], Any], number: int, room: Room | None) -> int:
     return max(1, min(number, room.bytes // sum(map(size, leaves))))
 
 
-def in_groups(play: Callable[[Any], Any], given: Any, size: int) -> Any:
+def in_groups(play: Callable[[PyTree], PyTree], given: PyTree, size: int) -> PyTree:
     """Apply ``play`` to ``given``, to at most ``size`` of its leading axis at a time.
 
     Groups are of one size, the last one filled up, so that one program plays all.
@@ -106,7 +106,7 @@ def _number(tree: PyTree) -> int:
     return jax.tree.leaves(tree)[0].shape[0]
 
 
-def _repeated(tree: PyTree, number: int) -> Any:
+def _repeated(tree: PyTree, number: int) -> PyTree:
     """Leaves with a leading axis of ``number``, the last row as often as that takes."""
     had = _number(tree)
     if had == number:
@@ -115,7 +115,7 @@ def _repeated(tree: PyTree, number: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
-def sharding_of(driver: str, mesh: Any, array: Any) -> NamedSharding | None:
+def sharding_of(driver: str, mesh: Mesh | None, array: Any) -> NamedSharding | None:
     """How runs are shared out: over all of a mesh, or as the array's leading axis is, or None."""
     if mesh is not None:
         pytree.require(isinstance(mesh, Mesh), driver, "mesh", mesh, "a jax.sharding.Mesh or None")
@@ -130,7 +130,9 @@ def sharding_of(driver: str, mesh: Any, array: Any) -> NamedSharding | None:
     return by_xla(NamedSharding(mesh, PartitionSpec(axes)))
 
 
-def shared_out(play: Callable[[Any, Any], Any], sharding: NamedSharding | None) -> Callable:
+def shared_out(
+    play: Callable[[PyTree, PyTree], PyTree], sharding: NamedSharding | None
+) -> Callable:
     """``play(same, parts)`` on each device, for its part of the runs, without communication.
 
     What is the ``same`` for all runs is there whole; ``parts`` have the runs as leading axis, as
@@ -143,7 +145,9 @@ def shared_out(play: Callable[[Any, Any], Any], sharding: NamedSharding | None) 
     return jax.shard_map(play, check_vma=False, **options)
 
 
-def played(program: Callable, sharding: NamedSharding | None, same: Any, parts: Any) -> Any:
+def played(
+    program: Callable, sharding: NamedSharding | None, same: PyTree, parts: PyTree
+) -> PyTree:
     """``program(same, parts)``, shared out if there is a sharding.
 
     Where its devices do not divide the number of runs, some are played twice and left out again.
@@ -166,17 +170,17 @@ def _shards(sharding: NamedSharding) -> int:
     return math.prod(sharding.mesh.shape[name] for name in names)
 
 
-def _placed(tree: PyTree, sharding: NamedSharding) -> Any:
+def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
     """The tree with its arrays in this sharding; numbers of a learner go where these are."""
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: PyTree) -> PyTree:
         return place(leaf, sharding) if isinstance(leaf, jax.Array | np.ndarray) else leaf
 
     return jax.tree.map(one, tree)
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def _first(tree: PyTree, number: int, sharding: NamedSharding) -> Any:
+def _first(tree: PyTree, number: int, sharding: NamedSharding) -> PyTree:
     """The first ``number`` rows, on every device."""
 
     def cut(leaf: jax.Array) -> jax.Array:

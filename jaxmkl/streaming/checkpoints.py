@@ -54,7 +54,7 @@ class LastTwo:
         """Count from here on, where the file has so many examples."""
         self.stands_at, self._at = examples, time.monotonic()
 
-    def read(self, load: Callable[[str], Any]) -> Any:
+    def read(self, load: Callable[[str], PyTree]) -> PyTree:
         """Load the file with ``load``, or else the one before; None if there is neither.
 
         Raises:

@@ -16,7 +16,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unless
 from jaxmkl._devices import seen_whole
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import class_numbers, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
 
@@ -43,7 +43,7 @@ def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
     check_state(learner, state)
 
 
-def as_inputs(X: Any) -> Any:
+def as_inputs(X: Inputs) -> PyTree:
     """X as an array of NumPy or JAX, or as sparse rows."""
     _require_whole("X", X)
     if isinstance(X, SparseRows | jax.Array):
@@ -59,7 +59,7 @@ def _require_whole(name: str, array: Any) -> None:
 
 
 def check_examples(
-    learner: Learner, X: Any, y: Any, num_inputs: int, dtype: DTypeLike, gaps: bool = False
+    learner: Learner, X: Inputs, y: Labels, num_inputs: int, dtype: DTypeLike, gaps: bool = False
 ) -> tuple:
     """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
@@ -89,7 +89,9 @@ def check_examples(
     return X, _check_content(learner, X, y, dtype, known)
 
 
-def _check_content(learner: Learner, X: Any, y: Any, dtype: DTypeLike, known: Any = None) -> Any:
+def _check_content(
+    learner: Learner, X: Inputs, y: Labels, dtype: DTypeLike, known: Any = None
+) -> PyTree:
     """Refuse values that cannot be learned from; the targets, of classes in numbers.
 
     Only targets that are ``known`` are checked, by default all.
@@ -121,7 +123,7 @@ def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, in
     pytree.require(good, driver, "states", given, wanted)
     (number,) = axes.pop()
 
-    def row(leaf: Any) -> Any:
+    def row(leaf: PyTree) -> PyTree:
         return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
     state = jax.tree.map(row, states)
@@ -130,7 +132,7 @@ def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, in
 
 
 def check_streams(
-    learner: Learner, X: Any, y: Any, lengths: Any, shape: tuple[int, int], dtype: DTypeLike
+    learner: Learner, X: Inputs, y: Labels, lengths: Any, shape: tuple[int, int], dtype: DTypeLike
 ) -> tuple:
     """Refuse streams that cannot be learned from: X (M, T, D), of ``shape`` (M, D), y and lengths.
 

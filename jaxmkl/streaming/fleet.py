@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -40,7 +41,7 @@ def _run_fleet(
             # a number that all share: else each turn would choose, for all states, what to keep
             blocks = jnp.max(jax.vmap(partial(num_blocks, block_size=B))(states, lengths))
 
-            def one(state: PyTree, X: Any, y: Any, length: Any) -> tuple[PyTree, PyTree]:
+            def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
                 rows = Rows(X, y, length=length)
                 state, recorded = scan_rows(learner, state, rows, plan, blocks)
                 present = jnp.arange(len(X)) < length
@@ -48,7 +49,7 @@ def _run_fleet(
 
             return jax.vmap(one)(*streams)
 
-        def held() -> Any:
+        def held() -> PyTree:
             state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
             return state, X, learner.encode(state, X[jnp.zeros(B, jnp.int32)])
 
@@ -69,14 +70,14 @@ def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
 def run_fleet(
     learner: Learner,
     states: PyTree,
-    X: Any,
-    y: Any,
+    X: Inputs,
+    y: Labels,
     *,
     lengths: Any = None,
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    mesh: Any = None,
+    mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
 
@@ -158,7 +159,7 @@ def _room_for(length: int) -> int:
     return 1 << (length - 1).bit_length() if length <= 64 else padded_length(length)
 
 
-def _filled(array: Any, length: int, dtype: DTypeLike) -> Any:
+def _filled(array: Any, length: int, dtype: DTypeLike) -> PyTree:
     """The array (M, T, ...) in a dtype, zeros behind T up to a length."""
     pad = ((0, 0), (0, length - array.shape[1]), *((0, 0),) * (array.ndim - 2))
     if isinstance(array, jax.Array):
@@ -168,7 +169,7 @@ def _filled(array: Any, length: int, dtype: DTypeLike) -> Any:
         return np.pad(np.asarray(array, dtype), pad)
 
 
-def _with_room(learner: Learner, state: PyTree, states: PyTree, lengths: np.ndarray) -> Any:
+def _with_room(learner: Learner, state: PyTree, states: PyTree, lengths: np.ndarray) -> PyTree:
     """The states with room for the supports that may come; ``state`` is like one of them."""
     capacity = learner.capacity(state)
     if capacity is None:

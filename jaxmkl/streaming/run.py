@@ -7,12 +7,13 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner, Output, require_learner
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -45,7 +46,7 @@ def _run_many(
     def play(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
         learner, X, y = given
 
-        def begin(key: jax.Array, enlarged: bool = True) -> Any:
+        def begin(key: jax.Array, enlarged: bool = True) -> PyTree:
             state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
             return learner.enlarged(state, X.shape[0]) if enlarged else state
 
@@ -53,7 +54,7 @@ def _run_many(
             key, order = given
             return scan_rows(learner, begin(key), Rows(X, y, order), plan)
 
-        def held() -> Any:
+        def held() -> PyTree:
             # of more room in a state a block uses little, which a cache need not hold
             state = begin(keys[0], enlarged=not room.is_cache)
             return state, learner.encode(state, X[jnp.zeros(plan.block_size, jnp.int32)])
@@ -100,8 +101,8 @@ def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
 def run(
     learner: Learner,
     state: PyTree,
-    X: Any,
-    y: Any,
+    X: Inputs,
+    y: Labels,
     *,
     block_size: int | None = None,
     record: Record = without_info,
@@ -165,14 +166,14 @@ def run(
 def run_many(
     learner: Learner,
     keys: jax.Array,
-    X: Any,
-    y: Any,
+    X: Inputs,
+    y: Labels,
     *,
     permute: bool = True,
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    mesh: Any = None,
+    mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
 
@@ -314,7 +315,7 @@ class Stream:
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
 
-    def push(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
+    def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         """Run the next chunk and return the state after it and its records, None of an empty one.
 
         Raises:
@@ -324,7 +325,7 @@ class Stream:
             checks.check_arguments("stream", self.learner, state)
         return self._push(state, X, y)
 
-    def _push(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
+    def _push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         try:
             X, y = self._checked(state, X, y)
         except ValueError as error:
@@ -339,7 +340,7 @@ class Stream:
         # a warning is for whoever called the function that called this one
         return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 5)
 
-    def _checked(self, state: PyTree, X: Any, y: Any) -> tuple[PyTree, PyTree]:
+    def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
         if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
             y = np.ma.filled(y.astype(float), np.nan)

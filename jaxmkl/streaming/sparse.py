@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
+from jaxmkl._types import Inputs
 
 
 @pytree.dataclass
@@ -64,7 +65,7 @@ class SparseRows:
         vars(self).update(indices=indices.astype(np.int32), values=values, num_columns=int(D))
 
     @classmethod
-    def from_csr(cls, X: Any) -> "SparseRows":
+    def from_csr(cls, X: Inputs) -> "SparseRows":
         """The rows of a sparse matrix (T, D), anything whose ``tocsr()`` is SciPy's CSR.
 
         Returns:

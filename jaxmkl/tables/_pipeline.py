@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmkl._checks import shown
 from jaxmkl._learner import Learner
-from jaxmkl._types import PyTree
+from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import Seen
@@ -174,7 +174,7 @@ class Pipeline:
 
 
 @jax.jit
-def _values(learner: Learner, state: PyTree, X: Any) -> jax.Array:
+def _values(learner: Learner, state: PyTree, X: Inputs) -> jax.Array:
     return learner.predict_many(state, X).value
 
 

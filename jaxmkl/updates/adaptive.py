@@ -26,7 +26,7 @@ class OptaxState(NamedTuple):
     """The state of optax for each model, with leading axes (P, K, 1)."""
 
 
-def _taken(value: Any) -> Any:
+def _taken(value: object) -> Any:
     return FromOptax(value) if isinstance(value, optax.GradientTransformation) else value
 
 

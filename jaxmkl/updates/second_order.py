@@ -241,7 +241,7 @@ class RLS(Rule):
 
     def settled(
         self, renewed: Callable[[Any, Any], Any], state: PyTree, size: int, round: jax.Array
-    ) -> Any:
+    ) -> PyTree:
         """The state after a block of ``size``: ``renewed(state, full)`` when a period is full.
 
         Divided by φ again and again, S would magnify what rounding leaves that is not symmetric.
@@ -251,7 +251,7 @@ class RLS(Rule):
         rarely = round // self.period % SYMMETRIZED == 0
         due = full & (rarely | jnp.any(state.discount < 0.94))
 
-        def renew(own: PyTree) -> Any:
+        def renew(own: PyTree) -> PyTree:
             after = renewed(own, full)
             return after._replace(
                 covariance=jax.lax.cond(due, _symmetric, lambda S: S, after.covariance)

@@ -1,6 +1,6 @@
 """A store with at most B support vectors for each kernel; an eviction makes room."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ class BudgetState(NamedTuple):
     """The eviction's own state."""
 
 
-def _within_budget(store: "BudgetSupport", name: str, value: Any) -> int:
+def _within_budget(store: "BudgetSupport", name: str, value: object) -> int:
     """Check a period, and limit it to the largest power of two within the budget."""
     largest = 1 << (store.budget.bit_length() - 1)
     return min(protocol.as_period(store, name, value), largest)

@@ -54,7 +54,7 @@ class DenseSupport(Store):
     tile: int = pytree.count(default=512)
     period: int = pytree.static(default=128, convert=protocol.as_period)
 
-    def _no_coefficients(self, num_kernels: int, length: int, dtype: DTypeLike) -> Any:
+    def _no_coefficients(self, num_kernels: int, length: int, dtype: DTypeLike) -> PyTree:
         """Zero coefficients for so many rows."""
         return jnp.zeros((num_kernels, length), dtype)
 
@@ -62,7 +62,9 @@ class DenseSupport(Store):
         """Sums (P, B) over the settled supports, not scaled."""
         return dense_sums(self.tile, kernels, X, state.rows, state.coefficients, state.used)
 
-    def _settle(self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any) -> Any:
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any
+    ) -> PyTree:
         """Old coefficients times ``scale`` (P,), if any; then those ``used`` of ``order`` (R,)."""
         new = jnp.where(used[None, :], state.recent[:, order], 0.0)
         old = state.coefficients if scale is None else state.coefficients * scale[:, None]

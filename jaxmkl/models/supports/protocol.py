@@ -109,7 +109,7 @@ class Store(abc.ABC):
         return state
 
 
-def as_period(owner: Any, name: str, value: Any) -> int:
+def as_period(owner: object, name: str, value: Any) -> int:
     """Check a field that is a period, which blocks must divide."""
     good = isinstance(value, int) and 1 <= value <= 4096 and value & (value - 1) == 0
     pytree.require(good, owner, name, value, "a power of two up to 4096")

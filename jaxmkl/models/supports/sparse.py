@@ -48,7 +48,9 @@ class SparseSupport(DenseSupport):
         recent = jnp.sum(state.recent * code.recent, axis=1)
         return state.scale * code.settled.mantissa + recent, ()
 
-    def _settle(self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any) -> Any:
+    def _settle(
+        self, state: GrowingState, order: jax.Array, used: jax.Array, scale: Any
+    ) -> PyTree:
         entries, recent = state.coefficients, state.recent.T[order]
         R, P = recent.shape
         becomes = ((recent != 0) & used[:, None]).ravel()

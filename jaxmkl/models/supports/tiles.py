@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
 
 
@@ -71,10 +72,10 @@ def _dense_forward(size: int, *arguments: Any) -> tuple[Scaled, Any]:
     return sums, (arguments, sums.exponent)
 
 
-def _dense_backward(size: int, saved: Any, gradient: Scaled) -> tuple:
+def _dense_backward(size: int, saved: PyTree, gradient: Scaled) -> tuple:
     (kernels, X, rows, coefficients, used), exponent = saved
 
-    def body(i: Array, totals: Any) -> Any:
+    def body(i: Array, totals: PyTree) -> PyTree:
         of_kernels, of_X, of_rows, of_coefficients = totals
         tile = _tile(rows, i, size, 0), _tile(coefficients, i, size, 1)
 
@@ -144,10 +145,10 @@ def entry_sums(size: int, kernels: Kernel, X: Array, rows: Array, entries: Entri
     return jax.lax.fori_loop(0, -(-entries.used // size), body, zero)
 
 
-def _entries_backward(size: int, saved: Any, gradient: Array) -> tuple:
+def _entries_backward(size: int, saved: PyTree, gradient: Array) -> tuple:
     kernels, X, rows, entries = saved
 
-    def body(i: Array, totals: Any) -> Any:
+    def body(i: Array, totals: PyTree) -> PyTree:
         of_kernels, of_X, of_rows, of_coefficients = totals
         row, kernel, a = (_tile(part, i, size, 0) for part in entries[:3])
 
