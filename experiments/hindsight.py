@@ -6,13 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import MKL
-from jaxmkl._types import PyTree
 
 ROWS_AT_ONCE = 512
 
 
 def hindsight_losses(
-    learner: MKL, state: PyTree, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
+    learner: MKL, state: Any, X: np.ndarray, y: np.ndarray, regularization: float = 0.0
 ) -> np.ndarray:
     """Return the total squared loss (P,) of the best fixed function of each kernel, in hindsight.
 

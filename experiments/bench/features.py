@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,6 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 
 import jaxmkl
-from jaxmkl._types import PyTree
 
 from .. import generate
 from ..evaluate import keys_of
@@ -69,7 +69,7 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 
 
 @jax.jit
-def _product(learner: jaxmkl.MKL, state: PyTree, X: jax.Array) -> jax.Array:
+def _product(learner: jaxmkl.MKL, state: Any, X: jax.Array) -> jax.Array:
     """The plain product X V' of whole blocks, each stored where the next one will be."""
     blocks, frequencies = (
         whole_blocks(learner, X),
