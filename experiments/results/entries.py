@@ -2,8 +2,9 @@
 
 The file is JSON, ``{"plays": {PLAY: {DATA SET: ENTRY}}}``. An entry has the command and the
 version of the play, which define it, the versions of packages, the date, the seconds that it took
-by the clock and of the processor, the parameters of all its learners, and the rows of :class:`jaxmkl.evaluate.Row`, whose
-``parameters`` are an index into that list. Numbers have six significant digits.
+by the clock and of the processor, the parameters of all its learners, and the rows of
+:class:`jaxmkl.evaluate.Row`, whose ``parameters`` are an index into that list. Numbers have six
+significant digits.
 """
 
 import datetime

@@ -30,12 +30,15 @@ In a line of text, a figure stands in double braces: ``{{...}}``. A table is a f
 The key of a column is the data set, and replaces ``@`` in the text of a cell. With ``rows:`` in
 the place of ``columns:`` the table is turned: keys have lines, and each line above is a column.
 ``corner:`` is the title of the first column. Titles of lines may have several cells, ``a | b``.
+
+Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
+that was typed by hand, that table stands until all figures of the block are there.
 """
 
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +52,8 @@ SECTIONS = ("head", "amkl", "bomkl", "oks", "multitask", "design", "decisions", 
 NAME = ("play", "dataset", "algorithm", "metric")
 FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
+BY_HAND = "<!-- not yet played by the command -->"
+FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
 Figures = Mapping[tuple[str, ...], Row]  # by play, data set, algorithm and metric
 
@@ -112,24 +117,43 @@ def filled(text: str, figures: Figures, name: str) -> str:
     ...        {("amkl.tables", "tom", "raker", "mse"): row}, "amkl.md")
     'It is 0.98.'
     """
+    return "\n".join(line for _, _, lines in pieces(text, figures, name) for line in lines)
+
+
+def typed_by_hand(templates: Path, figures: Figures) -> Iterator[str]:
+    """Yield a line for each table that is typed by hand, and why it is."""
+    for section in SECTIONS:
+        name = f"{section}.md"
+        text = (templates / name).read_text("utf-8")
+        for number, why, lines in pieces(text, figures, name):
+            if lines[:1] == [BY_HAND]:
+                yield f"{name}, line {number}: typed by hand{why}"
+
+
+def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the pieces of a template: the number of the line, what is missing, and the lines."""
     lines = text.split("\n")
-    result: list[str] = []
     at = 0
     while at < len(lines):
-        end, began = at + 1, at
+        began, at = at, at + 1
         try:
-            if lines[at].strip() == BLOCK:
-                end = lines.index("```", at)
-                result += table(lines[at + 1 : end], figures)
-                end += 1
+            if lines[began] != BLOCK:
+                yield began + 1, "", [FIGURE.sub(lambda m: shown(m[1], {}, figures), lines[began])]
+                continue
+            end = lines.index("```", began)
+            after = end + 1
+            by_hand = lines[after : after + 2] == ["", BY_HAND]
+            at = lines.index("", after + 3) if by_hand else after
+            try:
+                made = table(lines[began + 1 : end], figures)
+            except Missing as error:
+                if not by_hand:
+                    raise
+                yield began + 1, f": {error}", lines[after + 1 : at]
             else:
-                result.append(
-                    re.sub(r"\{\{(.*?)\}\}", lambda m: shown(m[1], {}, figures), lines[at])
-                )
+                yield began + 1, "", made
         except ValueError as error:
             raise UsageError(f"{name}, line {began + 1}: {error}") from error
-        at = end
-    return "\n".join(result)
 
 
 def table(lines: Sequence[str], figures: Figures) -> list[str]:
@@ -154,34 +178,27 @@ def table(lines: Sequence[str], figures: Figures) -> list[str]:
         else:
             raise ValueError(f"{line!r} is neither a field nor a line of the table")
     keys = [
-        (*map(str.strip, (key.split(" = ") * 2)[:2]), {**shared, **given})
+        ((title := key.rpartition(" = ")[0] or key), key.removeprefix(f"{title} = "), given)
         for names, given in groups
         for key in names
     ]
-    columns = []
-    for title, _, _ in keys:
-        columns.append([title])
+    columns = [[title] for title, _, _ in keys]
     for title, cells in bodies:
         if len(cells) not in (1, len(keys)):
             raise ValueError(f"the line {title!r} has {len(cells)} cells for {len(keys)} keys")
-        for column, (_, key, given), cell in zip(
-            columns, keys, cells * (1 if len(cells) > 1 else len(keys)), strict=True
-        ):
-            values = {"dataset": key, **given}
-            column.append(
-                re.sub(
-                    r"\{(.*?)\}",
-                    lambda m, key=key, values=values: shown(
-                        m[1].replace("@", key), values, figures
-                    ),
-                    cell,
-                )
-            )
+        texts = cells if len(cells) > 1 else cells * len(keys)
+        for column, (_, key, given), text in zip(columns, keys, texts, strict=True):
+            column.append(cell(text.replace("@", key), {"dataset": key, **shared, **given}, figures))
     titles = [corner, *(title for title, _ in bodies)]
     grid = [titles, *columns] if turned else list(zip(titles, *columns, strict=True))
     head, *rest = ["| " + " | ".join(line) + " |" for line in grid]
     width = head.count("|") - 1
     return [head.replace("|  |", "| |"), "|" + "---|" * width, *rest]
+
+
+def cell(text: str, given: Fields, figures: Figures) -> str:
+    """Return the text of a cell with its figures, those in braces."""
+    return CELL.sub(lambda m: shown(m[1], given, figures), text)
 
 
 def shown(text: str, given: Fields, figures: Figures) -> str:
