@@ -188,7 +188,9 @@ def table(lines: Sequence[str], figures: Figures) -> list[str]:
             raise ValueError(f"the line {title!r} has {len(cells)} cells for {len(keys)} keys")
         texts = cells if len(cells) > 1 else cells * len(keys)
         for column, (_, key, given), text in zip(columns, keys, texts, strict=True):
-            column.append(cell(text.replace("@", key), {"dataset": key, **shared, **given}, figures))
+            column.append(
+                cell(text.replace("@", key), {"dataset": key, **shared, **given}, figures)
+            )
     titles = [corner, *(title for title, _ in bodies)]
     grid = [titles, *columns] if turned else list(zip(titles, *columns, strict=True))
     head, *rest = ["| " + " | ".join(line) + " |" for line in grid]
