@@ -180,6 +180,32 @@ def test_what_cannot_be_played_is_left_out_with_a_line(made, folder, capsys):
     assert "unknown data set 'seas'" in capsys.readouterr().out
 
 
+def test_a_benchmark_is_played_in_a_process_of_its_own(folder, monkeypatch):
+    def started(words, check):
+        assert words[1:4] == ["-m", "experiments", "bench"]
+        assert words[4:6] == ["--large-pools", "--json"]
+        line = row(("bench", "pool", "cted", "seconds"), [2.0])
+        written = Report("python -m experiments bench")
+        written.add([line])
+        written.write_json(Path(words[6]))
+        return SimpleNamespace(returncode=0)
+
+    (folder / "amkl.md").write_text("{{bench.large_pools; pool; cted; seconds}} s\n")
+    monkeypatch.setattr(plan.subprocess, "run", started)
+    out = run(folder, (Play("bench", "large_pools"),))
+    assert strict(out)["bench.large_pools"]["whole"]["rows"][0]["mean"] == 2.0
+    assert "\n2.0 s\n" in (folder / "out" / "RESULTS.md").read_text()
+
+
+def test_a_benchmark_that_fails_is_no_entry(folder, monkeypatch, capsys):
+    (folder / "amkl.md").write_text("nothing\n")
+    failed = SimpleNamespace(returncode=3)
+    monkeypatch.setattr(plan.subprocess, "run", lambda *_, **__: failed)
+    out = run(folder, (Play("bench", "fleet"),))
+    assert not out.exists()
+    assert "bench --fleet --data DIR ended with status 3" in capsys.readouterr().out
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path, capsys):
     path = tmp_path / "other.json"
     path.write_text('{"rows": []}')
@@ -199,6 +225,7 @@ FIGURES = {
         ("air", "a", "mse"): [0.25, 0.25],
         ("air", "b (k = 1)", "mse"): [-1.0, 0.5],
         ("tom", "a", "mistake_rate"): [0.5, 0.75],
+        ("tom", "nothing", "mse"): [math.nan, math.nan],
     }.items()
 }
 
@@ -232,6 +259,7 @@ def test_figures_in_lines(figure, text):
     [
         ("p.q; tom; c; mse", "the play 'p.q' has no figure for data set 'tom', algorithm 'c'"),
         ("p.q; tom; b (k = 1); mse; take = printed", "nothing is printed for p.q, tom, b"),
+        ("p.q; tom; nothing; mse", "the figure for p.q, tom, nothing, mse is not a number"),
         ("p.q; tom; mse", "should name: play, dataset, algorithm, metric"),
         ("p.q; tom; a; mse; take = median", "take is one of mean, std, error, printed"),
         ("p.q; tom, sea; a; mse; take = most", "has no figures of 'a', 'mse' on tom, sea"),
@@ -292,6 +320,20 @@ def test_a_table_typed_by_hand_stands_until_the_figures_are_there():
     assert shown == f"before\n\n{by_hand}\n\nafter"
     with pytest.raises(UsageError, match=r"f\.md, line 3: .* 'air'"):
         templates.filled(BLOCK, fewer, "f.md")
+
+
+def test_the_command_says_which_tables_are_typed_by_hand(made, folder, capsys):
+    block = "```figures\nplay: made.one\ncolumns: sea | hills\n"
+    block += "metric: mistake_rate\nA :: {walker}\n```"
+    by_hand = f"{templates.BY_HAND}\n\n| | sea |\n|---|---|\n| A | 7 |\n"
+    (folder / "oks.md").write_text(f"one\n\n{block}\n\n{by_hand}")
+    (folder / "bench.md").write_text(by_hand)
+    run(folder)
+    said = capsys.readouterr().out
+    why = "the play 'made.one' has no figure for data set 'sea'"
+    assert f"oks.md, line 3: typed by hand: {why}" in said
+    assert "bench.md, line 1: typed by hand\n" in said
+    assert f"one\n\n{by_hand}" in (folder / "out" / "RESULTS.md").read_text()
 
 
 @pytest.mark.parametrize(

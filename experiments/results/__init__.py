@@ -5,9 +5,11 @@
 """
 
 import datetime
-import time
+import os
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from jaxmkl.evaluate import UsageError
 
@@ -16,7 +18,7 @@ from ..page import page_of
 from ..report import Report
 from . import entries
 from .plan import PLAN, Play, Unit
-from .templates import rendered
+from .templates import rendered, typed_by_hand
 
 HERE = Path(__file__).parent
 FILE = HERE.parent / "results.json"
@@ -41,6 +43,8 @@ def run(
     write_page(of_all, found, path.with_suffix(".html"), report)
     if options.quick:
         return
+    for line in typed_by_hand(templates, found):
+        report.say(line)
     text = rendered(templates, found)
     with refused():
         path.with_name("RESULTS.md").write_text(text, "utf-8")
@@ -75,18 +79,19 @@ def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report
 
 
 def _clocks() -> tuple[float, float]:
-    """Return the seconds by the clock, and those of the processor that all threads took."""
-    return time.perf_counter(), time.process_time()
+    """Return the seconds by the clock, and those of the processor, with ended processes."""
+    times = os.times()
+    return times.elapsed, sum(times[:4])
 
 
 def write_page(units: Sequence[Unit], found: entries.Entries, out: Path, report: Report) -> None:
     """Write the page of the figures that are there, and say how long it took to make them."""
-    rows, heads, seconds = [], [], 0.0
+    rows, heads, clocks = [], [], np.zeros(2)
     for unit in units:
         entry = found.get(unit.play.name, {}).get(unit.dataset)
         if entry is None:
             continue
-        seconds += entry["seconds"]
+        clocks += entry["seconds"], entry["processor_seconds"]
         versions = ", ".join(f"{name} {number}" for name, number in entry["versions"].items())
         heads.append(
             f"{entry['command']}  # {entry['date']}, {entry['seconds']:.0f} s, {versions}"
@@ -97,5 +102,5 @@ def write_page(units: Sequence[Unit], found: entries.Entries, out: Path, report:
         ]
     with refused():
         out.write_text(page_of("\n".join(heads), rows), "utf-8", "backslashreplace")
-    took = datetime.timedelta(seconds=round(seconds))
-    report.say(f"report: {out}; to play its {len(heads)} units took {took}")
+    took, of_processor = (datetime.timedelta(seconds=round(each)) for each in clocks)
+    report.say(f"report: {out}; its {len(heads)} units took {took}, processor {of_processor}")

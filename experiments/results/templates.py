@@ -80,7 +80,7 @@ class Missing(ValueError):
     """There is no such figure."""
 
 
-def rendered(templates: Path, entries: Entries, sections: Sequence[str] = SECTIONS) -> str:
+def rendered(templates: Path, entries: Entries) -> str:
     """Return the text of all sections, with the figures of entries.
 
     Raises:
@@ -88,7 +88,7 @@ def rendered(templates: Path, entries: Entries, sections: Sequence[str] = SECTIO
     """
     found = figures_of(entries)
     texts = []
-    for section in sections:
+    for section in SECTIONS:
         path = templates / f"{section}.md"
         texts.append(filled(path.read_text("utf-8"), found, path.name).strip("\n"))
     return "\n\n".join(texts) + "\n"
@@ -120,8 +120,9 @@ def filled(text: str, figures: Figures, name: str) -> str:
     return "\n".join(line for _, _, lines in pieces(text, figures, name) for line in lines)
 
 
-def typed_by_hand(templates: Path, figures: Figures) -> Iterator[str]:
+def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
     """Yield a line for each table that is typed by hand, and why it is."""
+    figures = figures_of(entries)
     for section in SECTIONS:
         name = f"{section}.md"
         text = (templates / name).read_text("utf-8")
@@ -254,6 +255,8 @@ def number(fields: Fields, figures: Figures) -> float:
         value = OF_ONE[take](figures[name])
         if value is None:
             raise Missing(f"nothing is printed for {', '.join(name)}")
+        if math.isnan(value):
+            raise Missing(f"the figure for {', '.join(name)} is not a number")
         return value
     if take not in OF_SEVERAL:
         raise ValueError(f"take is one of {', '.join((*OF_ONE, *OF_SEVERAL))}; got {take!r}")
