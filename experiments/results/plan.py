@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jaxmkl.evaluate import UsageError
 
@@ -89,7 +90,7 @@ class Unit:
         """Return the options of the command that plays the unit."""
         play = self.play
         if play.paper == "bench":
-            which = {} if play.part == "short" else {play.part: True}
+            which: dict[str, Any] = {} if play.part == "short" else {play.part: True}
             return Options("bench", data=data, **which)
         return Options(
             play.paper,
