@@ -242,7 +242,7 @@ FIGURES = {
         ("p.q; air; a; mse; significant = 3; look = signed short", "+.250"),
         ("p.q; tom; a; mistake_rate; unit = 1e-5; digits = 0; look = comma", "62,500"),
         ("p.q; *; a; mse; take = most; digits = 2", "0.25"),
-        ("p.q; tom, air; b (k = 1); mse; take = better; digits = 0", "1"),
+        ("p.q; tom | a?r; b (k = 1); mse; take = better; digits = 0", "1"),
         ("p.q; *; b (k = 1); mse; take = worse; digits = 0", "0"),
         ("p.q; sea; a; mse; missing = -", "-"),
         ("= 100 * ([p.q; tom; a; mse] / [p.q; tom; b (k = 1); mse] - 1)", "200.0"),
@@ -262,7 +262,10 @@ def test_figures_in_lines(figure, text):
         ("p.q; tom; nothing; mse", "the figure for p.q, tom, nothing, mse is not a number"),
         ("p.q; tom; mse", "should name: play, dataset, algorithm, metric"),
         ("p.q; tom; a; mse; take = median", "take is one of mean, std, error, printed"),
-        ("p.q; tom, sea; a; mse; take = most", "has no figures of 'a', 'mse' on tom, sea"),
+        (
+            "p.q; t* | sea*; a; mse; take = most",
+            "no figures of algorithm 'a', metric 'mse' on sea*",
+        ),
         ("= [p.q; tom; a; mse] +", "is no formula"),
         ("= __import__('os').getcwd()", "has what no formula has"),
     ],
@@ -281,7 +284,7 @@ corner: x
 columns: tom | the air = air
 metric: mse
 digits: 3
-A, b | c :: {a} ({a; take = printed; digits = 1})
+A, b | {t*; a; mse; take = most; digits = 4} :: {a} ({a; take = printed; digits = 1})
 `B` :: {b (k = 1)} :: {b (k = 1); digits = 1}
 ```
 
@@ -294,7 +297,7 @@ def test_tables_have_a_line_for_each_line_of_the_block():
         "",
         "| x | tom | the air |",
         "|---|---|---|",
-        "| A, b | c | 0.003 (0.5) | 0.250 (0.5) |",
+        "| A, b | 0.0030 | 0.003 (0.5) | 0.250 (0.5) |",
         "| `B` | 0.001 | -0.2 |",
         "",
         "after",
@@ -302,7 +305,8 @@ def test_tables_have_a_line_for_each_line_of_the_block():
 
 
 def test_tables_can_be_turned():
-    text = BLOCK.replace("columns:", "rows:").replace("A, b | c", "A")
+    text = BLOCK.replace("columns:", "rows:")
+    text = re.sub(r"A, b .*? ::", "A ::", text)
     assert templates.filled(text, FIGURES, "f.md").split("\n")[2:6] == [
         "| x | A | `B` |",
         "|---|---|---|",
@@ -328,11 +332,16 @@ def test_the_command_says_which_tables_are_typed_by_hand(made, folder, capsys):
     by_hand = f"{templates.BY_HAND}\n\n| | sea |\n|---|---|\n| A | 7 |\n"
     (folder / "oks.md").write_text(f"one\n\n{block}\n\n{by_hand}")
     (folder / "bench.md").write_text(by_hand)
+    known = "{{made.one; hills; walker; mistake_rate; missing = 7}}"
+    unknown = known.replace("hills", "sea")
+    (folder / "design.md").write_text(f"{known}, {unknown}")
     run(folder)
     said = capsys.readouterr().out
     why = "the play 'made.one' has no figure for data set 'sea'"
     assert f"oks.md, line 3: typed by hand: {why}" in said
     assert "bench.md, line 1: typed by hand\n" in said
+    assert said.count("design.md, line 1: typed by hand: the play 'made.one' has no figure") == 1
+    assert "\n2.7, 7\n" in (folder / "out" / "RESULTS.md").read_text()
     assert f"one\n\n{by_hand}" in (folder / "out" / "RESULTS.md").read_text()
 
 

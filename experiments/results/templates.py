@@ -6,13 +6,15 @@ algorithm and the metric, whichever of them is not given otherwise; each may be 
 too. The other fields are:
 
     take         the mean, which is the default, or std, error (the standard error), printed, seeds
-    dataset      for ``*``, or names between commas, take says of which data sets: least, most,
-                 average; better, worse (how many means are apart from 0 by two standard errors)
+    dataset      several data sets, as patterns (``* examples``) between bars, if take is one of
+                 least, most, average, better, worse (how many means are two standard errors from
+                 0, above or below)
     unit         by what the number is divided; % is 0.01; default: 1
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
     look         some of the words ``short`` (.5, not 0.5), ``signed`` (+0.5), ``comma`` (1,000)
-    missing      the text where there is no such figure, which is an error otherwise
+    missing      the text where there is no such figure, which is an error otherwise; in a line of
+                 text this is a figure typed by hand, until it is there
 
 A text that begins with an equals sign is worked out from several figures, each in square
 brackets: ``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
@@ -29,13 +31,15 @@ In a line of text, a figure stands in double braces: ``{{...}}``. A table is a f
 
 The key of a column is the data set, and replaces ``@`` in the text of a cell. With ``rows:`` in
 the place of ``columns:`` the table is turned: keys have lines, and each line above is a column.
-``corner:`` is the title of the first column. Titles of lines may have several cells, ``a | b``.
+``corner:`` is the title of the first column. Titles of lines may have several cells, ``a | b``,
+and figures.
 
 Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
 that was typed by hand, that table stands until all figures of the block are there.
 """
 
 import ast
+import fnmatch
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +57,7 @@ NAME = ("play", "dataset", "algorithm", "metric")
 FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
 BY_HAND = "<!-- not yet played by the command -->"
+STAND_IN = re.compile(r";\s*missing\s*=[^;]*")
 FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
 Figures = Mapping[tuple[str, ...], Row]  # by play, data set, algorithm and metric
@@ -121,7 +126,7 @@ def filled(text: str, figures: Figures, name: str) -> str:
 
 
 def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
-    """Yield a line for each table that is typed by hand, and why it is."""
+    """Yield a line for each table and figure that is typed by hand, and why it is."""
     figures = figures_of(entries)
     for section in SECTIONS:
         name = f"{section}.md"
@@ -129,6 +134,12 @@ def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
         for number, why, lines in pieces(text, figures, name):
             if lines[:1] == [BY_HAND]:
                 yield f"{name}, line {number}: typed by hand{why}"
+        for number, line in enumerate(text.split("\n"), 1):
+            for figure in FIGURE.findall(line):
+                try:
+                    shown(STAND_IN.sub("", figure), {}, figures)
+                except Missing as error:
+                    yield f"{name}, line {number}: typed by hand: {error}"
 
 
 def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, list[str]]]:
@@ -192,7 +203,7 @@ def table(lines: Sequence[str], figures: Figures) -> list[str]:
             column.append(
                 cell(text.replace("@", key), {"dataset": key, **shared, **given}, figures)
             )
-    titles = [corner, *(title for title, _ in bodies)]
+    titles = [corner, *(cell(title, shared, figures) for title, _ in bodies)]
     grid = [titles, *columns] if turned else list(zip(titles, *columns, strict=True))
     head, *rest = ["| " + " | ".join(line) + " |" for line in grid]
     width = head.count("|") - 1
@@ -210,18 +221,18 @@ def shown(text: str, given: Fields, figures: Figures) -> str:
     Raises:
         ValueError: if a field is wrong, or there is no such figure.
     """
+    formula, options = "", text
+    if text.startswith("="):
+        formula, *rest = re.split(r";(?![^\[]*\])", text[1:])
+        options, named = ";".join(rest), dict.fromkeys(NAME, "")
+    fields = fields_of(options, {**named, **given} if formula else given)
     try:
-        if not text.startswith("="):
-            fields = fields_of(text, given)
-            return formatted(number(fields, figures), fields)
-        head, *rest = re.split(r";(?![^\[]*\])", text[1:])
-        fields = fields_of(";".join(rest), {**dict.fromkeys(NAME, ""), **given})
-        return formatted(worked_out(head, given, figures), fields)
+        value = worked_out(formula, given, figures) if formula else number(fields, figures)
     except Missing:
-        fields = fields_of(text, given) if not text.startswith("=") else fields
-        if "missing" in fields:
-            return fields["missing"]
-        raise
+        if "missing" not in fields:
+            raise
+        return fields["missing"]
+    return formatted(value, fields)
 
 
 def fields_of(text: str, given: Fields) -> dict[str, str]:
@@ -260,16 +271,18 @@ def number(fields: Fields, figures: Figures) -> float:
         return value
     if take not in OF_SEVERAL:
         raise ValueError(f"take is one of {', '.join((*OF_ONE, *OF_SEVERAL))}; got {take!r}")
-    some = None if dataset == "*" else [one.strip() for one in dataset.split(",")]
-    rows = [
-        row
+    of_all = {
+        of_set: row
         for (of_play, of_set, *others), row in figures.items()
-        if (of_play, *others) == (play, algorithm, metric) and (some is None or of_set in some)
-    ]
-    if not rows or (some is not None and len(rows) != len(some)):
-        raise Missing(
-            f"the play {play!r} has no figures of {algorithm!r}, {metric!r} on {dataset}"
-        )
+        if (of_play, *others) == (play, algorithm, metric)
+    }
+    rows = []
+    for pattern in map(str.strip, dataset.split(" | ")):
+        matching = [row for of_set, row in of_all.items() if fnmatch.fnmatchcase(of_set, pattern)]
+        if not matching:
+            where = f"algorithm {algorithm!r}, metric {metric!r} on {pattern}"
+            raise Missing(f"the play {play!r} has no figures of {where}")
+        rows += matching
     return OF_SEVERAL[take](rows)
 
 
