@@ -6,9 +6,9 @@ algorithm and the metric, whichever of them is not given otherwise; each may be 
 too. The other fields are:
 
     take         the mean, which is the default, or std, error (the standard error), printed, seeds
-    dataset      several data sets, as patterns (``* examples``) between bars, if take is one of
-                 least, most, average, better, worse (how many means are two standard errors from
-                 0, above or below)
+    dataset      several data sets, or patterns of their names, between bars, none of which may be
+                 missing, if take is one of least, most, average, better, worse (how many means
+                 are two standard errors above or below 0)
     unit         by what the number is divided; % is 0.01; default: 1
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
@@ -221,11 +221,11 @@ def shown(text: str, given: Fields, figures: Figures) -> str:
     Raises:
         ValueError: if a field is wrong, or there is no such figure.
     """
-    formula, options = "", text
+    formula, options, named = "", text, dict[str, str]()
     if text.startswith("="):
         formula, *rest = re.split(r";(?![^\[]*\])", text[1:])
         options, named = ";".join(rest), dict.fromkeys(NAME, "")
-    fields = fields_of(options, {**named, **given} if formula else given)
+    fields = fields_of(options, {**named, **given})
     try:
         value = worked_out(formula, given, figures) if formula else number(fields, figures)
     except Missing:
