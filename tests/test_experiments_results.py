@@ -415,6 +415,13 @@ def test_templates_name_plays_of_the_plan():
 
 #: Sentences of README and the guides, and the figures in their brackets.
 SENTENCES = {
+    ("README.md", r"\| `raker`, `omkl_aks` \| (\S+) µs an example; constant memory"): (
+        "bench.short; twitter; raker; microseconds_per_example",
+    ),
+    ("README.md", r"\| `expert_mkl`, which [^|]* \| (\S+) µs [^|]*; `banks=\"fixed\"` (\S+) µs"): (
+        "bench.short; twitter; expert_mkl; microseconds_per_example; digits = 0",
+        "bench.short; twitter; expert_mkl, fixed; microseconds_per_example; digits = 0",
+    ),
     ("README.md", r"\| twitter \| `raker` \| [^|]* \| (\S+) \| (\S+) \|"): (
         "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2",
         "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2; take = printed",
@@ -446,7 +453,9 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("sentence", SENTENCES, ids=lambda sentence: sentence[1].split("|")[1])
+@pytest.mark.parametrize(
+    "sentence", SENTENCES, ids=lambda sentence: sentence[1].split("|")[1][:20]
+)
 def test_figures_that_are_typed_are_those_of_the_file(sentence):
     file, pattern = sentence
     (found,) = re.finditer(pattern, (ROOT / file).read_text("utf-8"))

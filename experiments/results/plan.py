@@ -202,6 +202,7 @@ PLAN: Sequence[Play] = (
     Play("decisions", "optimisation"),
     Play("decisions", "active"),
     Play("bench", "short"),
+    Play("bench", "long"),
     Play("bench", "memory"),
     Play("bench", "peers", needs=("river", "capymoa")),
     Play("bench", "device"),
