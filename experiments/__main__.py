@@ -8,15 +8,12 @@ from pathlib import Path
 from jaxmkl.command_line import Parser, count, keep_programs, names, setting
 from jaxmkl.evaluate import UsageError
 
-from . import bench, page, tour
+from . import bench, page, results, tour
 from .bench.features import LONG
-from .decisions import DECISIONS
 from .options import Options
-from .papers import PAPERS
 from .papers.paper import run_paper
 from .report import Report
-
-IN_PARTS = {**PAPERS, DECISIONS.name: DECISIONS}
+from .results.plan import IN_PARTS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -77,6 +74,15 @@ def parser() -> argparse.ArgumentParser:
         ("--large-pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
         instead.add_argument(name, action="store_true", help=f"{what}, instead")
+    of_all = commands.add_parser(
+        "results", parents=[data], help="play all that RESULTS.md is written from, and write it"
+    )
+    of_all.add_argument(
+        "--json", dest="file", type=Path, metavar="FILE", help="the file of all figures"
+    )
+    of_all.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    of_all.add_argument("--quick", action="store_true", help="few seeds, small data sets")
+    of_all.add_argument("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
     of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
     of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")
     of_page.add_argument("--out", type=Path, metavar="OUT.html", help="default: FILE.html")
@@ -102,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
         options = options_of(arguments)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
-        jobs = {"tour": tour.run, "bench": bench.run, "report": page.run}
+        jobs = {"tour": tour.run, "bench": bench.run, "report": page.run, "results": results.run}
         if options.command in IN_PARTS:
             run_paper(IN_PARTS[options.command], options, report)
         else:

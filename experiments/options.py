@@ -35,6 +35,8 @@ class Options:
     fleet: bool = False
     endless: bool = False
     rounds: int | None = None
+    quick: bool = False
+    only: tuple[str, ...] | None = None
 
 
 @contextmanager

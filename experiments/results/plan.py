@@ -1,0 +1,213 @@
+"""The plan: which parts of the experiments are played, on which data sets, with how many seeds.
+
+A play is a part of a paper's experiments, or a benchmark. It is played in units, one for each of
+its data sets where a part may be played by data set.
+"""
+
+import dataclasses
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxmkl.evaluate import UsageError
+
+from .. import page
+from ..decisions import DECISIONS
+from ..options import Options
+from ..papers import PAPERS
+from ..papers.amkl_learned import DATASETS as LEARNED
+from ..papers.amkl_river import DATASETS as RIVER
+from ..papers.amkl_runs import CLASSIFICATION, REGRESSION
+from ..papers.bomkl import LARGE, SMALL
+from ..papers.design_rounds import POOLS
+from ..papers.design_selectors import BUNDLED, DENSE, TEXTS
+from ..papers.oks import DATASETS as OKS
+from ..papers.paper import run_paper
+from ..report import Report
+
+IN_PARTS = {**PAPERS, DECISIONS.name: DECISIONS}
+WHOLE = "whole"  # the unit of a play that is not played by data sets
+QUICK_SEEDS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Play:
+    """A part of the experiments, and the choices with which its figures are made.
+
+    The command and ``version`` are the definition of a unit. ``version`` has to be raised when the
+    code of a part changes so that its figures do, as then they are made again.
+    """
+
+    paper: str  # or "bench"
+    part: str  # of a paper, or the option of a benchmark
+    datasets: Sequence[str] = (WHOLE,)
+    quick: Sequence[str] = ()  # those that are played with --quick
+    seeds: int | None = None  # None: the paper's own number
+    algorithms: Sequence[str] | None = None
+    settings: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    needs: Sequence[str] = ()  # packages without which some of the figures cannot be made
+    suffix: str = ""  # tells plays of the same part apart
+    version: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name by which templates refer to the figures.
+
+        >>> Play("amkl", "tables").name
+        'amkl.tables'
+        """
+        return f"{self.paper}.{self.part}{self.suffix}"
+
+    @property
+    def missing(self) -> list[str]:
+        """The packages that are needed and are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+    def units(self, quick: bool) -> Iterator["Unit"]:
+        """Yield the units, of a quick play with few seeds and small data sets."""
+        play = dataclasses.replace(self, seeds=QUICK_SEEDS) if quick else self
+        for dataset in self.quick if quick else self.datasets:
+            yield Unit(play, dataset)
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """The least that is played at a time: a play on one of its data sets."""
+
+    play: Play
+    dataset: str
+
+    @property
+    def name(self) -> str:
+        """The names of the play and the data set."""
+        return f"{self.play.name} {self.dataset}"
+
+    def options(self, data: Path | None = None, plots: Path | None = None) -> Options:
+        """Return the options of the command that plays the unit."""
+        play = self.play
+        if play.paper == "bench":
+            which: dict[str, Any] = {} if play.part == "short" else {play.part: True}
+            return Options("bench", data=data, **which)
+        return Options(
+            play.paper,
+            datasets=None if self.dataset == WHOLE else (self.dataset,),
+            algorithms=None if play.algorithms is None else tuple(play.algorithms),
+            parts=(play.part,),
+            seeds=play.seeds,
+            settings=play.settings,
+            data=data,
+            plots=plots,
+        )
+
+    @property
+    def command(self) -> str:
+        """The command that plays the unit.
+
+        >>> Unit(Play("amkl", "labels", seeds=4), "tom").command
+        'python -m experiments amkl --parts labels --datasets tom --seeds 4 --data DIR'
+        """
+        options, play = self.options(), self.play
+        words = ["python -m experiments", options.command]
+        if play.paper == "bench":
+            words += [] if play.part == "short" else [f"--{play.part.replace('_', '-')}"]
+        else:
+            words += ["--parts", play.part]
+        words += ["--datasets", self.dataset] if options.datasets else []
+        words += ["--algorithms", ",".join(options.algorithms)] if options.algorithms else []
+        words += ["--seeds", str(play.seeds)] if play.seeds else []
+        words += [f"--set {name}={value}" for name, value in play.settings.items()]
+        return " ".join([*words, "--data DIR"])
+
+    def play_it(self, report: Report, data: Path | None, plots: Path | None) -> None:
+        """Play the unit, as its command does.
+
+        Raises:
+            UsageError: if its data are not there, or a benchmark fails.
+        """
+        options = self.options(data, plots)
+        if options.command != "bench":
+            run_paper(IN_PARTS[options.command], options, report)
+            return
+        # compilation and memory are measured in a process that begins anew, without kept programs
+        words = self.command.removesuffix(" --data DIR").split()[1:]
+        words += ["--data", str(data)] if data is not None else []
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, "rows.json")
+            done = subprocess.run([sys.executable, *words, "--json", str(out)], check=False)
+            if done.returncode:
+                raise UsageError(f"{self.command} ended with status {done.returncode}")
+            report.add(page.read(out)[1])
+
+
+WITHOUT_NAVAL = tuple(name for name in REGRESSION if name != "naval")
+# lmkal takes very long on the pools of australian and reuters_4class
+NO_LMKAL = ("random", "ted", "cted", "rrss", "gmkal")
+
+PLAN: Sequence[Play] = (
+    Play("amkl", "tables", REGRESSION, ("tom",)),
+    Play("amkl", "classification", CLASSIFICATION, ("german",)),
+    Play("amkl", "support", REGRESSION),
+    Play("amkl", "mixture", (*WITHOUT_NAVAL, *CLASSIFICATION), ("german",), seeds=2),
+    Play(
+        "amkl",
+        "labels",
+        (*WITHOUT_NAVAL, *CLASSIFICATION),
+        seeds=4,
+        needs=("skactiveml",),
+    ),
+    Play("amkl", "drift", ("abrupt",)),
+    Play("amkl", "river", RIVER, seeds=5, needs=("river",)),
+    Play("amkl", "learned", LEARNED),
+    Play("amkl", "densities", LEARNED),
+    Play("amkl", "tradeoff", ("tom",)),
+    Play("amkl", "regret", ("stationary",)),
+    Play("bomkl", "table1", SMALL, ("german",)),
+    Play("bomkl", "table2", LARGE),
+    Play("bomkl", "sensitivity", ("a9a",)),
+    Play("bomkl", "precision", SMALL),
+    Play("oks", "table2", OKS, ("german",)),
+    Play(
+        "oks",
+        "table2",
+        ("spambase",),
+        algorithms=("oks_sil",),
+        settings={"budget": 200},
+        suffix=".budget_200",
+    ),
+    Play("oks", "scaled", OKS),
+    Play("oks", "figure1", ("spambase",)),
+    Play("oks", "width", ("svmguide3", "spambase")),
+    Play("oks", "anisotropic", ("two_of_ten",)),
+    Play("design", "tables", ("sonar", "heart", "segmentation", "orl"), ("sonar",)),
+    Play("design", "tables", ("australian",), algorithms=NO_LMKAL, suffix=".australian"),
+    Play(
+        "design",
+        "tables",
+        ("reuters_4class",),
+        algorithms=("random", "ted", "cted", "gmkal"),
+        suffix=".reuters",
+    ),
+    Play("design", "picture", ("plane",), ("plane",)),
+    Play("design", "tuned", ("sonar", "heart", "segmentation")),
+    Play("design", "selectors", (*DENSE, *TEXTS, *BUNDLED), ("wine",)),
+    Play("design", "rare", ("rare",)),
+    Play("design", "rounds", POOLS, ("breast_cancer",)),
+    Play("multitask", "components", ("landmine", "sentiment")),
+    Play("multitask", "asking", ("landmine", "sentiment")),
+    Play("decisions", "bandits"),
+    Play("decisions", "optimisation"),
+    Play("decisions", "active"),
+    Play("bench", "short"),
+    Play("bench", "long"),
+    Play("bench", "memory"),
+    Play("bench", "peers", needs=("river", "capymoa")),
+    Play("bench", "device"),
+    Play("bench", "fleet"),
+    Play("bench", "endless"),
+    Play("bench", "pools"),
+    Play("bench", "large_pools"),
+)

@@ -1,0 +1,328 @@
+r"""Markdown with figures: the files of this folder, which together are RESULTS.md.
+
+A *figure* is a text such as ``amkl.tables; tom; raker; mse; unit = 1e-3; digits = 2``. The fields
+are separated by semicolons. Those without a name are, in this order, the play, the data set, the
+algorithm and the metric, whichever of them is not given otherwise; each may be written by its name
+too. The other fields are:
+
+    take         the mean, which is the default, or std, error (the standard error), printed, seeds
+    dataset      several data sets, or patterns of their names, between bars, none of which may be
+                 missing, if take is one of least, most, average, better, worse (how many means
+                 are two standard errors above or below 0)
+    unit         by what the number is divided; % is 0.01; default: 1
+    digits       decimals; default: 1
+    significant  significant digits, instead of decimals
+    look         some of the words ``short`` (.5, not 0.5), ``signed`` (+0.5), ``comma`` (1,000)
+    missing      the text where there is no such figure, which is an error otherwise; in a line of
+                 text this is a figure typed by hand, until it is there
+
+A text that begins with an equals sign is worked out from several figures, each in square
+brackets: ``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
+
+In a line of text, a figure stands in double braces: ``{{...}}``. A table is a fenced block::
+
+    ```figures
+    play: amkl.tables                   fields that all figures of the table share
+    columns: tom | air | big = twitter  titles of columns, and keys where these are others
+    metric: mse                         fields of these columns; further columns may follow
+    `raker` :: {raker; digits = 2}      a line: its title, and the text of each of its cells
+    ours, theirs :: {a} :: {b} :: {c}   the same with a text for each column
+    ```
+
+The key of a column is the data set, and replaces ``@`` in the text of a cell. With ``rows:`` in
+the place of ``columns:`` the table is turned: keys have lines, and each line above is a column.
+``corner:`` is the title of the first column. Titles of lines may have several cells, ``a | b``,
+and figures.
+
+Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
+that was typed by hand, that table stands until all figures of the block are there.
+"""
+
+import ast
+import fnmatch
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxmkl.evaluate import Row, UsageError
+
+from ..papers.design_wins import apart
+from .entries import Entries, rows_of
+
+SECTIONS = ("head", "amkl", "bomkl", "oks", "multitask", "design", "decisions", "bench")
+NAME = ("play", "dataset", "algorithm", "metric")
+FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
+BLOCK = "```figures"
+BY_HAND = "<!-- not yet played by the command -->"
+STAND_IN = re.compile(r";\s*missing\s*=[^;]*")
+FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
+Fields = Mapping[str, str]
+Figures = Mapping[tuple[str, ...], Row]  # by play, data set, algorithm and metric
+
+OF_ONE: Mapping[str, Callable[[Row], float | None]] = {
+    "mean": lambda row: row.mean,
+    "std": lambda row: row.std,
+    "error": lambda row: row.std / math.sqrt(row.seeds),
+    "printed": lambda row: row.printed,
+    "seeds": lambda row: row.seeds,
+}
+OF_SEVERAL: Mapping[str, Callable[[Sequence[Row]], float]] = {
+    "least": lambda rows: min(row.mean for row in rows),
+    "most": lambda rows: max(row.mean for row in rows),
+    "average": lambda rows: float(np.mean([row.mean for row in rows])),
+    "better": lambda rows: apart(rows)[0],
+    "worse": lambda rows: apart(rows)[1],
+}
+FUNCTIONS: Mapping[str, Callable] = {"min": min, "max": max, "abs": abs, "sqrt": math.sqrt}
+ALLOWED = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Load, ast.Constant,
+           ast.operator, ast.unaryop)  # fmt: skip
+
+
+class Missing(ValueError):
+    """There is no such figure."""
+
+
+def rendered(templates: Path, entries: Entries) -> str:
+    """Return the text of all sections, with the figures of entries.
+
+    Raises:
+        UsageError: if a figure is not there or cannot be read; the message names the line.
+    """
+    found = figures_of(entries)
+    texts = []
+    for section in SECTIONS:
+        path = templates / f"{section}.md"
+        texts.append(filled(path.read_text("utf-8"), found, path.name).strip("\n"))
+    return "\n\n".join(texts) + "\n"
+
+
+def figures_of(entries: Entries) -> Figures:
+    """Return the rows of all entries by play, data set, algorithm and metric."""
+    return {
+        (play, *row.name[1:]): row
+        for play, of_play in entries.items()
+        for entry in of_play.values()
+        for row in rows_of(entry)
+    }
+
+
+def filled(text: str, figures: Figures, name: str) -> str:
+    """Return a template with its figures.
+
+    Args:
+        text: the template.
+        figures: what :func:`figures_of` returns.
+        name: the name of the file, for errors.
+
+    >>> row = Row("amkl", "tom", "raker", "mse", 0.00098, 0.0, 10)
+    >>> filled("It is {{amkl.tables; tom; raker; mse; unit = 1e-3; digits = 2}}.",
+    ...        {("amkl.tables", "tom", "raker", "mse"): row}, "amkl.md")
+    'It is 0.98.'
+    """
+    return "\n".join(line for _, _, lines in pieces(text, figures, name) for line in lines)
+
+
+def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
+    """Yield a line for each table and figure that is typed by hand, and why it is."""
+    figures = figures_of(entries)
+    for section in SECTIONS:
+        name = f"{section}.md"
+        text = (templates / name).read_text("utf-8")
+        for number, why, lines in pieces(text, figures, name):
+            if lines[:1] == [BY_HAND]:
+                yield f"{name}, line {number}: typed by hand{why}"
+        for number, line in enumerate(text.split("\n"), 1):
+            for figure in FIGURE.findall(line):
+                try:
+                    shown(STAND_IN.sub("", figure), {}, figures)
+                except Missing as error:
+                    yield f"{name}, line {number}: typed by hand: {error}"
+
+
+def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the pieces of a template: the number of the line, what is missing, and the lines."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        began, at = at, at + 1
+        try:
+            if lines[began] != BLOCK:
+                yield began + 1, "", [FIGURE.sub(lambda m: shown(m[1], {}, figures), lines[began])]
+                continue
+            end = lines.index("```", began)
+            after = end + 1
+            by_hand = lines[after : after + 2] == ["", BY_HAND]
+            at = lines.index("", after + 3) if by_hand else after
+            try:
+                made = table(lines[began + 1 : end], figures)
+            except Missing as error:
+                if not by_hand:
+                    raise
+                yield began + 1, f": {error}", lines[after + 1 : at]
+            else:
+                yield began + 1, "", made
+        except ValueError as error:
+            raise UsageError(f"{name}, line {began + 1}: {error}") from error
+
+
+def table(lines: Sequence[str], figures: Figures) -> list[str]:
+    """Return the lines of a table, given those of its block."""
+    corner, turned = "", False
+    shared: dict[str, str] = {}
+    groups: list[tuple[list[str], dict[str, str]]] = []
+    bodies: list[tuple[str, list[str]]] = []
+    for line in filter(str.strip, lines):
+        title, *cells = map(str.strip, line.split("::"))
+        if cells:
+            bodies.append((title, cells))
+            continue
+        word, colon, value = map(str.strip, line.partition(":"))
+        if word in ("columns", "rows"):
+            turned = word == "rows"
+            groups.append(([key.strip() for key in value.split(" | ")], {}))
+        elif word == "corner":
+            corner = value
+        elif colon and word in FIELDS:
+            (groups[-1][1] if groups else shared)[word] = value
+        else:
+            raise ValueError(f"{line!r} is neither a field nor a line of the table")
+    keys = [
+        ((title := key.rpartition(" = ")[0] or key), key.removeprefix(f"{title} = "), given)
+        for names, given in groups
+        for key in names
+    ]
+    columns = [[title] for title, _, _ in keys]
+    for title, cells in bodies:
+        if len(cells) not in (1, len(keys)):
+            raise ValueError(f"the line {title!r} has {len(cells)} cells for {len(keys)} keys")
+        texts = cells if len(cells) > 1 else cells * len(keys)
+        for column, (_, key, given), text in zip(columns, keys, texts, strict=True):
+            column.append(
+                cell(text.replace("@", key), {"dataset": key, **shared, **given}, figures)
+            )
+    titles = [corner, *(cell(title, shared, figures) for title, _ in bodies)]
+    grid = [titles, *columns] if turned else list(zip(titles, *columns, strict=True))
+    head, *rest = ["| " + " | ".join(line) + " |" for line in grid]
+    width = head.count("|") - 1
+    return [head.replace("|  |", "| |"), "|" + "---|" * width, *rest]
+
+
+def cell(text: str, given: Fields, figures: Figures) -> str:
+    """Return the text of a cell with its figures, those in braces."""
+    return CELL.sub(lambda m: shown(m[1], given, figures), text)
+
+
+def shown(text: str, given: Fields, figures: Figures) -> str:
+    """Return a figure, or what is worked out from several, as text.
+
+    Raises:
+        ValueError: if a field is wrong, or there is no such figure.
+    """
+    formula, options, named = "", text, dict[str, str]()
+    if text.startswith("="):
+        formula, *rest = re.split(r";(?![^\[]*\])", text[1:])
+        options, named = ";".join(rest), dict.fromkeys(NAME, "")
+    fields = fields_of(options, {**named, **given})
+    try:
+        value = worked_out(formula, given, figures) if formula else number(fields, figures)
+    except Missing:
+        if "missing" not in fields:
+            raise
+        return fields["missing"]
+    return formatted(value, fields)
+
+
+def fields_of(text: str, given: Fields) -> dict[str, str]:
+    """Return the fields of a figure by name; those without a name are what is not given.
+
+    >>> fields_of("raker; digits = 2", {"play": "amkl.tables", "dataset": "tom", "metric": "mse"})
+    {'play': 'amkl.tables', 'dataset': 'tom', 'metric': 'mse', 'digits': '2', 'algorithm': 'raker'}
+    """
+    fields, nameless = dict(given), []
+    for part in filter(str.strip, text.split(";")):
+        name, equals, value = map(str.strip, part.partition("="))
+        if equals and name in FIELDS:
+            fields[name] = value
+        else:
+            nameless.append(part.strip())
+    open_names = [name for name in NAME if name not in fields]
+    if len(nameless) != len(open_names):
+        wanted = ", ".join(open_names) or "no field without a name"
+        raise ValueError(f"the figure {text.strip()!r} should name: {wanted}")
+    return {**fields, **dict(zip(open_names, nameless, strict=True))}
+
+
+def number(fields: Fields, figures: Figures) -> float:
+    """Return the number that fields stand for."""
+    play, dataset, algorithm, metric = name = tuple(fields[one] for one in NAME)
+    take = fields.get("take", "mean")
+    if take in OF_ONE:
+        if name not in figures:
+            where = f"data set {dataset!r}, algorithm {algorithm!r}, metric {metric!r}"
+            raise Missing(f"the play {play!r} has no figure for {where}")
+        value = OF_ONE[take](figures[name])
+        if value is None:
+            raise Missing(f"nothing is printed for {', '.join(name)}")
+        if math.isnan(value):
+            raise Missing(f"the figure for {', '.join(name)} is not a number")
+        return value
+    if take not in OF_SEVERAL:
+        raise ValueError(f"take is one of {', '.join((*OF_ONE, *OF_SEVERAL))}; got {take!r}")
+    of_all = {
+        of_set: row
+        for (of_play, of_set, *others), row in figures.items()
+        if (of_play, *others) == (play, algorithm, metric)
+    }
+    rows = []
+    for pattern in map(str.strip, dataset.split(" | ")):
+        matching = [row for of_set, row in of_all.items() if fnmatch.fnmatchcase(of_set, pattern)]
+        if not matching:
+            where = f"algorithm {algorithm!r}, metric {metric!r} on {pattern}"
+            raise Missing(f"the play {play!r} has no figures of {where}")
+        rows += matching
+    return OF_SEVERAL[take](rows)
+
+
+def worked_out(text: str, given: Fields, figures: Figures) -> float:
+    """Return the value of a formula with figures in square brackets.
+
+    >>> worked_out("max(1, 2) * (3 - 1)", {}, {})
+    4
+    """
+    formula = re.sub(
+        r"\[(.*?)\]", lambda m: f"({number(fields_of(m[1], given), figures)!r})", text
+    ).strip()
+    try:
+        tree = ast.parse(formula, mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"{text.strip()!r} is no formula") from error
+    for node in ast.walk(tree):
+        if not isinstance(node, ALLOWED) or (
+            isinstance(node, ast.Name) and node.id not in FUNCTIONS
+        ):
+            raise ValueError(f"{text.strip()!r} has what no formula has")
+    return eval(compile(tree, "formula", "eval"), {"__builtins__": {}}, dict(FUNCTIONS))
+
+
+def formatted(value: float, fields: Fields) -> str:
+    """Return a number as its fields say.
+
+    >>> formatted(0.00272, {"unit": "1e-3", "digits": "2"})
+    '2.72'
+    >>> formatted(0.0123456, {"significant": "3", "look": "short"})
+    '.0123'
+    """
+    unit, looks = fields.get("unit", "1"), fields.get("look", "").split()
+    value = value / (0.01 if unit == "%" else float(unit))
+    digits = int(fields.get("digits", "1"))
+    if "significant" in fields and value:
+        size = math.floor(math.log10(abs(float(f"{value:.{int(fields['significant']) - 1}e}"))))
+        digits = max(0, int(fields["significant"]) - 1 - size)
+    sign, comma = "+" if "signed" in looks else "", "," if "comma" in looks else ""
+    text = f"{value:{sign}{comma}.{digits}f}"
+    if not text.strip("+-0.,"):
+        text = text.lstrip("-")  # no minus before zero
+    return re.sub(r"^([+-]?)0\.", r"\1.", text) if "short" in looks else text

@@ -1,0 +1,467 @@
+"""The plan of all figures: played once, gone on with, and put into RESULTS.md and README."""
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from experiments import results
+from experiments.__main__ import main, options_of
+from experiments.options import Options
+from experiments.papers.paper import Paper
+from experiments.report import Report
+from experiments.results import entries, plan, templates
+from experiments.results.plan import IN_PARTS, PLAN, Play
+from jaxmkl.evaluate import UsageError, row
+
+ROOT = Path(__file__).parent.parent
+SETS = ("hills", "dales", "plains")
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A paper of two parts, made at once: what was played, and where it is interrupted."""
+    record = SimpleNamespace(played=[], interrupted=None)
+
+    def of_set(job, factor):
+        (dataset,) = job.datasets
+        record.played.append(job.report.command)
+        if record.played[-1] == record.interrupted:
+            raise KeyboardInterrupt
+        measured = [factor * len(dataset) + seed for seed in range(job.seeds)]
+        name = "made", dataset, "walker", "mistake_rate"
+        job.report.add([row(name, measured, printed=0.1234567, parameters={"share": math.pi})])
+
+    def one(job):
+        """Play the first part."""
+        of_set(job, 1 / 3)
+
+    def two(job):
+        """Play the second part."""
+        of_set(job, 2.0)
+
+    paper = Paper(
+        "made",
+        "A paper",
+        SETS,
+        {"walker": "raker"},
+        (one, two),
+        ("one",),
+        seeds=3,
+        generated=SETS,
+        check=lambda *_: [],
+    )
+    monkeypatch.setitem(IN_PARTS, "made", paper)
+    return record
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Templates of the paper's figures in place of those of RESULTS.md."""
+    for name in templates.SECTIONS:
+        (tmp_path / f"{name}.md").write_text(f"Section {name}.\n")
+    (tmp_path / "amkl.md").write_text(
+        "Walkers err on {{made.one; hills; walker; mistake_rate; digits = 2}}.\n"
+    )
+    return tmp_path
+
+
+PLAYS = (Play("made", "one", SETS, ("dales",)), Play("made", "two", ("hills",), ("hills",)))
+
+
+def run(folder, plays=PLAYS, **options):
+    out = folder / "out" / "figures.json"
+    results.run(Options("results", file=out, **options), Report("test"), plays, folder)
+    return out
+
+
+def strict(path):
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)["plays"]
+
+
+def test_every_unit_is_played_once_and_its_entry_says_how_it_was_made(made, folder):
+    out = run(folder)
+    assert made.played == [
+        *(f"python -m experiments made --parts one --datasets {d} --data DIR" for d in SETS),
+        "python -m experiments made --parts two --datasets hills --data DIR",
+    ]
+    found = strict(out)
+    assert {name: [*of] for name, of in found.items()} == {
+        "made.one": [*SETS],
+        "made.two": ["hills"],
+    }
+    entry = found["made.one"]["hills"]
+    assert entry["command"] == made.played[0]
+    assert {"jaxmkl", "jax", "numpy", "scikit-learn", "Python"} == {*entry["versions"]}
+    assert all(entry[clock] >= 0 for clock in ("seconds", "processor_seconds"))
+    (line,) = entry["rows"]
+    assert line["mean"] == float(f"{5 / 3 + 1:.6g}")
+    assert (line["std"], line["seeds"], line["printed"]) == (1.0, 3, 0.123457)
+    assert entry["parameters"][line["parameters"]] == {"share": 3.14159}
+    (text,) = (folder / "out").glob("RESULTS.md")
+    assert "Walkers err on 2.67." in text.read_text()
+    page = out.with_suffix(".html").read_text()
+    assert "made.two: hills" in page
+    assert made.played[0] in page
+
+    run(folder)  # nothing is left to play
+    assert len(made.played) == 4
+
+
+def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
+    commands = [unit.command for play in PLAYS for unit in play.units(quick=False)]
+    made.interrupted = commands[1]
+    with pytest.raises(SystemExit) as stopped:
+        run(folder)
+    assert stopped.value.code == 130
+    assert "goes on where it was" in capsys.readouterr().out
+    assert [*strict(folder / "out" / "figures.json")["made.one"]] == ["hills"]
+    assert not (folder / "out" / "RESULTS.md").exists()
+
+    made.interrupted = None
+    out = run(folder)
+    assert made.played == [*commands[:2], *commands[1:]]
+    assert [*strict(out)["made.one"]] == [*SETS]
+    assert [path.name for path in out.parent.glob("*.partial")] == []
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"seeds": 5}, {"settings": {"step_size": 1}}])
+def test_a_unit_of_another_definition_is_played_again(made, folder, capsys, change):
+    run(folder)
+    before = strict(folder / "out" / "figures.json")
+    del made.played[:]
+    changed = dataclasses.replace(PLAYS[1], **change)
+    capsys.readouterr()
+    out = run(folder, (PLAYS[0], changed))
+    (unit,) = changed.units(quick=False)
+    assert made.played == [unit.command]
+    assert "made.two hills: its entry is of another definition" in capsys.readouterr().out
+    after = strict(out)
+    assert after["made.one"] == before["made.one"]
+    again = after["made.two"]["hills"]
+    assert (again["command"], again["version"]) == (unit.command, changed.version)
+    assert again["rows"][0]["seeds"] == change.get("seeds", 3)
+
+
+def test_a_quick_play_has_few_seeds_and_writes_no_results(made, folder):
+    out = run(folder, quick=True)
+    found = strict(out)
+    assert {name: [*of] for name, of in found.items()} == {
+        "made.one": ["dales"],
+        "made.two": ["hills"],
+    }
+    assert found["made.one"]["dales"]["rows"][0]["seeds"] == plan.QUICK_SEEDS
+    assert out.with_suffix(".html").exists()
+    assert not (folder / "out" / "RESULTS.md").exists()
+
+
+def test_some_papers_are_played_alone(made, folder):
+    other = Play("amkl", "tables", ("tom",))
+    run(folder, (*PLAYS, other), only=("made",))
+    assert len(made.played) == 4
+    with pytest.raises(UsageError, match=r"unknown paper 'mad'; there are: made, amkl"):
+        run(folder, (*PLAYS, other), only=("mad",))
+
+
+def test_what_cannot_be_played_is_left_out_with_a_line(made, folder, capsys):
+    lacking = Play("made", "two", ("dales",), needs=("no_such_package",), suffix=".lacking")
+    run(folder, (*PLAYS, lacking))
+    assert "no_such_package not installed, left out" in capsys.readouterr().out
+    assert len(made.played) == 4
+    unknown = dataclasses.replace(lacking, datasets=("seas",), needs=())
+    assert "made.lacking" not in strict(run(folder, (*PLAYS, unknown)))
+    assert "unknown data set 'seas'" in capsys.readouterr().out
+
+
+def test_a_benchmark_is_played_in_a_process_of_its_own(folder, monkeypatch):
+    def started(words, check):
+        assert words[1:4] == ["-m", "experiments", "bench"]
+        assert words[4:6] == ["--large-pools", "--json"]
+        line = row(("bench", "pool", "cted", "seconds"), [2.0])
+        written = Report("python -m experiments bench")
+        written.add([line])
+        written.write_json(Path(words[6]))
+        return SimpleNamespace(returncode=0)
+
+    (folder / "amkl.md").write_text("{{bench.large_pools; pool; cted; seconds}} s\n")
+    monkeypatch.setattr(plan.subprocess, "run", started)
+    out = run(folder, (Play("bench", "large_pools"),))
+    assert strict(out)["bench.large_pools"]["whole"]["rows"][0]["mean"] == 2.0
+    assert "\n2.0 s\n" in (folder / "out" / "RESULTS.md").read_text()
+
+
+def test_a_benchmark_that_fails_is_no_entry(folder, monkeypatch, capsys):
+    (folder / "amkl.md").write_text("nothing\n")
+    failed = SimpleNamespace(returncode=3)
+    monkeypatch.setattr(plan.subprocess, "run", lambda *_, **__: failed)
+    out = run(folder, (Play("bench", "fleet"),))
+    assert not out.exists()
+    assert "bench --fleet --data DIR ended with status 3" in capsys.readouterr().out
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path, capsys):
+    path = tmp_path / "other.json"
+    path.write_text('{"rows": []}')
+    assert main(["results", "--json", str(path), "--only", "bench"]) == 2
+    assert f"{path}: is not a file of results" in capsys.readouterr().err
+
+
+# --- templates -------------------------------------------------------------------------------
+
+FIGURES = {
+    ("p.q", dataset, algorithm, metric): row(
+        ("p", dataset, algorithm, metric), values, printed=0.5 if algorithm == "a" else None
+    )
+    for (dataset, algorithm, metric), values in {
+        ("tom", "a", "mse"): [0.002, 0.004],
+        ("tom", "b (k = 1)", "mse"): [0.001, 0.001],
+        ("air", "a", "mse"): [0.25, 0.25],
+        ("air", "b (k = 1)", "mse"): [-1.0, 0.5],
+        ("tom", "a", "mistake_rate"): [0.5, 0.75],
+        ("tom", "nothing", "mse"): [math.nan, math.nan],
+    }.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        ("p.q; tom; a; mse; unit = 1e-3", "3.0"),
+        ("p.q; tom; b (k = 1); mse; digits = 4", "0.0010"),
+        ("dataset = tom; p.q; metric = mse; a; digits = 3; look = short", ".003"),
+        ("p.q; tom; a; mse; take = error; unit = 1e-3; digits = 2", "1.00"),
+        ("p.q; tom; a; mse; take = printed; unit = %; digits = 0", "50"),
+        ("p.q; tom; a; mse; take = seeds; digits = 0", "2"),
+        ("p.q; air; a; mse; significant = 3; look = signed short", "+.250"),
+        ("p.q; tom; a; mistake_rate; unit = 1e-5; digits = 0; look = comma", "62,500"),
+        ("p.q; *; a; mse; take = most; digits = 2", "0.25"),
+        ("p.q; tom | a?r; b (k = 1); mse; take = better; digits = 0", "1"),
+        ("p.q; *; b (k = 1); mse; take = worse; digits = 0", "0"),
+        ("p.q; sea; a; mse; missing = -", "-"),
+        ("= 100 * ([p.q; tom; a; mse] / [p.q; tom; b (k = 1); mse] - 1)", "200.0"),
+        ("= max([p.q; tom; a; mse], .5) ** 2; digits = 2", "0.25"),
+        ("= -[p.q; tom; a; mse] / 1000; digits = 0", "0"),
+    ],
+)
+def test_figures_in_lines(figure, text):
+    assert templates.filled(f"a {{{{{figure}}}}} b", FIGURES, "f.md") == f"a {text} b"
+
+
+@pytest.mark.parametrize(
+    ("figure", "why"),
+    [
+        ("p.q; tom; c; mse", "the play 'p.q' has no figure for data set 'tom', algorithm 'c'"),
+        ("p.q; tom; b (k = 1); mse; take = printed", "nothing is printed for p.q, tom, b"),
+        ("p.q; tom; nothing; mse", "the figure for p.q, tom, nothing, mse is not a number"),
+        ("p.q; tom; mse", "should name: play, dataset, algorithm, metric"),
+        ("p.q; tom; a; mse; take = median", "take is one of mean, std, error, printed"),
+        (
+            "p.q; t* | sea*; a; mse; take = most",
+            "no figures of algorithm 'a', metric 'mse' on sea*",
+        ),
+        ("= [p.q; tom; a; mse] +", "is no formula"),
+        ("= __import__('os').getcwd()", "has what no formula has"),
+    ],
+)
+def test_an_unknown_figure_is_refused_with_its_place(figure, why):
+    text = f"one\ntwo\nthree {{{{{figure}}}}}"
+    with pytest.raises(UsageError, match=f"^{re.escape('f.md, line 3: ')}.*{re.escape(why)}"):
+        templates.filled(text, FIGURES, "f.md")
+
+
+BLOCK = """before
+
+```figures
+play: p.q
+corner: x
+columns: tom | the air = air
+metric: mse
+digits: 3
+A, b | {t*; a; mse; take = most; digits = 4} :: {a} ({a; take = printed; digits = 1})
+`B` :: {b (k = 1)} :: {b (k = 1); digits = 1}
+```
+
+after"""
+
+
+def test_tables_have_a_line_for_each_line_of_the_block():
+    assert templates.filled(BLOCK, FIGURES, "f.md").split("\n") == [
+        "before",
+        "",
+        "| x | tom | the air |",
+        "|---|---|---|",
+        "| A, b | 0.0030 | 0.003 (0.5) | 0.250 (0.5) |",
+        "| `B` | 0.001 | -0.2 |",
+        "",
+        "after",
+    ]
+
+
+def test_tables_can_be_turned():
+    text = BLOCK.replace("columns:", "rows:")
+    text = re.sub(r"A, b .*? ::", "A ::", text)
+    assert templates.filled(text, FIGURES, "f.md").split("\n")[2:6] == [
+        "| x | A | `B` |",
+        "|---|---|---|",
+        "| tom | 0.003 (0.5) | 0.001 |",
+        "| the air | 0.250 (0.5) | -0.2 |",
+    ]
+
+
+def test_a_table_typed_by_hand_stands_until_the_figures_are_there():
+    by_hand = f"{templates.BY_HAND}\n\n| x | tom |\n|---|---|\n| A | 7 |"
+    text = BLOCK.replace("```\n", f"```\n\n{by_hand}\n")
+    assert templates.filled(text, FIGURES, "f.md") == templates.filled(BLOCK, FIGURES, "f.md")
+    fewer = {name: of for name, of in FIGURES.items() if "air" not in name}
+    shown = templates.filled(text, fewer, "f.md")
+    assert shown == f"before\n\n{by_hand}\n\nafter"
+    with pytest.raises(UsageError, match=r"f\.md, line 3: .* 'air'"):
+        templates.filled(BLOCK, fewer, "f.md")
+
+
+def test_the_command_says_which_tables_are_typed_by_hand(made, folder, capsys):
+    block = "```figures\nplay: made.one\ncolumns: sea | hills\n"
+    block += "metric: mistake_rate\nA :: {walker}\n```"
+    by_hand = f"{templates.BY_HAND}\n\n| | sea |\n|---|---|\n| A | 7 |\n"
+    (folder / "oks.md").write_text(f"one\n\n{block}\n\n{by_hand}")
+    (folder / "bench.md").write_text(by_hand)
+    known = "{{made.one; hills; walker; mistake_rate; missing = 7}}"
+    unknown = known.replace("hills", "sea")
+    (folder / "design.md").write_text(f"{known}, {unknown}")
+    run(folder)
+    said = capsys.readouterr().out
+    why = "the play 'made.one' has no figure for data set 'sea'"
+    assert f"oks.md, line 3: typed by hand: {why}" in said
+    assert "bench.md, line 1: typed by hand\n" in said
+    assert said.count("design.md, line 1: typed by hand: the play 'made.one' has no figure") == 1
+    assert "\n2.7, 7\n" in (folder / "out" / "RESULTS.md").read_text()
+    assert f"one\n\n{by_hand}" in (folder / "out" / "RESULTS.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("colums: a", "'colums: a' is neither a field nor a line of the table"),
+        ("C :: 1 :: 2 :: 3", "the line 'C' has 3 cells for 2 keys"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(line, why):
+    with pytest.raises(UsageError, match=re.escape(f"f.md, line 3: {why}")):
+        templates.filled(BLOCK.replace("`B`", f"{line}\n`B`"), FIGURES, "f.md")
+
+
+# --- the plan and what is committed ----------------------------------------------------------
+
+
+def units(quick=False):
+    return [unit for play in PLAN for unit in play.units(quick)]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_unit_is_what_its_command_plays(quick):
+    names = [unit.name for unit in units(quick)]
+    assert len(set(names)) == len(names)
+    for unit in units(quick):
+        python, options = unit.command.removesuffix(" --data DIR"), unit.options()
+        parsed = options_of(python.removeprefix("python -m experiments ").split())
+        assert parsed == options
+        if options.command != "bench":
+            paper = IN_PARTS[options.command]
+            assert {*options.parts} <= {*paper.by_name}
+            assert {*(options.datasets or ())} <= {*paper.datasets}
+            assert {*(options.algorithms or ())} <= {*paper.algorithms}
+    for play in PLAN:
+        assert {*play.quick} <= {*play.datasets}
+
+
+def test_every_part_of_the_papers_is_in_the_plan():
+    parts = {(name, part) for name, paper in IN_PARTS.items() for part in paper.by_name}
+    drawn = {("amkl", "curves")}  # has no figures of its own
+    assert parts - {(play.paper, play.part) for play in PLAN} == drawn
+
+
+def committed():
+    return entries.read(results.FILE)
+
+
+def test_results_are_rendered_from_the_file_of_figures():
+    text = (ROOT / "experiments" / "RESULTS.md").read_text("utf-8")
+    assert text == templates.rendered(results.HERE, committed())
+
+
+def test_the_file_of_figures_is_small_and_of_the_plan():
+    planned = {(unit.play.name, unit.dataset): unit for unit in units()}
+    found = committed()
+    assert len(json.dumps(found)) < 1.5e6
+    for play, of_play in found.items():
+        for dataset in of_play:
+            assert entries.is_current(found, planned[play, dataset]), f"{play} {dataset}"
+
+
+def test_templates_name_plays_of_the_plan():
+    known = {play.name for play in PLAN}
+    for name in templates.SECTIONS:
+        text = (results.HERE / f"{name}.md").read_text("utf-8")
+        named = {*re.findall(r"(?m)^play: (.+)$", text), *re.findall(r"[{\[] ?(\w+\.\w+);", text)}
+        assert named <= known
+
+
+#: Sentences of README and the guides, and the figures in their brackets.
+SENTENCES = {
+    ("README.md", r"\| `raker`, `omkl_aks` \| (\S+) µs an example; constant memory"): (
+        "bench.short; twitter; raker; microseconds_per_example",
+    ),
+    ("README.md", r"\| `expert_mkl`, which [^|]* \| (\S+) µs [^|]*; `banks=\"fixed\"` (\S+) µs"): (
+        "bench.short; twitter; expert_mkl; microseconds_per_example; digits = 0",
+        "bench.short; twitter; expert_mkl, fixed; microseconds_per_example; digits = 0",
+    ),
+    ("README.md", r"\| twitter \| `raker` \| [^|]* \| (\S+) \| (\S+) \|"): (
+        "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2",
+        "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2; take = printed",
+    ),
+    (
+        "README.md",
+        r"\| tom \| `amkl_aks`, [^|]* \| [^|]* \| (\S+) \((\S+)\) \| (\S+) \((\S+)\) \|",
+    ): tuple(
+        f"amkl.tables; tom; amkl_aks (tuned); {metric}; digits = 2; {take}"
+        for take in ("take = mean", "take = printed")
+        for metric in ("mse; unit = 1e-3", "label_rate; look = short")
+    ),
+    ("README.md", r"\| spambase \| `expert_mkl`, [^|]* \| mistakes in % \| (\S+) \| (\S+) \|"): (
+        "amkl.classification; spambase; expert_mkl (online ranks); mistake_rate; unit = %",
+        "amkl.classification; spambase; expert_mkl; mistake_rate; unit = %; take = printed",
+    ),
+    ("README.md", r"\| a9a \| `spa` \| mistakes in % \| (\S+) \| (\S+) \|"): (
+        "bomkl.table1; a9a; spa; mistake_rate; unit = %",
+        "bomkl.table1; a9a; spa; mistake_rate; unit = %; take = printed",
+    ),
+    ("README.md", r"\| magic04 \| `bpas`, [^|]* \| mistakes in % \| (\S+) \| (\S+) \|"): (
+        "bomkl.table2; magic04; bpas; mistake_rate; unit = %",
+        "bomkl.table2; magic04; bpas; mistake_rate; unit = %; take = printed",
+    ),
+    ("README.md", r"\| heart \| `gmkal` over `cted`, [^|]* \| [^|]* \| (\S+) \| (\S+) \|"): (
+        "design.tables; heart; gmkal over cted; win_rate; unit = %; digits = 0",
+        "design.tables; heart; gmkal over cted; win_rate; unit = %; digits = 0; take = printed",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "sentence", SENTENCES, ids=lambda sentence: sentence[1].split("|")[1][:20]
+)
+def test_figures_that_are_typed_are_those_of_the_file(sentence):
+    file, pattern = sentence
+    (found,) = re.finditer(pattern, (ROOT / file).read_text("utf-8"))
+    figures = templates.figures_of(committed())
+    try:
+        texts = tuple(templates.shown(figure, {}, figures) for figure in SENTENCES[sentence])
+    except templates.Missing as missing:
+        pytest.skip(f"not yet played: {missing}")
+    assert found.groups() == texts
