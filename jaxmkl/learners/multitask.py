@@ -412,11 +412,11 @@ class MultiTask(Algorithm):
         means = self._means(state, slice(None), restarted)
         roots = self._roots(state, slice(None), restarted)
         own = int(self._overall)
-        along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)  # of each task
         of_all, of_own = jnp.zeros_like(y), jnp.zeros_like(y)
         if self._overall:
             of_all = jnp.sum(times(phi, roots[0]) ** 2, axis=1)
         if self._local:
+            along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
             of_own = jnp.sum(along**2, axis=1)
         parts = [self._of_tasks(phi, each) for each in means]  # by all, and by each
         values, variances = [sum(parts[0])], [of_all + of_own]
