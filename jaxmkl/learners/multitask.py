@@ -43,7 +43,7 @@ squared hinges. Covariances are kept by their factors: see :mod:`jaxmkl.learners
 
 The paper's learner is ``multitask(loss="hinge", components="both")``, with full information or
 with h. The defaults, the squared hinge with steps on every loss and the mixture, err less and rank
-better where they were compared (``experiments/RESULTS.md``, Many tasks).
+better than it on the streams of ``experiments/RESULTS.md`` (Many tasks).
 
 References:
   Kernel sampling for online multi-task classification (supplement), equations (2) to (5), Theorem

@@ -153,8 +153,8 @@ def test_a_mixture_learns_how_much_the_tasks_share():
     rows, start = with_tasks(task, X).astype(np.float32), begin(learner, np.float32)
     weights = []
     for labels in (y, np.where(task == 0, y, -y)):
-        _, outputs = run(learner, start, rows, labels.astype(np.float32))
-        weights.append(np.asarray(outputs.info.weights[-1]))
+        state, _ = run(learner, start, rows, labels.astype(np.float32))
+        weights.append(np.asarray(learner.info(state).weights))
         np.testing.assert_allclose(weights[-1].sum(), 1, rtol=1e-5)
     (of_sum, apart, of_all), denying = weights
     assert apart < min(of_sum, of_all)
