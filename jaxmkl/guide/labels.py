@@ -114,6 +114,12 @@ may be neighbours, so for large batches choose among the best by ``design`` agai
 
 ## Without any code
 
+``jaxmkl select`` ranks the first rows of a pool, and ``jaxmkl ask`` goes on from there: it asks for
+those rows first, then for the most unsure ones of the pool, and learns each label that you enter.
+
+    jaxmkl select pool.csv --num 20 --out first.csv
+    jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush --budget 200
+
 ``jaxmkl ask FILE --budget 50`` shows the rows of a table that are worth a label in a terminal, and
 learns the label that you enter; ``--pool`` asks for the most uncertain first, ``--jsonl`` serves
 another process. :mod:`jaxmkl.cli.ask` describes all of it.
