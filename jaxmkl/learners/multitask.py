@@ -419,10 +419,11 @@ class MultiTask(Algorithm):
             along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
             of_own = jnp.sum(along**2, axis=1)
         parts = [self._of_tasks(phi, each) for each in means]  # by all, and by each
-        values, variances = [sum(parts[0])], [of_all + of_own]
+        by_all, by_own = parts[0]
+        values, variances = (by_all + by_own)[:, None], (of_all + of_own)[:, None]
         if self._mixed:
-            values, variances = [*values, *parts[1][::-1]], [*variances, of_own, of_all]
-        values, variances = jnp.stack(values, axis=1), jnp.stack(variances, axis=1)
+            values = jnp.stack([by_all + by_own, *parts[1][::-1]], axis=1)
+            variances = jnp.stack([of_all + of_own, of_own, of_all], axis=1)
         value, variance = self._mixture(state, values, variances)
 
         def ask(carry: tuple, example: tuple) -> tuple[tuple, tuple]:
@@ -451,7 +452,8 @@ class MultiTask(Algorithm):
         hinge, moved = self._wanted(values, variances, y[:, None], learns[:, None])
         noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
         pairs = [(0, 0), (2, 1)]  # which predictions' losses move the means of all, and of each
-        new_roots, moves = [], [[] for _ in means]
+        new_roots: list[jax.Array] = []
+        moves: list[list[jax.Array]] = [[] for _ in means]
         if self._overall:
             root = narrowed_by_all(roots[0], phi, shrunk, noise)
             new_roots.append(root[None])
