@@ -16,8 +16,9 @@ BANDWIDTH, SIZE, NUM_INPUTS = 1.2, 15, 3
 
 
 def make(num_tasks=3, **arguments):
-    kernel = jaxmkl.Gaussian(BANDWIDTH)
-    return multitask(num_tasks, kernel, **({"size": SIZE} | arguments))
+    """The paper's learner, or one with other arguments."""
+    kernel, published = jaxmkl.Gaussian(BANDWIDTH), {"loss": "hinge", "components": "both"}
+    return multitask(num_tasks, kernel, **({"size": SIZE} | published | arguments))
 
 
 def examples(num_rounds, num_tasks, seed=0):
@@ -107,6 +108,7 @@ def oracle_of(learner, num_tasks):
         learner.update_on,
         learner.covariance,
         learner.growth,
+        learner.rate,
     )
 
 

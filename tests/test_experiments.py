@@ -189,7 +189,9 @@ def test_figures_printed_in_the_paper():
 
 @pytest.mark.slow
 def test_examples_in_docstrings():
-    papers = [f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_runs", "printed")]
+    papers = [
+        f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_learned", "oks_runs", "printed")
+    ]
     decisions = "decisions.labels", "decisions.search"
     for name in ("evaluate", "inside", "generate", "bench.timing", *papers, *decisions):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))

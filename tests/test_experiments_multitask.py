@@ -56,7 +56,8 @@ def job_of(folder, seeds=2, settings=None):
 
 @pytest.mark.endless
 def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(multitask, "MODES", (({"h": 0.2}, "{} (h = 0.2)"),))
+    mode = {"h": 0.2}, "{} (h = 0.2)", multitask.COMPONENTS
+    monkeypatch.setattr(multitask, "MODES", (mode,))
     arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]
     arguments += ["--parts", "components", "--set", "size=12"]
     rows = rows_of_run(tmp_path, *arguments)
@@ -72,7 +73,7 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
     parameters = {r["algorithm"]: r["parameters"]["components"] for r in rows}
     assert parameters["local (h = 0.2)"] == "local"
     shown = capsys.readouterr().out
-    assert shown.count("landmine, both (h = 0.2) less ") == 4
+    assert shown.count("landmine, mixed (h = 0.2) less ") == 4
 
 
 @pytest.mark.endless
@@ -128,6 +129,30 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
     np.savez(folder / "sentiment.npz", **{k: v for k, v in archive.items() if k != "task"})
     with pytest.raises(UsageError, match=r"sentiment\.npz: has no 'task'"):
         multitask.stream_of(job_of(folder), "sentiment")
+
+
+def test_tasks_of_digits_and_of_occupations(folder):
+    """What one digit's task affirms, another's denies; an occupation is no input of its task."""
+    stream = multitask.stream_of(job_of(folder), "digits")
+    task, X, y = stream.X[:, 0], stream.X[:, 1:], stream.y
+    assert (y[:1797] == 1).all()
+    assert (y[1797:] == -1).all()
+    np.testing.assert_array_equal(X[:1797], X[1797:])
+    assert np.bincount(task[:1797].astype(int)).min() == 174
+    draws = np.random.default_rng(2)
+    X = (draws.random((20_000, 123)) < 0.1).astype(np.float32)
+    X[:, 46:60] = 0
+    of = draws.integers(15, size=len(X))
+    X[of < 14, 46 + of[of < 14]] = 1
+    y = np.where(of % 2, 1, -1).astype(np.int8)
+    row, column = np.nonzero(X)
+    indptr = np.searchsorted(row, np.arange(len(X) + 1))
+    parts = {"data": X[row, column], "indices": column, "indptr": indptr, "shape": X.shape}
+    np.savez(folder / "a9a.npz", y=y, **parts)
+    stream = multitask.stream_of(job_of(folder), "a9a")
+    assert stream.X.shape == (multitask.MOST_ROWS, 1 + 123 - 14)
+    np.testing.assert_array_equal(stream.y > 0, stream.X[:, 0] % 2 == 1)
+    assert len(np.unique(stream.X[:, 0])) == 15
 
 
 @pytest.mark.endless
@@ -197,14 +222,19 @@ def test_both_are_held_against_the_better_alone():
     assert area.startswith("landmine, both less global: auc -10.00 ± 5.77 points")
     assert area.endswith("; worse")
     assert late.startswith("landmine, both less global: late auc -10.00 ± 5.77 points")
+    found["mixed"] = played([0.1, 0.2, 0.25], [0.5, 0.8, 0.6])
+    mistakes, _, area, _ = multitask.against_the_better("landmine", "{}", found)
+    assert mistakes.startswith("landmine, mixed less both: mistake rate -1.67 ± 1.67 points")
+    assert area.startswith("landmine, mixed less both: auc -13.33 ± 8.82 points")
+    assert area.endswith("; worse")
 
 
 def test_the_loss_of_a_classifier_is_its_own():
     """Only squared losses, which are for regression, give way to logistic ones."""
-    assert evaluate.candidate("m", "multitask", "classification", {}).learner.loss == "hinge"
-    squared = {"loss": "squared_hinge"}
-    made = evaluate.candidate("m", "multitask", "classification", squared)
-    assert made.learner.loss == made.parameters["loss"] == "squared_hinge"
+    for settings, loss in (({}, "squared_hinge"), ({"loss": "hinge"}, "hinge")):
+        made = evaluate.candidate("m", "multitask", "classification", settings)
+        assert made.learner.loss == loss
+        assert made.parameters.get("loss", "squared_hinge") == loss
     raker = evaluate.candidate("raker", "raker", "classification", {"num_features": 4})
     assert raker.parameters["loss"] == "logistic"
     with pytest.raises(UsageError, match="size must be an integer"):

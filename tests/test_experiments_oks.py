@@ -11,7 +11,7 @@ import jaxmkl
 from experiments import evaluate, report
 from experiments.__main__ import main
 from experiments.options import Options
-from experiments.papers import oks, oks_runs, oks_widths
+from experiments.papers import oks, oks_learned, oks_runs, oks_widths
 from experiments.papers.paper import Job
 
 SMALL_PROGRAMS = True
@@ -177,6 +177,29 @@ def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
     assert value(rows, "oks_sil (a width an input, adam)", "width_ratio") > 1
     assert pictures(plots) == {"oks_anisotropic.png"}
     assert "(a standard error)" in capsys.readouterr().out
+
+
+@pytest.mark.endless
+def test_learned_kernels_stand_beside_a_moving_width(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(oks_learned, "MOST_ROWS", 120)
+    monkeypatch.setattr(oks_learned, "MOST_SEEDS", 2)
+    arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--parts", "learned"]
+    rows = rows_of_run(tmp_path, *arguments, "--set", "step_size=1.0")
+    names = {"german, 120 rows", "german (scaled), 120 rows"}
+    assert {r["dataset"] for r in rows} == names
+    assert {r["seeds"] for r in rows} == {2}
+    assert {r["printed"] for r in rows} == {None}
+    for name in names:
+        some = [r for r in rows if r["dataset"] == name]
+        assert {r["algorithm"] for r in some} == set(oks_learned.PLAYED)
+        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.PLAYED)
+        scaler = {"scaler" in r["parameters"] for r in some if r["algorithm"] == "expert_mkl"}
+        assert scaler == {"(scaled)" not in name}
+    stream = oks_runs.stream_of(job_of(data_folder), "german")
+    some = oks_learned.some_rows(stream)
+    drawn = {tuple(x) for x in some.X.tolist()}
+    assert len(drawn) == 120
+    assert drawn < {tuple(x) for x in stream.X.tolist()}
 
 
 def test_figures_of_widths_by_hand():

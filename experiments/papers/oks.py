@@ -7,6 +7,7 @@ The parts:
     figure1       Figure 1: budget, sampling size and threshold of OKS-SIL
     width         the width over time, and mistakes with a width that moves or is held
     anisotropic   one width an input, where two inputs of ten matter
+    learned       expert_mkl, whose kernels are learned, beside OKS-SIL, at most 10,000 rows
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from jaxmkl.evaluate import Row, row
 
 from ..evaluate import Played, candidate, keys_of
 from ..report import Panel
+from . import oks_learned
 from . import oks_runs as runs
 from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper
@@ -180,12 +182,17 @@ def figure1(job: Job) -> None:
         job.report.plot(f"oks_{name}", panels)
 
 
+def learned(job: Job) -> None:
+    """Show OKS-SIL beside expert_mkl, whose kernels are learned."""
+    oks_learned.learned(job, DATASETS)
+
+
 PAPER = Paper(
     name="oks",
     title="Hypothesis sketching for online kernel selection (Zhang and Liao)",
     datasets=(*DATASETS, GENERATED),
-    algorithms=runs.ALGORITHMS,
-    parts=(table2, scaled, figure1, width, anisotropic),
+    algorithms={**runs.ALGORITHMS, "expert_mkl": "expert_mkl"},
+    parts=(table2, scaled, figure1, width, anisotropic, learned),
     default_parts=("table2",),
     seeds=20,
     generated=(GENERATED,),

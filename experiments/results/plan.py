@@ -25,6 +25,7 @@ from ..papers.amkl_runs import CLASSIFICATION, REGRESSION
 from ..papers.bomkl import LARGE, SMALL
 from ..papers.design_rounds import POOLS
 from ..papers.design_selectors import BUNDLED, DENSE, TEXTS
+from ..papers.multitask import DATASETS as TASKS
 from ..papers.oks import DATASETS as OKS
 from ..papers.paper import run_paper
 from ..report import Report
@@ -182,6 +183,7 @@ PLAN: Sequence[Play] = (
     Play("oks", "figure1", ("spambase",)),
     Play("oks", "width", ("svmguide3", "spambase")),
     Play("oks", "anisotropic", ("two_of_ten",)),
+    Play("oks", "learned", OKS),
     Play("design", "tables", ("sonar", "heart", "segmentation", "orl"), ("sonar",)),
     Play("design", "tables", ("australian",), algorithms=NO_LMKAL, suffix=".australian"),
     Play(
@@ -196,7 +198,7 @@ PLAN: Sequence[Play] = (
     Play("design", "selectors", (*DENSE, *TEXTS, *BUNDLED), ("wine",)),
     Play("design", "rare", ("rare",)),
     Play("design", "rounds", POOLS, ("breast_cancer",)),
-    Play("multitask", "components", ("landmine", "sentiment")),
+    Play("multitask", "components", TASKS, ("landmine",)),
     Play("multitask", "asking", ("landmine", "sentiment")),
     Play("decisions", "bandits"),
     Play("decisions", "optimisation"),

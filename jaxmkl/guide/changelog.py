@@ -92,6 +92,10 @@
 
 - ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
   aggregate takes one.
+- ``multitask`` learns how much its tasks share: a mixture of the sum of both components, each task
+  alone and all as one (``components="mixed"``), with the squared hinge and steps on every loss.
+  The learner of 0.2.0, which is the paper's, is ``multitask(loss="hinge", components="both")``.
+  ``info.weights`` are those of the mixture.
 - ``jaxmkl.labels.codes`` is ``class_numbers``: a code is an encoded example.
 - ``jaxmkl.kernels.InverseTime`` and ``Optax`` are ``jaxmkl.optimizers.InverseTime`` and
   ``FromOptax``; ``SupportModels.update`` is ``rule``; ``Bank.learn`` is ``update``, and is told a

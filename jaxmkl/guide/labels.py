@@ -109,10 +109,21 @@ the classes are. The order of the pool means nothing, so there is no ``skip``:
 >>> bool(right.mean() > 0.8)
 True
 
+On eight pools, 20 points chosen so and then those of the smallest margin are worth 4.2 points of
+accuracy of an SVC over random ones with 10 to 50 labels and 2.8 with 60 to 200; the margin after
+five random points is worth 0.8 and 2.7 (``python -m experiments design --parts rounds``).
+
 To label several points at a time, take the largest scores, ``jax.lax.top_k(score, 5)[1]``. They
 may be neighbours, so for large batches choose among the best by ``design`` again.
 
 ## Without any code
+
+``jaxmkl select`` ranks the first rows of a pool, and ``jaxmkl ask`` goes on from there: it asks
+for those rows first, then for the most unsure ones of the pool, and learns each label that you
+enter.
+
+    jaxmkl select pool.csv --num 20 --out first.csv
+    jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush --budget 200
 
 ``jaxmkl ask FILE --budget 50`` shows the rows of a table that are worth a label in a terminal, and
 learns the label that you enter; ``--pool`` asks for the most uncertain first, ``--jsonl`` serves

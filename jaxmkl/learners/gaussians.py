@@ -48,38 +48,45 @@ def step_of_one(loss: str, hinge: jax.Array, variance: jax.Array, inertia: Numbe
     return jnp.minimum(0.5 / inertia, hinge / jnp.where(variance > 0, variance, 1.0))
 
 
-def narrowed_and_moved(
-    root: jax.Array,
-    phi: jax.Array,
-    y: jax.Array,
-    hinge: jax.Array,
-    shrunk: jax.Array,
-    moved: jax.Array,
-    loss: str,
-    noise: PyTree,
-    inertia: Number,
-) -> tuple[jax.Array, jax.Array]:
-    """S (D, D) and the move of μ (D,) of a Gaussian that meets K examples φ (K, D) at once.
+def narrowed_by_all(
+    root: jax.Array, phi: jax.Array, shrunk: jax.Array, noise: PyTree
+) -> jax.Array:
+    """S (D, D) of a Gaussian that meets K examples φ (K, D) at once.
 
-        hinge            μ <- μ + 1/(2ε) Σ Σ_k yᵏφᵏ
-        squared hinge    μ <- μ + ΣW (εI + W'ΣW)⁻¹ loss,     W = [yᵏφᵏ]
-
-    ``hinge`` are their losses before the update, ``shrunk`` says which of them narrow the
-    covariance, ``moved`` which move the mean (K,); ``noise`` is λ, ``inertia`` ε.
+    ``shrunk`` (K,) says which of them narrow the covariance; ``noise`` is λ.
     """
 
     def one(root: jax.Array, example: tuple) -> tuple[jax.Array, None]:
         phi, when = example
         return jnp.where(when, narrowed(root, times(phi, root), noise, when)[0], root), None
 
-    root, _ = jax.lax.scan(one, root, (phi, shrunk))
+    return jax.lax.scan(one, root, (phi, shrunk))[0]
+
+
+def moved_by_all(
+    root: jax.Array,
+    phi: jax.Array,
+    y: jax.Array,
+    hinge: jax.Array,
+    moved: jax.Array,
+    loss: str,
+    inertia: Number,
+) -> jax.Array:
+    """The move of μ (D,) of a Gaussian with the new S (D, D) that meets K examples φ (K, D).
+
+        hinge            μ <- μ + 1/(2ε) Σ Σ_k yᵏφᵏ
+        squared hinge    μ <- μ + ΣW (εI + W'ΣW)⁻¹ loss,     W = [yᵏφᵏ]
+
+    ``hinge`` are their losses before the update, ``moved`` says which of them move the mean (K,);
+    ``inertia`` is ε.
+    """
     along = times(jnp.where(moved, y, 0.0)[:, None] * phi, root)
     if loss == "squared_hinge":
         inner = times(along, along.T) + inertia * jnp.eye(len(y), dtype=y.dtype)
         total = times(_solved(inner, jnp.where(moved, hinge, 0.0)), along)
     else:
         total = jnp.sum(along, axis=0) * (0.5 / inertia)
-    return root, times(root, total)
+    return times(root, total)
 
 
 def _solved(matrix: jax.Array, values: jax.Array) -> jax.Array:

@@ -24,8 +24,9 @@ def multitask(
     accuracy: Number = 0.5,
     tolerance: Number | None = None,
     noise: Number = 1.0,
-    loss: str = "hinge",
-    components: str = "both",
+    rate: Number = 0.5,
+    loss: str = "squared_hinge",
+    components: str = "mixed",
     covariance: str = "updated",
     growth: str = "extend",
 ) -> MultiTask:
@@ -41,14 +42,16 @@ def multitask(
         :class:`jaxmkl.query.Uncertainty`; None for full information.
       query: another query, as :class:`jaxmkl.query.Margin`; None if ``h`` is given.
       update_on: when means are updated: on a "mistake"; when "unsure", also on a loss where
-        Θ <= 0; or by "margin", on any loss. By default "mistake" with full information, else
-        "unsure".
+        Θ <= 0; or by "margin", on any loss. By default "margin" with the squared hinge; with the
+        hinge, as in the paper, "mistake" with full information, else "unsure".
       inertia: ε > 0, how much means resist updates; it must not be small with the hinge.
       size, ridge, density, accuracy, tolerance: of :class:`jaxmkl.features.SampledDictionary`.
       noise: λ > 0.
-      loss: "hinge" or "squared_hinge".
-      components: "both" for a Gaussian of all tasks and one of each, "local" for each task on its
-        own, or "global" for one model of all.
+      rate: η >= 0, how fast the weights of a mixture follow the losses of its predictions.
+      loss: "squared_hinge", or the paper's "hinge".
+      components: "both" for the sum of a Gaussian of all tasks and one of each, as in the paper;
+        "local" for each task on its own, or "global" for one model of all; or "mixed" for a
+        mixture of these three predictions, which learns how much the tasks share.
       covariance: when covariances shrink: for examples "updated" on, "queried", or "always".
       growth: whether the Gaussians "extend" or "restart" when a point joins the dictionary.
 
@@ -70,8 +73,9 @@ def multitask(
     if query is None:
         query = All() if h is None else Uncertainty(h, inertia)
     if update_on is None:
-        update_on = "mistake" if isinstance(query, All) else "unsure"
+        of_hinge = "mistake" if isinstance(query, All) else "unsure"
+        update_on = of_hinge if loss == "hinge" else "margin"
     kernel = Gaussian(1.0) if kernel is None else kernel
     dictionary = SampledDictionary(size, ridge, density, accuracy, tolerance)
-    numbers, choices = (noise, inertia), (loss, components, update_on, covariance, growth)
+    numbers, choices = (noise, inertia, rate), (loss, components, update_on, covariance, growth)
     return MultiTask(num_tasks, kernel, dictionary, query, *numbers, *choices)

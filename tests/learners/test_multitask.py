@@ -141,6 +141,52 @@ def test_a_column_without_tasks_is_refused_where_values_are_known():
         run(make(3), begin(make(3), np.float32), np.full((9, 1 + NUM_INPUTS), 0.3), np.ones(9))
 
 
+# --- mixtures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_mixture_learns_how_much_the_tasks_share():
+    """Tasks with one rule are one model; of those that deny each other each is its own."""
+    learner = make(2, components="mixed", loss="squared_hinge")
+    task, X, y = examples(400, 1)
+    task = np.arange(400) % 2
+    rows, start = with_tasks(task, X).astype(np.float32), begin(learner, np.float32)
+    weights = []
+    for labels in (y, np.where(task == 0, y, -y)):
+        state, _ = run(learner, start, rows, labels.astype(np.float32))
+        weights.append(np.asarray(learner.info(state).weights))
+        np.testing.assert_allclose(weights[-1].sum(), 1, rtol=1e-5)
+    sharing, denying = weights
+    assert sharing.argmin() == 1  # each alone
+    assert denying.argmax() == 1
+
+
+@pytest.mark.endless
+def test_each_prediction_of_a_mixture_learns_as_if_alone(x64):
+    """If covariances do not depend on the predictions, the means are those of single learners."""
+    task, X, y = examples(200, 3)
+    rows = with_tasks(task, X)
+    states = {}
+    for components in ("mixed", "both", "local", "global"):
+        learner = make(3, components=components, loss="squared_hinge", covariance="queried")
+        states[components] = run(learner, begin(learner), rows, y)[0]
+    mixed = states["mixed"]
+    np.testing.assert_allclose(mixed.means, states["both"].means, atol=1e-10)
+    np.testing.assert_allclose(mixed.alone[1:], states["local"].means, atol=1e-10)
+    np.testing.assert_allclose(mixed.alone[:1], states["global"].means, atol=1e-10)
+    np.testing.assert_allclose(mixed.roots, states["both"].roots, atol=1e-10)
+
+
+def test_the_defaults_are_a_mixture_and_the_papers_learner_is_one_argument_away():
+    made = multitask(3)
+    assert (made.components, made.loss, made.update_on) == ("mixed", "squared_hinge", "margin")
+    assert multitask(3, h=0.1).update_on == "margin"
+    paper = {"loss": "hinge", "components": "both"}
+    assert multitask(3, **paper).update_on == "mistake"
+    assert multitask(3, **paper, h=0.1).update_on == "unsure"
+    assert repr(jaxmkl.learners.MultiTask(3)) == repr(made)
+
+
 # --- precision, memory, growth -------------------------------------------------------------------
 
 
@@ -164,12 +210,13 @@ def test_covariances_stay_positive_in_single_precision():
 
 
 def test_memory_is_that_of_the_covariances():
-    learner = make(29, size=100)
-    state = begin(learner, np.float32)
-    assert state.roots.shape == (30, 100, 100)
-    leaves = jax.tree.leaves(state.replace(key=state.round))
-    # beside the covariances the dictionary's three factors, and vectors
-    assert sum(leaf.nbytes for leaf in leaves) < (30 + 3.5) * 100**2 * 4
+    for components, vectors in (("both", 0.5), ("mixed", 0.8)):
+        learner = make(29, size=100, components=components)
+        state = begin(learner, np.float32)
+        assert state.roots.shape == (30, 100, 100)
+        leaves = jax.tree.leaves(state.replace(key=state.round))
+        # beside the covariances the dictionary's three factors, and vectors
+        assert sum(leaf.nbytes for leaf in leaves) < (30 + 3 + vectors) * 100**2 * 4
     for components, number in (("local", 29), ("global", 1)):
         assert len(begin(make(29, components=components), np.float32).roots) == number
 
@@ -206,8 +253,9 @@ def test_covariances_are_changed_where_they_are():
         ({"h": -0.1}, "Uncertainty: h must be a number of at least 0"),
         ({"h": 0.1, "query": Margin()}, "query must be None where h is given"),
         ({"query": Uncertainty}, "query must be a query"),
+        ({"rate": -1.0}, "rate must be"),
         ({"loss": "logistic"}, "loss must be one of 'hinge', 'squared_hinge'"),
-        ({"components": "all"}, "components must be one of 'both', 'local', 'global'"),
+        ({"components": "all"}, "components must be one of 'mixed', 'both', 'local', 'global'"),
         ({"update_on": "always"}, "update_on must be one of"),
         ({"covariance": "never"}, "covariance must be one of"),
         ({"growth": "shrink"}, "growth must be one of"),

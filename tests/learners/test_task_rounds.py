@@ -23,7 +23,14 @@ SMALL_PROGRAMS = True
 
 MODES = {
     "full": {},
-    "full, squared": {"loss": "squared_hinge", "noise": 0.5, "inertia": 2.0},
+    "full, squared": {
+        "loss": "squared_hinge", "noise": 0.5, "inertia": 2.0, "update_on": "mistake"
+    },
+    "full, mixed": {"components": "mixed", "rate": 1.3, "update_on": "unsure"},
+    "full, mixed, restart": {
+        "components": "mixed", "loss": "squared_hinge", "growth": "restart", "size": 40
+    },
+    "active, mixed, squared": {"components": "mixed", "loss": "squared_hinge", "h": 0.1},
     "full, local": {"components": "local"},
     "full, global, squared": {"components": "global", "loss": "squared_hinge"},
     "full, margin": {"update_on": "margin", "inertia": 3.0},
@@ -46,6 +53,7 @@ MODES = {
 LONG = {
     "full",
     "full, global, squared",
+    "active, mixed, squared",
     "active, local, queried",
     "active, restart, squared",
     "chance",
@@ -60,7 +68,7 @@ def modes(quick=(), played=LONG):
     return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 
 
-ALONE = {"active, local, queried", "active, restart, squared"}
+ALONE = {"active, local, queried", "active, mixed, squared", "active, restart, squared"}
 
 
 @pytest.mark.parametrize("mode", modes({"active, local, queried"}, ALONE))
@@ -90,6 +98,12 @@ def assert_state_is_the_oracles(learner, state, oracle):
     assert int(state.dictionary.number) == len(oracle.dictionary.points)
     assert int(state.dictionary.refused) == oracle.dictionary.refused
     np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
+    if learner.components == "mixed":
+        np.testing.assert_allclose(state.alone, oracle.alone, atol=1e-8)
+        assert np.abs(oracle.alone).max() > 0.1
+        weights = learner.info(state).weights
+        np.testing.assert_allclose(weights, oracle.weights(), atol=1e-8)
+        assert np.abs(oracle.weights() - 1 / 3).max() > 0.1
     sigma = np.linalg.inv(used(learner, oracle.precisions))
     np.testing.assert_allclose(covariances(learner, state), sigma, atol=1e-8)
     assert np.abs(used(learner, oracle.means)).max() > 0.1

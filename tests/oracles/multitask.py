@@ -17,7 +17,7 @@ import numpy as np
 from tests.oracles.support_mkl import Array, KernelFunction
 
 LOSSES = ("hinge", "squared_hinge")
-COMPONENTS = ("both", "local", "global")
+COMPONENTS = ("both", "local", "global", "mixed")
 UPDATES = ("mistake", "unsure", "margin")
 COVARIANCES = ("updated", "queried", "always")
 GROWTHS = ("extend", "restart")
@@ -123,7 +123,8 @@ class MultiTask:
       asking: "all", "unsure" (h / (h + Theta)), "margin" (h / (h + |e|)) or "chance" (h).
       h: how much is asked for.
       loss: "hinge" or "squared_hinge".
-      components: "both", "local" or "global".
+      components: "both", "local", "global", or "mixed" of these three.
+      rate: of a mixture, the power of the likelihoods that make its weights.
       update: which asked examples move a mean: "mistake"; "unsure", also those with a loss where
         Theta <= 0; "margin", all with a loss.
       covariance: which examples shrink a covariance: those "updated", "queried", or "always".
@@ -141,6 +142,7 @@ class MultiTask:
     update: str = "mistake"
     covariance: str = "updated"
     growth: str = "extend"
+    rate: float = 0.5
 
     def __post_init__(self) -> None:
         assert self.loss in LOSSES
@@ -149,12 +151,17 @@ class MultiTask:
         assert self.covariance in COVARIANCES
         assert self.growth in GROWTHS
         assert self.asking in ASKING
+        self.likelihood = np.ones(3)
         self.restart()
 
     def restart(self) -> None:
-        """All means 0, all covariances I; the model of all tasks comes first."""
+        """All means 0, all covariances I; the model of all tasks comes first.
+
+        The means of ``alone`` learn as if there were no others; only a mixture has them.
+        """
         D, K = self.dictionary.size, self.num_tasks
         self.means = np.zeros((K + 1, D))
+        self.alone = np.zeros((K + 1, D))
         self.precisions = np.array([np.eye(D) for _ in range(K + 1)])
 
     @property
@@ -169,11 +176,31 @@ class MultiTask:
         """The covariance: 0 of the model of all tasks, 1 + k of task k."""
         return np.linalg.inv(self.precisions[which])
 
+    def weights(self) -> Array:
+        """Of the sum, of each task alone and of all as one."""
+        return self.likelihood / self.likelihood.sum()
+
+    def voices(self, task: int, phi: Array) -> tuple[Array, Array]:
+        """The values and variances (n,) of all predictions."""
+        own, every = phi @ self.sigma(1 + task) @ phi, phi @ self.sigma(0) @ phi
+        parts = [0] * self.overall + [1 + task] * self.local
+        total = float(sum(self.means[part] @ phi for part in parts))
+        of_total = float(own * self.local + every * self.overall)
+        if self.components != "mixed":
+            return np.array([total]), np.array([of_total])
+        values = [total, self.alone[1 + task] @ phi, self.alone[0] @ phi]
+        return np.array(values), np.array([of_total, own, every])
+
     def say(self, task: int, phi: Array, u: float) -> Said:
         """The value, its variance, Theta, and whether the label is wanted."""
-        parts = [0] * self.overall + [1 + task] * self.local
-        value = float(sum(self.means[part] @ phi for part in parts))
-        variance = float(sum(phi @ self.sigma(part) @ phi for part in parts))
+        values, variances = self.voices(task, phi)
+        if self.components == "mixed":
+            p = self.weights()
+            value = float(p @ values)
+            # of a draw from the mixture: the mean square less the square of the mean
+            variance = float(p @ (variances + values**2)) - value**2
+        else:
+            value, variance = float(values[0]), float(variances[0])
         theta = abs(value) - variance / (4.0 * self.inertia)
         if self.asking == "all":
             asked = True
@@ -203,20 +230,13 @@ class MultiTask:
             for task, (x, _) in examples.items()
         }
         said = {task: self.say(task, phi, chances[task][1]) for task, phi in phis.items()}
-        moved, shrunk = [], []
+        voices = {task: self.voices(task, phi) for task, phi in phis.items()}
+        shrunk = []
         for task, (_, y) in examples.items():
             one = said[task]
-            loss, mistake = max(0.0, 1.0 - y * one.value), y * one.value <= 0
-            wanted = {
-                "mistake": mistake,
-                "unsure": mistake or (one.theta <= 0 and loss > 0),
-                "margin": loss > 0,
-            }[self.update]
-            if one.asked and wanted:
-                moved.append((task, y, loss))
-            if self.covariance == "always" or (
-                one.asked and (wanted or self.covariance == "queried")
-            ):
+            wanted = one.asked and self.wanted(one.value, one.variance, y)
+            queried = one.asked and self.covariance == "queried"
+            if wanted or queried or self.covariance == "always":
                 shrunk.append(task)
         for task in shrunk:
             outer = np.outer(phis[task], phis[task]) / self.noise
@@ -224,15 +244,38 @@ class MultiTask:
                 self.precisions[1 + task] += outer
             if self.overall:
                 self.precisions[0] += outer
-        if self.local:
-            for task, y, loss in moved:
-                self.move_local(task, phis[task], y, loss)
-        if self.overall and moved:
-            signed = np.array([y * phis[task] for task, y, _ in moved]).T
-            self.move_global(signed, np.array([loss for *_, loss in moved]))
+        whose = [(self.means, self.local, self.overall)]
+        if self.components == "mixed":
+            whose += [(self.alone, True, False), (self.alone, False, True)]
+        for i, (means, local, overall) in enumerate(whose):
+            moved = []
+            for task, (_, y) in examples.items():
+                value, variance = voices[task][0][i], voices[task][1][i]
+                if said[task].asked and self.wanted(value, variance, y):
+                    moved.append((task, y, max(0.0, 1.0 - y * value)))
+            for task, y, loss in moved if local else ():
+                self.move_local(means, task, phis[task], y, loss)
+            if overall and moved:
+                signed = np.array([y * phis[task] for task, y, _ in moved]).T
+                self.move_global(means, signed, np.array([loss for *_, loss in moved]))
+        if self.components == "mixed":
+            for task, (_, y) in examples.items():
+                if said[task].asked:
+                    self.likelihood /= (1.0 + np.exp(-2.0 * y * voices[task][0])) ** self.rate
+            self.likelihood /= self.likelihood.max()
         return said
 
-    def move_local(self, task: int, phi: Array, y: float, loss: float) -> None:
+    def wanted(self, value: float, variance: float, y: float) -> bool:
+        """Whether a prediction learns from a label."""
+        loss, mistake = max(0.0, 1.0 - y * value), y * value <= 0
+        unsure = abs(value) - variance / (4.0 * self.inertia) <= 0
+        return {
+            "mistake": mistake,
+            "unsure": mistake or (unsure and loss > 0),
+            "margin": loss > 0,
+        }[self.update]
+
+    def move_local(self, means: Array, task: int, phi: Array, y: float, loss: float) -> None:
         """Equation 3."""
         towards = self.sigma(1 + task) @ phi
         v = float(phi @ towards)
@@ -240,14 +283,14 @@ class MultiTask:
             g = loss / (self.inertia + v)
         else:
             g = min(1.0 / (2.0 * self.inertia), loss / v if v > 0 else math.inf)
-        self.means[1 + task] += g * y * towards
+        means[1 + task] += g * y * towards
 
-    def move_global(self, signed: Array, losses: Array) -> None:
+    def move_global(self, means: Array, signed: Array, losses: Array) -> None:
         """Equation 5; signed (D, n) holds y phi of the n tasks that move."""
         sigma = self.sigma(0)
         if self.loss == "squared_hinge":
             n = signed.shape[1]
             inner = self.inertia * np.eye(n) + signed.T @ sigma @ signed
-            self.means[0] += sigma @ signed @ np.linalg.solve(inner, losses)
+            means[0] += sigma @ signed @ np.linalg.solve(inner, losses)
         else:
-            self.means[0] += sigma @ signed.sum(axis=1) / (2.0 * self.inertia)
+            means[0] += sigma @ signed.sum(axis=1) / (2.0 * self.inertia)
