@@ -8,7 +8,7 @@ that of what the learner does not know, and shrinks with every label: explore by
 
 In each round a context comes, one arm is played, and only its reward is seen. One learner for each
 arm is one learner with a leading axis in its state. All arms predict; the state of the arm that is
-played is taken out, learns the reward, and is put back:
+played is taken out, learns the reward, and is put back. The noise of rewards is one for all arms:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> bank = jaxmkl.models.FeatureModels(
@@ -20,11 +20,11 @@ played is taken out, learns the reward, and is put back:
 >>> def play(states, inputs):
 ...     x, key = inputs
 ...     said = jax.vmap(learner.predict, (0, None))(states, x)
-...     draws = jax.random.normal(key, (arms,))
-...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * draws)
+...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * jax.random.normal(key))
 ...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
 ...     one = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
 ...     states = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, one)
+...     states = states.replace(noise=jax.tree.map(jnp.full_like, states.noise, one.noise))
 ...     return states, jnp.cos(x[0] - 2 * jnp.arange(arms)).max() - reward
 >>> X = jax.random.normal(jax.random.key(0), (300, 3))
 >>> keys = jax.random.split(jax.random.key(2), 300)
