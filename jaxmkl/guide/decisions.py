@@ -20,7 +20,8 @@ played is taken out, learns the reward, and is put back. The noise of rewards is
 >>> def play(states, inputs):
 ...     x, key = inputs
 ...     said = jax.vmap(learner.predict, (0, None))(states, x)
-...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * jax.random.normal(key))
+...     draws = jax.random.normal(key, (arms,))
+...     arm = jnp.argmax(said.value + jnp.sqrt(said.epistemic) * draws)
 ...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
 ...     one = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
 ...     states = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, one)
@@ -33,14 +34,15 @@ played is taken out, learns the reward, and is put back. The noise of rewards is
 >>> bool(regret[150:].mean() < 0.3 * regret[:50].mean())
 True
 
-This is Thompson sampling with one draw for all arms. With a draw for each,
-``jax.random.normal(key, (arms,))``, an arm is played as often as it may be the best; of many arms
-the largest of many draws is nearly always far off, so that this explores more. Epsilon-greedy
-plays any arm with a fixed probability instead, and pays for it for ever. One draw has WAVES and
-WHEEL of the regret of epsilon-greedy with ε = .1 on two generated bandits, and .68 on images of
+This is Thompson sampling: an arm is played as often as it may be the best. Epsilon-greedy plays
+any arm with a fixed probability instead, and pays for it for ever. Thompson sampling has RATIOS
+of the regret of epsilon-greedy with ε = .1 on two generated bandits, and .79 on images of
 digits, with ten arms, 64 inputs and 1,797 rounds (``python -m experiments decisions``). An arm
 that took the noise for its own matter would think after a few equal rewards that there is none,
-and explore no more; with the noise of all arms together, draws have .59 of the regret on digits.
+and explore no more; the noise of all arms together saves two fifths of the regret on digits. Of
+ten arms the largest of ten draws is nearly always far off: one draw for all,
+``jax.random.normal(key)``, explores less. On digits that has .68 of the regret, but it may miss
+large rewards that have to be found.
 
 ## Which point: Bayesian optimisation
 

@@ -82,7 +82,7 @@ class MKLRegressor(RegressorMixin, Online):
     >>> regressor = MKLRegressor("expert_mkl", banks="fixed", num_features=10)
     >>> regressor = regressor.fit(X[:300], y[:300])
     >>> values, deviations = regressor.predict(X[300:], return_std=True)
-    >>> 0.5 < np.mean(np.square((y[300:] - values) / deviations)) < 2
+    >>> bool(0.5 < np.mean(np.square((y[300:] - values) / deviations)) < 2)
     True
     """
 
