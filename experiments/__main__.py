@@ -10,6 +10,7 @@ from jaxmkl.evaluate import UsageError
 
 from . import bench, page, results, tour
 from .bench.features import LONG
+from .bench.peers import PARTS
 from .options import Options
 from .papers.paper import run_paper
 from .report import Report
@@ -62,6 +63,9 @@ def parser() -> argparse.ArgumentParser:
         "--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners"
     )
     of_bench.add_argument("--rounds", type=count, metavar="N", help="--endless: examples")
+    of_bench.add_argument(
+        "--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}"
+    )
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
         ("--long", f"the stream of {LONG:,} examples"),

@@ -61,6 +61,25 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
     return np.concatenate(found)
 
 
+def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray:
+    """Return what a batch classifier, fitted on earlier examples, says of those after ``every``.
+
+    It is fitted on the first ``every`` examples, on the first twice as many, and so on, and then
+    says the log-odds (T - every,) of the second of two classes, or the logarithms (T - every, K)
+    of the probabilities of K classes up to a constant, of the next ones.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[-1.0], [1.0], [-2.0], [2.0], [3.0]]), np.array([0, 1, 0, 1, 1])
+    >>> (log_odds(LogisticRegression(), X, y, 2) > 0).tolist()
+    [False, True, True]
+    """
+    found = []
+    for start in range(every, len(y), every):
+        fitted = model.fit(X[:start], y[:start])
+        found.append(fitted.decision_function(X[start : start + every]))
+    return np.concatenate(found)
+
+
 def refitted(name: str, stream: Stream, orders: np.ndarray) -> tuple[Candidate, Runs]:
     """Play one of MODELS on a stream in each of the orders (S, T), always with random state 0.
 

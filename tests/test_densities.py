@@ -1,5 +1,6 @@
 """Scores of densities of numbers, against integrals, other packages and all rows at once."""
 
+import csv
 import json
 
 import jax
@@ -16,12 +17,13 @@ import jaxmkl
 from jaxmkl import metrics
 from jaxmkl.cli import main
 from jaxmkl.distributions import StudentMixture, within
-from jaxmkl.evaluate import Densities, density_scores
+from jaxmkl.evaluate import Densities, central_intervals, density_scores
 from jaxmkl.evaluate.densities import LATEST
 from jaxmkl.tables import Columns, open_table, source
 
 SMALL_PROGRAMS = True
 DEGREES = 3, 5, 10, 50
+COLUMNS = "prediction", "low", "high"
 SMALL = ("--learner", "raker", "--set", "num_features=4", "--density")
 
 
@@ -55,6 +57,10 @@ def test_mixtures_against_their_integrals():
         assert found.log_score[i] == pytest.approx(np.log(one.weights[i] @ parts.pdf(label)))
         assert found.pit[i] == pytest.approx(cdf(label))
         assert [cdf(found.low[i]), cdf(found.high[i])] == pytest.approx([0.05, 0.95])
+        for coverage in (0.01, 0.5, 0.999):
+            low, high = central_intervals(one, coverage, start=7.0)
+            ends = [cdf(low[i] - 7), cdf(high[i] - 7)]
+            assert ends == pytest.approx([(1 - coverage) / 2, (1 + coverage) / 2])
 
 
 def test_one_part_against_scoringrules():
@@ -87,7 +93,7 @@ def test_chunks_are_as_all_rows_at_once():
     found = Densities.begin()
     for rows in np.split(np.arange(200), [0, 3, 4, 6, 90]):
         part = StudentMixture(one.mean[rows], one.scales[rows], one.weights[rows], DEGREES)
-        found = found.after(part, start + y[rows], start)
+        found = found.after(density_scores(part, start + y[rows], start), start + y[rows])
     known = np.setdiff1d(np.arange(200), [3, 5, 7])
     each = density_scores(one, y)
     assert np.flatnonzero(np.isnan(each.log_score)).tolist() == [3, 5, 7]
@@ -131,6 +137,10 @@ def run(*arguments):
     assert main(["run", *map(str, arguments)]) == 0
 
 
+def rows_of(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
 def table_of(path):
     learner, *_ = json.loads(path.read_text())["table"]
     return learner
@@ -139,8 +149,10 @@ def table_of(path):
 @pytest.mark.slow
 def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     path, frame, y = rain
-    out, page, saved = (tmp_path / name for name in ("a.json", "a.html", "a.model"))
-    run(path, *SMALL, "--json", out, "--report", page, "--save", saved)
+    names = "a.json", "a.html", "a.model", "a.csv"
+    out, page, saved, said = (tmp_path / name for name in names)
+    files = "--json", out, "--report", page, "--save", saved, "--predictions", said
+    run(path, *SMALL, *files)
     shown = capsys.readouterr().out
     assert "CRPS" in shown
     assert "How sure it is" in page.read_text()
@@ -174,7 +186,32 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     np.testing.assert_allclose(ends[1], y[judged][-LATEST:])
     np.testing.assert_allclose(ends[2], y[first] + np.asarray(high)[-LATEST:], rtol=1e-6)
 
+    # the ends of the intervals are written, and a pipeline predicts them
+    written = rows_of(said)
+    assert [*written[0]] == ["row", *COLUMNS, "y"]
+    assert {row["low"] for row in written[: first + 1]} == {""}
+    both = np.array([[row["low"], row["high"]] for row in written[first + 1 :]], float)
+    wanted = y[first] + np.transpose(outputs.distribution.interval(0.9))[first + 1 :]
+    np.testing.assert_allclose(both, wanted, rtol=1e-6)
+    others = tmp_path / "others.csv"
+    assert main(["predict", str(saved), str(path), "--out", str(others)]) == 0
+    predicted = rows_of(others)
+    assert [*predicted[0]] == ["row", *COLUMNS]
+    pipeline = jaxmkl.load_pipeline(saved)
+    after = learner.predict_many(state, inputs).distribution
+    for coverage in (0.5, 0.9):
+        ends = y[first] + np.asarray(after.interval(coverage), np.float64)
+        np.testing.assert_allclose(pipeline.predict_interval(frame, coverage), ends, rtol=1e-6)
+    found_ends = [[row[name] for row in predicted] for name in ("low", "high")]
+    np.testing.assert_allclose(np.array(found_ends, float), ends, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"coverage must be a number above 0 and below 1; got 1"):
+        pipeline.predict_interval(frame, 1)
+
     # the predictions are those without densities, and a pipeline keeps its densities
+    several = tmp_path / "several.csv"
+    run(path, "--learner", "raker,omkl", *SMALL[2:], "--predictions", several)
+    columns = [f"{what} {name}" for name in ("raker", "omkl") for what in COLUMNS]
+    assert [*rows_of(several)[0]] == ["row", *columns, "y"]
     run(path, *SMALL[:-1], "--json", out)
     assert table_of(out)["metrics"]["mse"][0] == means["mse"]
     assert "crps" not in table_of(out)["metrics"]

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
+import sklearn.metrics
 from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
 from sklearn.datasets import make_friedman1
 
@@ -16,6 +18,7 @@ from experiments.papers import (
     amkl_labels,
     amkl_learned,
     amkl_mixture,
+    amkl_probabilities,
     amkl_runs,
 )
 from experiments.refitted import MODELS
@@ -115,6 +118,34 @@ def test_distributions_stand_beside_a_value_alone(tmp_path, monkeypatch):
     assert value(rows, ours, "width") < 0.9 * value(rows, alone, "width")
     for name in (ours, alone):
         assert 0.87 < value(rows, name, "coverage") < 0.93
+
+
+def test_log_odds_are_scored_as_scikit_learn_scores_probabilities():
+    draws = np.random.default_rng(0)
+    for K in (2, 3):
+        said, y = draws.normal(size=(60, K)), draws.integers(K, size=60)
+        p = scipy.special.softmax(said, axis=1)
+        found = amkl_probabilities.scored(said[:, 1] - said[:, 0] if K == 2 else said, y)
+        assert found["log_loss"] == pytest.approx(sklearn.metrics.log_loss(y, p))
+        of_both = np.square(p - np.eye(K)[y]).sum(axis=1).mean()
+        assert found["brier"] == pytest.approx(of_both / 2 if K == 2 else of_both)
+        assert found["mistake_rate"] == pytest.approx((p.argmax(axis=1) != y).mean())
+
+
+@pytest.mark.slow
+def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(amkl_probabilities, "candidate", raker)
+    monkeypatch.setattr(amkl_probabilities, "EVERY", 100)
+    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
+    rows = rows_of_run(tmp_path, *arguments, "--parts", "probabilities", *SMALL)
+    assert {row["algorithm"] for row in rows} == {"expert_mkl", *amkl_probabilities.BOOSTING}
+    labels = np.load(data_folder / "german.npz")["y"]
+    share = (labels > 0).mean()
+    of_share = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    for name in ("expert_mkl", *amkl_probabilities.BOOSTING):
+        assert value(rows, name, "log_loss") < of_share  # knowing no input
+        assert value(rows, name, "brier") < share * (1 - share)
+        assert 0 < value(rows, name, "calibration_error") < 0.3
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from experiment_rows import SMALL, rows_of_run, value
+from trees import assert_equal
 
 from experiments.__main__ import main
 from experiments.decisions import arms, labels, search
@@ -38,6 +39,25 @@ def test_the_wheel_and_the_digits():
     assert rounds.contexts.shape == (1797, 64)
     np.testing.assert_array_equal(rounds.means.sum(axis=1), 1)
     assert (rounds.means != arms.digits(jax.random.key(1)).means).any()
+
+
+def test_arms_learn_apart_but_for_the_noise():
+    X = jax.random.normal(jax.random.key(0), (4, 2))
+    learner = arms.learner_of(X)
+    start = jax.vmap(lambda key: learner.init(key, 2))(jax.random.split(jax.random.key(1), 3))
+    states, step, alone = start, jax.jit(arms.learned), jax.jit(learner.update)
+    one = jax.tree.map(lambda leaf: leaf[1], start)
+    for x, reward in zip(X, (1.0, 0.0, 2.0, 1.0), strict=True):
+        states, one = step(learner, states, jnp.array(1), x, reward), alone(one, x, reward)
+    assert_equal(jax.tree.map(lambda leaf: leaf[1], states), one)
+    others = np.array([0, 2])  # which were not played
+    before, after = (jax.tree.map(lambda leaf: leaf[others], s.models) for s in (start, states))
+    assert_equal(after, before)
+    assert states.noise.number.tolist() == [4, 4, 4]
+    np.testing.assert_array_equal(states.noise.variance, one.noise.variance)
+    assert 0 < one.noise.variance < 2
+    states = step(learner, states, jnp.array(2), X[0], 0.0)
+    assert states.noise.number.tolist() == [5, 5, 5]
 
 
 def test_linucb_is_ridge_regression_of_each_arm():

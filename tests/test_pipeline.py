@@ -85,6 +85,8 @@ def test_numbers_in_their_own_units(tmp_path):
     assert np.square(predicted - frame["target"]).mean() < 0.9 * frame["target"].var()
     with pytest.raises(ValueError, match=r"predict_proba: learner must be a classifier in"):
         again.predict_proba(frame)
+    with pytest.raises(ValueError, match=r"predict_interval: learner must be a learner in"):
+        again.predict_interval(frame)
 
 
 @pytest.mark.slow
@@ -120,7 +122,7 @@ def test_other_columns(two, tmp_path):
         without = pipeline.predict(frame.drop("petal width"))
     assert_array_equal(without, pipeline.predict(gap))
     predict, predict_proba = pipeline.predict, pipeline.predict_proba
-    for ask in (predict, predict_proba, lambda data: next(pipeline.values(data))):
+    for ask in (predict, predict_proba, lambda data: next(pipeline.predictions(data))):
         with pytest.warns(UserWarning, match="counted as missing") as warned:
             ask(frame.drop("petal width"))
         assert [warning.filename for warning in warned] == [__file__]

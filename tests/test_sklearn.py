@@ -45,6 +45,11 @@ def regressor(**parameters):
     return MKLRegressor("raker", **SMALL, random_state=0, **parameters)
 
 
+def least_squares():
+    kernels, features = jaxmkl.Gaussian([1.0, 3.0]), jaxmkl.features.FourierFeatures(4)
+    return jaxmkl.MKL(jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.RLS(), features))
+
+
 def classifier(**parameters):
     return MKLClassifier("raker", **SMALL, random_state=0, **parameters)
 
@@ -115,6 +120,21 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
     assert_equal(found.state_, state)
     by_hand = jax.jit(learner.predict_many)(state, X).value
     np.testing.assert_allclose(found.predict(X), by_hand, rtol=1e-5)
+    wanted = r"MKLRegressor: learner must be one that knows its variance, .* got 'raker'"
+    with pytest.raises(ValueError, match=wanted):
+        found.predict(X, return_std=True)
+
+
+@pytest.mark.slow
+def test_deviations_are_those_of_predict_many(numbers):
+    X, y = numbers
+    found = MKLRegressor(least_squares, random_state=0).fit(X, y)
+    said = jax.jit(found.learner_.predict_many)(found.state_, X)
+    values, deviations = found.predict(X, return_std=True)
+    np.testing.assert_allclose(values, said.value, rtol=1e-5)
+    np.testing.assert_allclose(deviations, np.sqrt(said.variance), rtol=1e-4)
+    np.testing.assert_array_equal(values, found.predict(X))
+    assert deviations.shape == y.shape
 
 
 @pytest.mark.slow

@@ -20,8 +20,8 @@ def run(options: Options, report: Report) -> None:
     Raises:
         UsageError: if an option was given that only ``--peers`` or ``--endless`` takes.
     """
-    if not options.peers and (options.datasets or options.plots):
-        raise UsageError("bench: --datasets and --plots are those of --peers")
+    if not options.peers and (options.datasets or options.plots or options.parts):
+        raise UsageError("bench: --datasets, --parts and --plots are those of --peers")
     if not options.endless and (options.algorithms or options.rounds):
         raise UsageError("bench: --algorithms and --rounds are those of --endless")
     if options.long:

@@ -24,6 +24,7 @@ from .timing import figures, in_own_process, peak_memory, real_or
 
 LENGTH = 4_000  # examples of the papers' data sets that are played
 OF_PAPERS = {"magic04": "classification", "tom": "regression", "twitter": "regression"}
+ERRORS, DENSITIES = PARTS = "errors", "densities"
 DATASETS = (*amkl_river.DATASETS, *OF_PAPERS)
 PASSES = 20
 ENOUGH = 2.0  # seconds, after which no other pass is begun
@@ -92,12 +93,23 @@ def measured(model: Model, stream: Stream) -> list[Row]:
 
 
 def run(options: Options, report: Report) -> None:
+    """Play the requested parts, by default all."""
+    parts = chosen("part", options.parts, PARTS, PARTS)
+    all_streams = streams(options, report)
+    if ERRORS in parts:
+        of_errors(options, report, all_streams)
+    if DENSITIES in parts:
+        rows, notes = densities(all_streams)
+        if rows:
+            report.table("Densities of numbers", rows, notes=notes)
+
+
+def of_errors(options: Options, report: Report, all_streams: list[Stream]) -> None:
     """Play every model on every stream, each pair in a process of its own, one after the other."""
     reasons = {package: missing(package) for package in COLOURS}
     for package, why in reasons.items():
         if why:
             report.say(f"{package}: {why}, its models are left out")
-    all_streams = streams(options, report)
     pairs = [
         (stream, model)
         for stream in all_streams
@@ -127,9 +139,6 @@ def run(options: Options, report: Report) -> None:
             f"{', '.join(OF_PAPERS)}: {LENGTH} examples at most",
         ),
     )
-    of_densities, notes = densities(all_streams)
-    if of_densities:
-        report.table("Densities of numbers", of_densities, notes=notes)
     if options.plots is not None:
         options.plots.mkdir(parents=True, exist_ok=True)
         path = options.plots / "peers.svg"

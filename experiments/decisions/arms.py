@@ -2,10 +2,16 @@
 
 In each round a context comes, one arm of K is played, and its reward alone is seen. Every arm has
 a learner of rewards: least squares on Fourier features of Gaussians of four widths, from a quarter
-to twice the median distance of contexts. It is the same for all strategies but LinUCB:
+to twice the median distance of contexts. The noise of rewards is one for all arms. An arm that was
+played a few times, with rewards that happened to be the same, would take its own noise for none,
+and be as good as never played again; and one whose rewards differed, for ever. The learner is the
+same for all strategies but LinUCB:
 
-    Thompson sampling     plays the largest draw from N(value, s² epistemic), s = 1 or 1/4: smaller
-                          draws explore less (Chapelle and Li, 2011)
+    Thompson sampling     plays the largest value + ξ_k sqrt(epistemic), with normal numbers ξ_k of
+                          each arm
+    one draw              the same with one ξ for all arms: of many arms the largest of many draws
+                          is nearly always far off, and one draw is not. A bound of a random width
+                          (Vaswani, Mehrabian, Durand and Kveton, 2020, Old dog learns new tricks)
     epsilon-greedy        plays at random with probability ε, else the largest value
     LinUCB                least squares on (x, 1), λ = 1; plays the largest θ·x + α sqrt(x'S x)
 
@@ -94,20 +100,15 @@ BANDITS: Mapping[str, Callable[[jax.Array], Rounds]] = {
 }
 
 
-def drawn(scale: float, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
-    """Return the arm with the largest draw, whose deviation is scaled."""
-    draws = scale * jax.random.normal(key, said.value.shape)
+def thompson(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
+    """Return an arm as often as it may be the best."""
+    draws = jax.random.normal(key, said.value.shape)
     return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws)
 
 
-def thompson(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm as often as it may be the best."""
-    return drawn(1.0, said, key)
-
-
-def cautious(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm by Thompson sampling with draws of a quarter of the deviation."""
-    return drawn(0.25, said, key)
+def coupled(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
+    """Return an arm by Thompson sampling with the same normal number for all arms."""
+    return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * jax.random.normal(key))
 
 
 def at_random(epsilon: jax.Array, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
@@ -130,7 +131,7 @@ def decaying(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Ar
 
 CHOICES: Mapping[str, Callable] = {
     "Thompson sampling": thompson,
-    "Thompson sampling (draws / 4)": cautious,
+    "Thompson sampling (one draw)": coupled,
     "epsilon-greedy (0.1)": steady,
     "epsilon-greedy (1 / sqrt(t))": decaying,
 }
@@ -149,6 +150,20 @@ def learner_of(contexts: jax.Array) -> jaxmkl.MKL:
     )
 
 
+def learned(
+    learner: jaxmkl.MKL,
+    states: jaxmkl.mkl.MKLState,
+    arm: jax.Array,
+    x: jax.Array,
+    reward: jax.Array,
+) -> jaxmkl.mkl.MKLState:
+    """Return the states of all arms after a reward of one, from which all learn the noise."""
+    of_arm = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
+    after = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, of_arm)
+    of_all = jax.tree.map(lambda leaf, new: jnp.full_like(leaf, new), states.noise, of_arm.noise)
+    return after.replace(noise=of_all)
+
+
 @functools.partial(jax.jit, static_argnames="choose")
 def played(learner: jaxmkl.MKL, keys: jax.Array, rounds: Rounds, choose: Callable) -> jax.Array:
     """Play a bandit for each key, and return the regret of each round (S, T)."""
@@ -161,9 +176,7 @@ def played(learner: jaxmkl.MKL, keys: jax.Array, rounds: Rounds, choose: Callabl
         def turn(states: jaxmkl.mkl.MKLState, inputs: tuple) -> tuple:
             (x, means, rewards), key, time = inputs
             arm = choose(jax.vmap(learner.predict, (0, None))(states, x), key, time)
-            of_arm = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, rewards[arm])
-            after = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, of_arm)
-            return after, means.max() - means[arm]
+            return learned(learner, states, arm, x, rewards[arm]), means.max() - means[arm]
 
         inputs = rounds, jax.random.split(of_rounds, T), jnp.arange(T)
         return jax.lax.scan(turn, states, inputs)[1]

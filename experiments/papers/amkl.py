@@ -10,6 +10,7 @@ The parts:
     drift            the same as mixture where two functions alternate abruptly
     learned          expert_mkl with kernels that are learned, on tables it was not made on
     densities        its predictive distributions, and intervals, on some of these tables
+    probabilities    its probabilities of classes, beside those of boosting
     river            expert_mkl on the data sets that come with river
     tradeoff         Figure 2: tolerance and longest pause against error and labels
     curves           Figure 3: the error over time
@@ -51,6 +52,8 @@ from .amkl_learned import GENERATED as LEARNED_GENERATED
 from .amkl_learned import TABLES as LEARNED_TABLES
 from .amkl_learned import learned
 from .amkl_mixture import ABRUPT, drift, mixture
+from .amkl_probabilities import DIGITS, probabilities
+from .amkl_probabilities import TABLES as PROBABLE_TABLES
 from .amkl_river import DATASETS as RIVER
 from .amkl_river import river
 from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, played, stream_of
@@ -335,10 +338,12 @@ PAPER = Paper(
         *REGRESSION,
         *CLASSIFICATION,
         *LEARNED_TABLES,
+        *(name for name in PROBABLE_TABLES if name not in CLASSIFICATION),
         STATIONARY,
         ABRUPT,
         *LEARNED_GENERATED,
         *RIVER,
+        DIGITS,
     ),
     algorithms=ALGORITHMS,
     parts=(
@@ -350,6 +355,7 @@ PAPER = Paper(
         drift,
         learned,
         densities,
+        probabilities,
         river,
         tradeoff,
         curves,
@@ -357,6 +363,6 @@ PAPER = Paper(
     ),
     default_parts=("tables", "classification"),
     task="regression",
-    generated=(STATIONARY, ABRUPT, *LEARNED_GENERATED, *RIVER),
+    generated=(STATIONARY, ABRUPT, *LEARNED_GENERATED, *RIVER, DIGITS),
     parts_without_files=("drift", "river", "regret"),
 )

@@ -20,6 +20,7 @@ from ..decisions import DECISIONS
 from ..options import Options
 from ..papers import PAPERS
 from ..papers.amkl_learned import DATASETS as LEARNED
+from ..papers.amkl_probabilities import DATASETS as PROBABLE
 from ..papers.amkl_river import DATASETS as RIVER
 from ..papers.amkl_runs import CLASSIFICATION, REGRESSION
 from ..papers.bomkl import LARGE, SMALL
@@ -164,6 +165,7 @@ PLAN: Sequence[Play] = (
     Play("amkl", "river", RIVER, seeds=5, needs=("river",)),
     Play("amkl", "learned", LEARNED),
     Play("amkl", "densities", LEARNED),
+    Play("amkl", "probabilities", PROBABLE, ("german",)),
     Play("amkl", "tradeoff", ("tom",)),
     Play("amkl", "regret", ("stationary",)),
     Play("bomkl", "table1", SMALL, ("german",)),

@@ -18,8 +18,10 @@ from jaxmkl.evaluate import (
     Certainty,
     Curve,
     Densities,
+    DensityScores,
     Score,
     classes_of,
+    density_scores,
     first_of,
     predicts_densities,
     predicts_log_odds,
@@ -47,6 +49,14 @@ class Said(NamedTuple):
 
     prediction: np.ndarray
     distribution: StudentMixture | None
+
+
+class Written(NamedTuple):
+    """What is written of a learner's predictions (n,): classes, counted from 0, or numbers in the
+    units of the target; NaN where there is none."""
+
+    prediction: np.ndarray
+    interval: tuple[np.ndarray, np.ndarray] | None  #: its ends, if the learner predicts densities
 
 
 class Player:
@@ -106,12 +116,11 @@ class Progress(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The outcome of a chunk. Predictions and labels are classes, counted from 0, or numbers in
-    the units of the target; NaN where there is none."""
+    """The outcome of a chunk. Labels are like the predictions of :class:`Written`."""
 
     now: Progress
     achieved: dict[str, list[Achieved]]
-    said: dict[str, np.ndarray]  #: by each learner's first seed
+    said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
 
 
@@ -174,16 +183,17 @@ class Play:
         baselines, by_baselines = now.baselines.after(labels)
         everyone = (one for each in played.values() for one, _ in each)
         judged = np.where(rows >= judged_from(baselines, everyone), labels, np.nan)
-        achieved, said = dict[str, list[Achieved]](), dict[str, np.ndarray]()
+        achieved, said = dict[str, list[Achieved]](), dict[str, Written]()
         for name, each in played.items():
             values = [
                 _in_units(one_said.prediction, rows, one, baselines) for one, one_said in each
             ]
+            found = [_scored(one_said, judged, baselines.start) for _, one_said in each]
             achieved[name] = [
-                _judged(one, of_one, one_said, judged, baselines.start)
-                for (one, one_said), of_one in zip(each, values, strict=True)
+                _judged(one, of_one, one_said, of_density, judged)
+                for (one, one_said), of_one, of_density in zip(each, values, found, strict=True)
             ]
-            said[name] = values[0]
+            said[name] = Written(values[0], _interval(found[0], rows, each[0][0].known_from))
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         then = Progress(
@@ -242,15 +252,35 @@ def _in_units(
     return np.where(rows >= achieved.known_from, baselines.start + said, 0.0)
 
 
+def _scored(said: Said, labels: np.ndarray, start: float) -> DensityScores | None:
+    """The scores of the densities, if there are any."""
+    one = said.distribution
+    return None if one is None else density_scores(one, labels, start)
+
+
+def _interval(
+    found: DensityScores | None, rows: np.ndarray, known_from: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends of the intervals of rows (n,); NaN while no label is known."""
+    if found is None:
+        return None
+    known = rows >= known_from
+    return np.where(known, found.low, np.nan), np.where(known, found.high, np.nan)
+
+
 def _judged(
-    achieved: Achieved, values: np.ndarray, said: Said, labels: np.ndarray, start: float
+    achieved: Achieved,
+    values: np.ndarray,
+    said: Said,
+    density: DensityScores | None,
+    labels: np.ndarray,
 ) -> Achieved:
     """The progress with the scores after rows (n,), whose labels are NaN if they do not count."""
     certainty, densities = achieved.certainty, achieved.densities
     if certainty is not None:
         certainty = certainty.after(said.prediction, labels)
-    if densities is not None and said.distribution is not None:
-        densities = densities.after(said.distribution, labels, start)
+    if densities is not None and density is not None:
+        densities = densities.after(density, labels)
     score = achieved.score.after(values, labels)
     return achieved._replace(score=score, certainty=certainty, densities=densities)
 

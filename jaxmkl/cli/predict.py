@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+
 from jaxmkl.cli import show
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
@@ -26,7 +28,11 @@ def add_to(commands: Any) -> None:
 
 
 def command(given: Namespace) -> int:
-    """Write a line for each row: its number, its prediction and, for a class, the probability."""
+    """Write a line for each row: its number, its prediction and how sure it is.
+
+    For a class that is its probability; for a number, if the pipeline predicts densities, the
+    ends of an interval of 90 %, ``low`` and ``high``.
+    """
     show.needs_rich()
     from jaxmkl.tables.source import without_rows
 
@@ -43,16 +49,18 @@ def command(given: Namespace) -> int:
         for sentence in differences(pipeline, table.names):
             print(sentence, file=sys.stderr)
         writer = csv.writer(file)
-        for chunk, values in pipeline.values(table):
-            if not begun:
-                writer.writerow(
-                    [chunk.place, "prediction", *["probability"] * bool(pipeline.classes)]
-                )
-                begun = True
-            columns = [spelled(pipeline.named(values))]
+        for chunk, said in pipeline.predictions(table):
+            values = np.asarray(said.value)
+            columns = {"prediction": pipeline.named(values)}
             if pipeline.classes:
-                columns.append(spelled(pipeline.probabilities(values).max(axis=1)))
-            writer.writerows(zip(chunk.numbers, *columns, strict=True))
+                columns["probability"] = pipeline.probabilities(values).max(axis=1)
+            if said.distribution is not None:
+                columns |= zip(("low", "high"), pipeline.intervals(said), strict=True)
+            if not begun:
+                writer.writerow([chunk.place, *columns])
+                begun = True
+            each = map(spelled, columns.values())
+            writer.writerows(zip(chunk.numbers, *each, strict=True))
             rows += len(values)
             say(rows, table.share_read())
     if not rows:

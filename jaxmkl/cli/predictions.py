@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from jaxmkl._files import named
+from jaxmkl.cli.play import Written
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Chunk
 
 
 class Predictions:
     """A CSV file, written chunk by chunk: the number of a row, the predictions and the target.
+
+    A prediction with a density is followed by the ends of its interval, ``low`` and ``high``.
 
     Args:
       path: the file.
@@ -42,14 +45,18 @@ class Predictions:
         with named(self._path):
             self._file.close()
 
-    def write(self, chunk: Chunk, said: dict[str, np.ndarray], labels: np.ndarray) -> None:
+    def write(self, chunk: Chunk, said: dict[str, Written], labels: np.ndarray) -> None:
         """Write the rows of a chunk."""
+        written = {}
+        for name, (prediction, interval) in said.items():
+            of = "" if len(said) == 1 else f" {name}"
+            written[f"prediction{of}"] = prediction
+            if interval is not None:
+                written |= zip((f"low{of}", f"high{of}"), interval, strict=True)
         if not self._begun:
-            one = len(said) == 1
-            names = ["prediction"] if one else [f"prediction {name}" for name in said]
-            self._writer.writerow([chunk.place, *names, self._target.name])
+            self._writer.writerow([chunk.place, *written, self._target.name])
             self._begun = True
-        columns = [self._spelled(values) for values in (*said.values(), labels)]
+        columns = [self._spelled(values) for values in (*written.values(), labels)]
         with named(self._path):
             self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
             self._file.flush()

@@ -31,7 +31,13 @@ from jaxmkl.evaluate.candidates import (
     predicts_densities,
     predicts_log_odds,
 )
-from jaxmkl.evaluate.densities import COVERAGE, Densities, DensityScores, density_scores
+from jaxmkl.evaluate.densities import (
+    COVERAGE,
+    Densities,
+    DensityScores,
+    central_intervals,
+    density_scores,
+)
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
@@ -66,6 +72,7 @@ __all__ = [
     "arguments_for",
     "candidate",
     "candidates",
+    "central_intervals",
     "check_settings",
     "classes_of",
     "decimals",

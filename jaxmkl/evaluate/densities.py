@@ -33,13 +33,16 @@ class DensityScores(NamedTuple):
     """Lower ends of the central intervals of :data:`COVERAGE`, also where there is no label."""
     high: np.ndarray
     """Upper ends."""
+    mean: np.ndarray
+    """The location of each density, NaN where there is none."""
 
 
 class Densities(NamedTuple):
     """The score of the densities of a stream of numbers.
 
     >>> one = StudentMixture(np.zeros(2), np.ones((2, 1)), np.ones((2, 1)), degrees=(3,))
-    >>> score = Densities.begin().after(one, np.array([0.5, np.nan]))
+    >>> y = np.array([0.5, np.nan])
+    >>> score = Densities.begin().after(density_scores(one, y), y)
     >>> {name: round(value, 4) for name, value in score.metrics().items()}
     {'log_score': -1.161, 'crps': 0.3651, 'coverage': 1.0, 'width': 4.7067}
     """
@@ -60,20 +63,17 @@ class Densities(NamedTuple):
         none, latest = Curve.begin(), np.full((LATEST, 5), np.nan)
         return cls(none, none, none, none, np.zeros(PIT_BINS), latest)
 
-    def after(self, distribution: StudentMixture, y: np.ndarray, start: float = 0.0) -> Self:
+    def after(self, found: DensityScores, y: np.ndarray) -> Self:
         """Return the score after the next rows: rows without a label or density are left out.
 
         Args:
-          distribution: that of each row (n,), of ``y - start``, with whole degrees of freedom.
+          found: the scores of the rows, by :func:`density_scores`.
           y: labels (n,), NaN for none.
-          start: what is taken off the labels, so that single precision is enough.
         """
-        found = density_scores(distribution, y - start)
         known = ~np.isnan(found.pit)
         inside = np.abs(found.pit - 0.5) <= COVERAGE / 2
         numbers = self.log_score.rows + 1.0 + np.arange(len(y))
-        ends = found.low + start, found.high + start
-        latest = np.stack([numbers, y, np.asarray(distribution.mean) + start, *ends], axis=1)
+        latest = np.stack([numbers, y, found.mean, found.low, found.high], axis=1)
         counts, _ = np.histogram(found.pit[known], PIT_BINS, (0.0, 1.0))
         return self._replace(
             log_score=self.log_score.after(found.log_score),
@@ -106,27 +106,56 @@ class Densities(NamedTuple):
         return {"pit": tuple(self.pit.tolist()), "curves": curves, "latest": of_rows}
 
 
-def density_scores(distribution: StudentMixture, y: np.ndarray) -> DensityScores:
+def density_scores(
+    distribution: StudentMixture, y: np.ndarray, start: float = 0.0
+) -> DensityScores:
     """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
 
     As :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
+
+    Args:
+      distribution: that of each row, of ``y - start``.
+      y: labels, NaN for none.
+      start: what is taken off the labels, so that single precision is enough for the distribution.
     """
-    parts = (distribution.mean, distribution.scales, distribution.weights)
-    mean, scales, weights = (np.asarray(part, np.float64) for part in parts)
-    usable = np.isfinite(mean) & np.isfinite(scales * weights).all(axis=-1)
+    mean, usable, one = _usable(distribution)
+    low, high = central_intervals(distribution, start=start)
     known = usable & np.isfinite(y)
-    one = _Mixture(distribution.degrees, scales[usable].T, weights[usable].T)
-    half = one.half_width()
-    low, high = np.full((2, len(y)), np.nan)
-    low[usable], high[usable] = mean[usable] - half, mean[usable] + half
-    one = _Mixture(distribution.degrees, scales[known].T, weights[known].T)
-    error = y[known] - mean[known]
+    one = _Mixture(one.degrees, one.scales[:, known], one.weights[:, known])
+    error = (y - start)[known] - mean[known]
     distance = np.abs(error)
     log_score, crps, pit = np.full((3, len(y)), np.nan)
     log_score[known] = one.log_density(distance)
     crps[known] = one.mean_distance(distance) - one.mean_difference() / 2
     pit[known] = np.clip(0.5 + np.sign(error) * (0.5 - one.tail(distance)), 0.0, 1.0)
-    return DensityScores(log_score, crps, pit, low, high)
+    return DensityScores(log_score, crps, pit, low, high, np.where(usable, start + mean, np.nan))
+
+
+def central_intervals(
+    distribution: StudentMixture, coverage: float = COVERAGE, start: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper ends (n,) between which labels lie with this probability.
+
+    As :meth:`StudentMixture.interval`, for whole degrees of freedom, in double precision and
+    without a compilation; NaN where a distribution is not finite.
+
+    >>> one = StudentMixture(np.zeros(1), np.ones((1, 1)), np.ones((1, 1)), degrees=(3,))
+    >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]
+    [[6.818], [13.182]]
+    """
+    mean, usable, one = _usable(distribution)
+    one = _Mixture(one.degrees, one.scales[:, usable], one.weights[:, usable])
+    half = np.full(mean.shape, np.nan)
+    half[usable] = one.half_width(coverage)
+    return start + mean - half, start + mean + half
+
+
+def _usable(distribution: StudentMixture) -> tuple[np.ndarray, np.ndarray, "_Mixture"]:
+    """The locations (n,), which distributions are finite (n,), and all of them around 0."""
+    parts = (distribution.mean, distribution.scales, distribution.weights)
+    mean, scales, weights = (np.asarray(part, np.float64) for part in parts)
+    usable = np.isfinite(mean) & np.isfinite(scales * weights).all(axis=-1)
+    return mean, usable, _Mixture(distribution.degrees, scales.T, weights.T)
 
 
 class _Mixture(NamedTuple):
@@ -182,13 +211,13 @@ class _Mixture(NamedTuple):
             total += share * (1 + np.tan(node) ** 2) * tail * (1 - tail)
         return 4 * scale * total
 
-    def half_width(self) -> np.ndarray:
-        """The distance (n,) within which a label lies with the probability :data:`COVERAGE`.
+    def half_width(self, coverage: float) -> np.ndarray:
+        """The distance (n,) within which a label lies with this probability.
 
         The tail is convex, so Newton's steps from a point before it do not pass it.
         """
-        wanted = (1 - COVERAGE) / 2
-        distance = np.min(self.scales, axis=0)  # within which even the normal has less
+        wanted = (1 - coverage) / 2
+        distance = np.zeros(self.scales.shape[1:])
         for _ in range(_NEWTON_STEPS):
             density = np.exp(self.log_density(distance))
             distance = distance + (self.tail(distance) - wanted) / density

@@ -31,7 +31,12 @@
   in the table and in ``--json``, and a calibration plot in the report. Checkpoints of a run that
   an earlier version began are refused.
 - ``jaxmkl run --density`` predicts densities of numbers and scores them: log score, CRPS, coverage
-  and width of intervals of 90 %, and in the report their calibration.
+  and width of intervals of 90 %, and in the report their calibration. ``--predictions`` and
+  ``jaxmkl predict`` write the ends of the intervals, ``low`` and ``high``, and
+  :meth:`jaxmkl.tables.Pipeline.predict_interval` returns them for any coverage.
+  ``Pipeline.values`` is now ``Pipeline.predictions``, which has all that a prediction has.
+- ``MKLRegressor.predict(X, return_std=True)`` returns the deviations of the labels, too, where the
+  learner knows its variance.
 - GPUs and TPUs: a turn of the loop over rounds has up to eight rounds, which begins half as many
   kernels a round in most recipes; as many runs advance side by side as the device's memory has
   room for; permutations compile in seconds for TPUs; products of ``design.rrss``, of merged noise

@@ -8,7 +8,7 @@ that of what the learner does not know, and shrinks with every label: explore by
 
 In each round a context comes, one arm is played, and only its reward is seen. One learner for each
 arm is one learner with a leading axis in its state. All arms predict; the state of the arm that is
-played is taken out, learns the reward, and is put back:
+played is taken out, learns the reward, and is put back. The noise of rewards is one for all arms:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> bank = jaxmkl.models.FeatureModels(
@@ -25,6 +25,7 @@ played is taken out, learns the reward, and is put back:
 ...     reward = jnp.cos(x[0] - 2 * arm)                        # the world's answer
 ...     one = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
 ...     states = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, one)
+...     states = states.replace(noise=jax.tree.map(jnp.full_like, states.noise, one.noise))
 ...     return states, jnp.cos(x[0] - 2 * jnp.arange(arms)).max() - reward
 >>> X = jax.random.normal(jax.random.key(0), (300, 3))
 >>> keys = jax.random.split(jax.random.key(2), 300)
@@ -34,10 +35,14 @@ played is taken out, learns the reward, and is put back:
 True
 
 This is Thompson sampling: an arm is played as often as it may be the best. Epsilon-greedy plays
-any arm with a fixed probability instead, and pays for it for ever. On two generated bandits
-Thompson sampling has a bit more than half of the regret of epsilon-greedy with ε = .1. On images
-of digits, with ten arms, 64 inputs and 1,797 rounds, it has a third more: where rounds are few
-for what there is to know, explore less (``python -m experiments decisions``).
+any arm with a fixed probability instead, and pays for it for ever. Thompson sampling has .65 and
+.34 of the regret of epsilon-greedy with ε = .1 on two generated bandits, and .79 on images of
+digits, with ten arms, 64 inputs and 1,797 rounds (``python -m experiments decisions``). An arm
+that took the noise for its own matter would think after a few equal rewards that there is none,
+and explore no more; the noise of all arms together saves two fifths of the regret on digits. Of
+ten arms the largest of ten draws is nearly always far off: one draw for all,
+``jax.random.normal(key)``, explores less. On digits that has .68 of the regret, but it may miss
+large rewards that have to be found.
 
 ## Which point: Bayesian optimisation
 

@@ -62,7 +62,9 @@ report's section "How sure it is" draws
   whether intervals were too narrow for a while;
 - the last 100 labels with their predictions and intervals.
 
-A pipeline saved by such a run keeps its densities, and ``--from`` scores them again.
+``--predictions OUT`` then has the ends of the interval beside each prediction, ``low`` and
+``high``. A pipeline saved by such a run keeps its densities: ``jaxmkl predict`` writes the same
+columns, and ``--from`` scores them again.
 
 Before the first label the target is unknown, and numbers are predicted as 0. All learners are
 compared on the same rows, from the first one that each predicts after a label (the second, or a
@@ -104,6 +106,13 @@ tables by the names of their columns, and does not learn from them:
 >>> clay, sand = pipeline.predict({"soil": ["clay", "sand"], "rain": [8.0, 8.0],
 ...                                "planted": ["2024-11-01", "2024-11-01"]})
 >>> bool(clay > sand + 5)
+True
+
+It also says between which ends a number lies with 90 % probability, or another one:
+
+>>> one = {"soil": ["clay"], "rain": [8.0], "planted": ["2024-11-01"]}
+>>> low, high = pipeline.predict_interval(one, 0.9)
+>>> bool(low[0] < clay < high[0])
 True
 
 ``predict`` takes files, and DataFrames of polars, pandas and Arrow; ``predict_proba`` returns

@@ -1,7 +1,7 @@
 """The regressor and the classifier."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from scipy.special import expit, gammaln, logsumexp, softmax
@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from jaxmkl._learner import Learner
+from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
 from jaxmkl.sklearn._online import Online
@@ -76,6 +77,14 @@ class MKLRegressor(RegressorMixin, Online):
     >>> regressor = MKLRegressor("raker", shuffle=True, random_state=0).fit(X[:300], y[:300])
     >>> regressor.score(X[300:], y[300:]) > 0.2
     True
+
+    Learners that know their variance say how far labels are from predictions:
+
+    >>> regressor = MKLRegressor("expert_mkl", banks="fixed", num_features=10)
+    >>> regressor = regressor.fit(X[:300], y[:300])
+    >>> values, deviations = regressor.predict(X[300:], return_std=True)
+    >>> bool(0.5 < np.mean(np.square((y[300:] - values) / deviations)) < 2)
+    True
     """
 
     _task = "regression"
@@ -117,9 +126,37 @@ class MKLRegressor(RegressorMixin, Online):
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
         return self._play(X, y)
 
-    def predict(self, X: Inputs) -> np.ndarray:
-        """Predict the rows: (n,), or (n, K) for several targets; nothing is learned."""
-        return self._predicted(X)
+    @overload
+    def predict(self, X: Inputs, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Inputs, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: Inputs, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predict the rows; nothing is learned.
+
+        Args:
+          X: (n, D).
+          return_std: whether the standard deviations of the labels come second, of noise and of
+            what is not known yet.
+
+        Returns:
+          (n,), or (n, K) for several targets, or two arrays like that.
+
+        Raises:
+          ValueError: for ``return_std``, if the learner does not know its variance:
+            ``expert_mkl``, and any learner in :func:`jaxmkl.wrappers.predictive`, do.
+        """
+        values, variances = self._predicted(X)
+        if not return_std:
+            return values
+        given = self.learner if isinstance(self.learner, str) else type(self.learner_).__name__
+        wanted = "one that knows its variance, as 'expert_mkl', with return_std"
+        owner = type(self).__name__
+        require(variances is not None, owner, "learner", given, wanted)
+        return values, np.sqrt(np.asarray(variances))
 
 
 class MKLClassifier(ClassifierMixin, Online):
@@ -202,7 +239,7 @@ class MKLClassifier(ClassifierMixin, Online):
 
     def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""
-        return self._predicted(X)
+        return self._predicted(X)[0]
 
     def predict_proba(self, X: Inputs) -> np.ndarray:
         """Return the probabilities (n, K), in the order of ``classes_``."""

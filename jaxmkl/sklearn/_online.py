@@ -25,8 +25,10 @@ ROWS = 64
 
 
 @jax.jit
-def _values(learner: Learner, state: PyTree, X: jax.Array) -> jax.Array:
-    return learner.predict_many(state, X).value
+def _said(learner: Learner, state: PyTree, X: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+    """The values, and their variances where the learner knows them."""
+    said = learner.predict_many(state, X)
+    return said.value, said.variance
 
 
 class Online(Parametrised):
@@ -132,8 +134,11 @@ class Online(Parametrised):
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, *y, accept_sparse="csr", dtype=dtypes, **options)
 
-    def _predicted(self, X: Inputs) -> np.ndarray:
-        """The values for the rows of X: (n,), or (n, K) for several targets or classes."""
+    def _predicted(self, X: Inputs) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values for the rows of X, and their variances or None.
+
+        Both are (n,), or (n, K) for several targets or classes.
+        """
         check_is_fitted(self, "state_")
         X = self._checked(X, reset=False)
         dtype = self.learner_.dtype(self.state_)
@@ -142,11 +147,15 @@ class Online(Parametrised):
         require(largest <= bound, type(self).__name__, "X", largest, wanted)
         parts = (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
         found = [self._of_part(part, dtype) for part in parts]
-        return np.concatenate(found)[: X.shape[0]].astype(np.float64)
 
-    def _of_part(self, X: Inputs, dtype: Any) -> jax.Array:
+        def joined(*each: jax.Array) -> np.ndarray:
+            return np.concatenate(each)[: X.shape[0]].astype(np.float64)
+
+        return jax.tree.map(joined, *found)
+
+    def _of_part(self, X: Inputs, dtype: Any) -> tuple[jax.Array, jax.Array | None]:
         X = X.toarray() if scipy.sparse.issparse(X) else X
         self.learner_.check_inputs(X)
         filled = np.zeros((ROWS, X.shape[1]), dtype)
         filled[: len(X)] = X
-        return _values(self.learner_, self.state_, filled)
+        return _said(self.learner_, self.state_, filled)

@@ -10,11 +10,12 @@ import jax
 import numpy as np
 
 from jaxmkl._checks import shown
-from jaxmkl._learner import Learner
+from jaxmkl._learner import Learner, Prediction
+from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
-from jaxmkl.evaluate import Seen
+from jaxmkl.evaluate import COVERAGE, Seen, central_intervals
 from jaxmkl.tables._table import needs_polars
 from jaxmkl.wrappers import Probabilities, layers
 
@@ -82,11 +83,11 @@ class Pipeline:
             raise ValueError(f"{text} {shown(list(names), 20)}")
         return missing, [name for name in names if name not in known]
 
-    def values(self, data: Any) -> Iterator[tuple["Chunk", np.ndarray]]:
+    def predictions(self, data: Any) -> Iterator[tuple["Chunk", Prediction]]:
         """Predict a table chunk by chunk, in the learner's units and in single precision.
 
-        These are numbers (n,) for targets less ``seen.start`` and for two classes, and (n, K) for
-        K classes.
+        All leaves are arrays of NumPy. The ``value`` is (n,) for numbers, which are targets less
+        ``seen.start``, and for two classes, and (n, K) for K classes.
 
         Args:
           data: a table of :func:`jaxmkl.tables.open_table`, or anything that it opens.
@@ -98,9 +99,9 @@ class Pipeline:
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
         """
-        return self._values(data, stacklevel=2)  # of the loop that runs the generator
+        return self._predictions(data, stacklevel=2)  # of the loop that runs the generator
 
-    def _values(self, data: Any, stacklevel: int) -> Iterator[tuple["Chunk", np.ndarray]]:
+    def _predictions(self, data: Any, stacklevel: int) -> Iterator[tuple["Chunk", Prediction]]:
         with needs_polars():
             from jaxmkl.tables.source import open_table
         table: Table = data if hasattr(data, "chunks") else open_table(data)
@@ -113,28 +114,29 @@ class Pipeline:
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
                 room = max(64, 1 << (len(X) - 1).bit_length())
                 filled = np.pad(X, ((0, room - len(X)), (0, 0)))
-                yield chunk, np.asarray(_values(self.learner, self.state, filled))[: len(X)]
+                said = _predicted(self.learner, self.state, filled)
+                yield chunk, _first(said, len(X))
         finally:
             if table is not data:
                 table.close()
 
-    def _all(self, data: Any) -> np.ndarray:
+    def _all(self, data: Any) -> Prediction:
         found = []
-        for _, values in self._values(data, stacklevel=4):  # a comprehension would be a level
-            found.append(values)
+        for _, said in self._predictions(data, stacklevel=4):  # a comprehension would be a level
+            found.append(said)
         if not found:
             raise ValueError("predict: data must hold a row; got none")
-        return np.concatenate(found)
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
 
     def named(self, values: np.ndarray) -> np.ndarray:
-        """Turn :meth:`values` into the names of classes, or numbers in the target's units."""
+        """Turn values into the names of classes, or numbers in the target's units."""
         target = self.columns.target
         if target is None:
             raise ValueError("predict: the pipeline's table must have a target; it has none")
         return target.named(values, self.seen.start)
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
-        """Turn :meth:`values` into probabilities (n, K) of the classes in their order."""
+        """Turn values into probabilities (n, K) of the classes in their order."""
         wanted = "a classifier in jaxmkl.wrappers.probabilities(...)"
         known = any(isinstance(learner, Probabilities) for learner in layers(self.learner))
         if not self.classes or not known:
@@ -142,6 +144,17 @@ class Pipeline:
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         return np.asarray(jax.nn.softmax(values, axis=1))
+
+    def intervals(
+        self, said: Prediction, coverage: float = COVERAGE
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Turn a prediction into the ends (n,) of central intervals, in the target's units."""
+        if said.distribution is None:
+            wanted = "a learner in jaxmkl.wrappers.predictive(...), as of jaxmkl run --density"
+            raise ValueError(f"predict_interval: learner must be {wanted}; got {self.learner!r}")
+        good = isinstance(coverage, int | float) and 0 < coverage < 1
+        require(good, "predict_interval", "coverage", coverage, "a number above 0 and below 1")
+        return central_intervals(said.distribution, coverage, self.seen.start)
 
     def predict(self, data: Any) -> np.ndarray:
         """Predict all rows of a table: names of classes, or numbers in the target's units.
@@ -162,7 +175,7 @@ class Pipeline:
         Warns:
           UserWarning: a column is not there.
         """
-        return self.named(self._all(data))
+        return self.named(np.asarray(self._all(data).value))
 
     def predict_proba(self, data: Any) -> np.ndarray:
         """Predict probabilities (n, K) of :attr:`classes`, as :meth:`predict` does.
@@ -170,12 +183,31 @@ class Pipeline:
         Raises:
           ValueError: as :meth:`predict`, or the learner predicts no probabilities.
         """
-        return self.probabilities(self._all(data))
+        return self.probabilities(np.asarray(self._all(data).value))
+
+    def predict_interval(
+        self, data: Any, coverage: float = COVERAGE
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predict the ends (n,) between which a label lies with the probability ``coverage``.
+
+        They are quantiles of the densities of a learner in :func:`jaxmkl.wrappers.predictive`, as
+        ``jaxmkl run --density`` saves it, in the target's units; rows as for :meth:`predict`.
+
+        Raises:
+          ValueError: as :meth:`predict`, or the learner predicts no densities, or the coverage is
+            not above 0 and below 1.
+        """
+        return self.intervals(self._all(data), coverage)
+
+
+def _first(said: Prediction, number: int) -> Prediction:
+    """The first rows, as arrays of NumPy."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:number], said)
 
 
 @jax.jit
-def _values(learner: Learner, state: PyTree, X: Inputs) -> jax.Array:
-    return learner.predict_many(state, X).value
+def _predicted(learner: Learner, state: PyTree, X: Inputs) -> Prediction:
+    return learner.predict_many(state, X)
 
 
 def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:

@@ -1,0 +1,104 @@
+"""The probabilities of expert_mkl, beside those of boosting that is fitted again and again."""
+
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import sklearn.datasets
+
+import jaxmkl
+from jaxmkl.evaluate import Candidate, Certainty, Row
+
+from ..evaluate import Played, candidate, keys_of
+from ..refitted import EVERY, MODELS, log_odds
+from .amkl_runs import CLASSIFICATION
+from .paper import Job
+
+ROWS = 6_000
+SEEDS = 1
+DIGITS = "digits"
+TABLES = (*CLASSIFICATION, "a9a")
+DATASETS = (*TABLES, DIGITS)
+NAME = "expert_mkl"
+BOOSTING = tuple(name for name in MODELS if "boosting" in name)
+
+
+class Classes(NamedTuple):
+    """A data set: inputs (T, D), standardised, and classes from 0 to K - 1 (T,)."""
+
+    X: np.ndarray
+    y: np.ndarray
+
+    @property
+    def several(self) -> int | None:
+        """The number of classes K, or None for two."""
+        K = int(self.y.max()) + 1
+        return K if K > 2 else None
+
+
+def classes_of(job: Job, dataset: str) -> Classes:
+    """Read a data set of the papers, or scikit-learn's images of digits."""
+    if dataset == DIGITS:
+        X, y = sklearn.datasets.load_digits(return_X_y=True)
+    else:
+        data = job.read(dataset)
+        X, y = data.X, data.y > 0
+    return Classes(jaxmkl.tables.scale(X, "standard").astype(np.float32), np.asarray(y, np.int32))
+
+
+def scored(said: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Return the figures of log-odds of classes, (T,) or (T, K), and the share of mistakes."""
+    found = said > 0 if said.ndim == 1 else said.argmax(axis=1)
+    figures = Certainty.begin().after(said, y.astype(float)).metrics()
+    return figures | {"mistake_rate": float(np.mean(found != y))}
+
+
+def of_learner(learner: jaxmkl.Learner, key: jax.Array, data: Classes) -> dict[str, float]:
+    """Return the figures of a learner after the first EVERY rows."""
+    state = learner.init(key, data.X.shape[1])
+    y = data.y if data.several else 2.0 * data.y - 1.0
+    _, outputs = jaxmkl.run(learner, state, data.X, y)
+    return scored(np.asarray(outputs.prediction)[EVERY:], data.y[EVERY:])
+
+
+def of_boosting(name: str, data: Classes) -> dict[str, float]:
+    """Return the figures of a batch model after the first EVERY rows, before it is fitted."""
+    model = MODELS[name]["classification"](random_state=0)
+    return scored(log_odds(model, data.X, data.y, EVERY), data.y[EVERY:])
+
+
+def probabilities(job: Job) -> None:
+    """Probabilities of expert_mkl by log loss, Brier score and calibration, beside boosting."""
+    datasets, names = job.among("probabilities", DATASETS, (NAME,))
+    if not names:
+        return
+    keys = keys_of(job.seeds if job.options.seeds else SEEDS)
+    found: list[Row] = []
+    with job.report.progress("probabilities", len(datasets) * (1 + len(BOOSTING))) as step:
+        for dataset in datasets:
+            whole = classes_of(job, dataset)
+            orders = np.asarray(jaxmkl.permutations(keys, len(whole.y)))[:, :ROWS]
+            parts = [Classes(whole.X[order], whole.y[order]) for order in orders]
+            several = {} if whole.several is None else {"num_classes": whole.several}
+            made = candidate(NAME, NAME, "classification", job.options.settings, **several)
+            learner = jaxmkl.wrappers.probabilities(made.learner)
+            for name in (NAME, *BOOSTING):
+                step(f"{dataset} {name}")
+                begin = time.perf_counter()
+                each = [
+                    of_learner(learner, key, part) if name == NAME else of_boosting(name, part)
+                    for key, part in zip(keys, parts, strict=True)
+                ]
+                seconds = (time.perf_counter() - begin) / len(keys)
+                figures = {metric: np.array([one[metric] for one in each]) for metric in each[0]}
+                parameters = made.parameters if name == NAME else {"refitted_every": EVERY}
+                one = Candidate(name, learner if name == NAME else None, parameters)
+                found += Played(figures, seconds).rows("amkl", dataset, one)
+    notes = [
+        f"an order for each seed, of at most {ROWS} rows, standardised by the whole set; of the "
+        f"rows after the first {EVERY}",
+        "expert_mkl in jaxmkl.wrappers.probabilities; calibration error: expected, of 15 bins",
+        f"refitted: scikit-learn's defaults, fitted every {EVERY} rounds on all examples so far",
+    ]
+    job.report.table("Probabilities of classes", found, notes=notes)
