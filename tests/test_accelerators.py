@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
@@ -182,6 +183,21 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     there = jaxmkl.run_many(*given, block_size=11, record=everything)
     assert sizes[0] < 30
     assert_close(there, alone)
+
+
+def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
+    """Losses, also of labels that are missing, and rounds in which the learner diverges."""
+    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4, step_size=1e20)
+    X = jax.random.normal(jax.random.key(0), (50, 3))
+    y = X[:, 1].at[7].set(jnp.nan)
+    plan = _engine.plan_of("run", learner, 8, everything)
+    given = learner, learner.init(jax.random.key(1), 3), _engine.Rows(X, y)
+    state, outputs = _engine.run_rows(*given, plan)
+    there, found = _engine.run_rows(*given, plan._replace(on_accelerator=True))
+    assert 20 < state.nonfinite == there.nonfinite < 50
+    assert jnp.isfinite(found.loss[:2]).all()
+    assert jnp.isnan(found.loss[7])
+    np.testing.assert_array_equal(jnp.isnan(found.loss), jnp.isnan(outputs.loss))
 
 
 # --- compiled ahead ------------------------------------------------------------------------------
