@@ -187,7 +187,9 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
 
 def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     """Losses, also of labels that are missing, and rounds in which the learner diverges."""
-    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4, step_size=1e20)
+    learner = jaxmkl.raker(
+        jaxmkl.Gaussian((0.5, 2.0)), num_features=4, step_size=1e9, regularization=0.0
+    )
     X = jax.random.normal(jax.random.key(0), (50, 3))
     y = X[:, 1].at[7].set(jnp.nan)
     plan = _engine.plan_of("run", learner, 8, everything)
@@ -356,7 +358,7 @@ KERNELS = {
     "bpas": 11.25,
     "projectron": 14,
     "omkl_b": 7.5,
-    "oks_sil": 32.25,
+    "oks_sil": 27.5,
     "okl_gd": 10.62,
     "oks": 10,
     "proj_ka": 19.75,
