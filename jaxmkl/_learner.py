@@ -332,7 +332,7 @@ class Learner(abc.ABC):
         a block together. A subclass may leave more for later.
         """
         after, output = self.advance(state, code, y, present)
-        return after, output._replace(loss=None)
+        return after, output._replace(loss=None)  # type: ignore[arg-type]
 
     def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
         """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
