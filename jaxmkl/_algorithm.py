@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of
 from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
 from jaxmkl._feedback import Feedback
-from jaxmkl._learner import Learner, Prediction
+from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._types import PyTree
 from jaxmkl.kernels.kernel import kernels_in
@@ -194,9 +194,12 @@ class Algorithm(HasLoss, Learner):
         """Whether an example is learned from, whether it is not refused, whether f diverges."""
         known = jnp.all(jnp.isfinite(y))
         learns, counted = seen & asked & known, seen & (known | ~asked)
-        loss = self.loss_value(forecast.value, jnp.where(learns, y, 0.0))
-        finite = jnp.all(jnp.isfinite(forecast.values)) & jnp.isfinite(loss)
-        return learns, counted, learns & ~finite
+        return learns, counted, self._diverges(forecast.value, forecast.values, y, learns)
+
+    def _diverges(self, value: Array, values: Array, y: Array, learns: Array) -> Array:
+        """Whether there is a label to learn from, and a value or the loss is not finite."""
+        loss = self.loss_value(value, jnp.where(learns, y, 0.0))
+        return learns & ~(jnp.all(jnp.isfinite(values)) & jnp.isfinite(loss))
 
     def predict_code(self, state: PyTree, code: Code) -> tuple[Prediction, PyTree]:
         predicted = self.predict_own(state, code.own)
@@ -216,6 +219,12 @@ class Algorithm(HasLoss, Learner):
     def update_code(
         self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
     ) -> PyTree:
+        return self._updated_code(state, code, aux, y, asked, present)[0]
+
+    def _updated_code(
+        self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
+    ) -> tuple[PyTree, Array]:
+        """The next state, and whether there was a label to learn from."""
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
@@ -223,7 +232,7 @@ class Algorithm(HasLoss, Learner):
         given, y, far = y, jnp.where(far, jnp.nan, y), jnp.any(far)
         learns, counted, diverging = self._judged(forecast, y, seen, asked)
         feedback = Feedback(jnp.where(learns, y, 0.0), learns, seen, present)
-        return self.update_own(state, code.own, own, feedback).replace(
+        after = self.update_own(state, code.own, own, feedback).replace(
             round=count_on(state.round, present),
             invalid=state.invalid + (present & ~counted).astype(jnp.int32),
             outlying=state.outlying + far.astype(jnp.int32),
@@ -231,6 +240,27 @@ class Algorithm(HasLoss, Learner):
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
             query=self._queried(state.query, forecast, learns, counted, feedback.y),
         )
+        return after, learns
+
+    def advance_unjudged(
+        self, state: PyTree, code: Code, y: Array, present: ArrayLike = True
+    ) -> tuple[PyTree, PyTree]:
+        """Besides the loss, ``nonfinite`` is left for later."""
+        y, present = self._label(state, y), jnp.asarray(present)
+        prediction, aux = self.predict_code(state, code)
+        asked = prediction.query & present
+        after, learns = self._updated_code(state, code, aux, y, asked, present)
+        output = self._output(state, prediction, None, asked)
+        return after.replace(nonfinite=state.nonfinite), (output, aux[0].values, learns)
+
+    def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+        outputs, values, learns = left
+        state, outputs = super().judge(state, outputs, y)
+        read = jax.vmap(lambda y: self._label(state, y))(y)
+        # where a label is learned, the value is the one predicted
+        diverging = jax.vmap(self._diverges)(outputs.prediction, values, read, learns)
+        total = jnp.sum(diverging, dtype=jnp.int32)
+        return state.replace(nonfinite=state.nonfinite + total), outputs
 
     def close(self, state: PyTree, codes: Code) -> PyTree:
         return self.close_own(state, codes.own)

@@ -309,13 +309,38 @@ class Learner(abc.ABC):
         y, present = self._label(state, y), jnp.asarray(present)
         prediction, aux = self.predict_code(state, code)
         asked = prediction.query & present
-        loss = self.loss_value(prediction.value, y)
-        known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(prediction.value))
-        loss = jnp.where(known, loss, jnp.nan)
+        loss = self._loss(prediction.value, y)
+        output = self._output(state, prediction, loss, asked)
+        return self.update_code(state, code, aux, y, asked, present), output
+
+    def _loss(self, value: Array, y: Array) -> Array:
+        """The loss that is recorded: NaN without a label, and of an example that is refused."""
+        loss = self.loss_value(value, y)
+        return jnp.where(jnp.all(jnp.isfinite(y) & ~jnp.isnan(value)), loss, jnp.nan)
+
+    def _output(self, state: PyTree, prediction: Prediction, loss: Any, asked: Array) -> Output:
         info = self.info(state)
         value, _, _, variance, _, interval, distribution = prediction
-        output = Output(value, loss, asked, info, variance, interval, distribution)
-        return self.update_code(state, code, aux, y, asked, present), output
+        return Output(value, loss, asked, info, variance, interval, distribution)
+
+    def advance_unjudged(
+        self, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
+    ) -> tuple[PyTree, PyTree]:
+        """:meth:`advance` without what nothing in a block depends on; what :meth:`judge` needs.
+
+        On accelerators, where each kernel takes a while to begin, drivers work out the losses of
+        a block together. A subclass may leave more for later.
+        """
+        after, output = self.advance(state, code, y, present)
+        return after, output._replace(loss=None)  # type: ignore[arg-type]
+
+    def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+        """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
+
+        def one(value: Array, y: Array) -> Array:
+            return self._loss(value, self._label(state, y))
+
+        return state, left._replace(loss=jax.vmap(one)(left.prediction, y))
 
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream."""

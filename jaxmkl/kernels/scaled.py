@@ -100,12 +100,17 @@ class Scaled:
         """Plain numbers; those too small for the dtype become the smallest of their sign."""
         if self.exponent is None:
             return self.mantissa
-        there = (self.exponent <= _VANISHED).astype(self.exponent.dtype)
+        there = is_there(self.exponent).astype(self.exponent.dtype)
         mantissa = there if self.mantissa is None else self.mantissa
         value = mantissa * jnp.exp(-self.exponent)
         tiny = jnp.finfo(value.dtype).tiny
         small = (mantissa != 0) & (jnp.abs(value) < tiny)
         return jnp.where(small, jnp.sign(mantissa) * tiny, value)
+
+
+def is_there(exponent: jax.Array) -> jax.Array:
+    """Whether exp(-u) is more than 0 in double precision."""
+    return exponent <= _VANISHED
 
 
 def _unless_none(

@@ -21,6 +21,8 @@ References:
   space, Algorithm 1, equations (1) to (4).
 """
 
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import jax
@@ -31,12 +33,15 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
-from jaxmkl.kernels import Scaled
+from jaxmkl.kernels import Scaled, scaled
 from jaxmkl.learners.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
 # Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
 _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
+# Times that Jacobi's method meets each pair, after which rounding is all that is left to it, and
+# the largest s for which it is written out.
+_SWEEPS, _WRITTEN_OUT = {8: 5, 4: 4, 2: 3}, 4
 
 
 @pytree.dataclass
@@ -100,13 +105,17 @@ class HypothesisSketch(MovingKernel):
         changed = wanted & (replaces | ~full)
         place = jnp.where(changed, jnp.where(full, self._victim(state), state.number), B)
         compensated = jnp.where(wanted & full & ~replaces, drawn, B)
-        w = w.at[compensated].add(fresh * alpha, mode="drop").at[place].set(fresh, mode="drop")
+        # written out, these are one pass over B numbers
+        for i, change in zip(compensated, fresh * alpha, strict=True):
+            w = jnp.where(places == i, w + change, w)
+        comes = places == place
+        w = jnp.where(comes, fresh, w)
 
         def output(coordinates: PyTree) -> jax.Array:
             """The new hypothesis at x, by its kernel; its new point is x."""
             own = self.space.values(coordinates, x, x[None, :])
             of_rows = self.space.values(coordinates, x, state.rows)
-            both = jax.tree.map(lambda a, b: jnp.where(places == place, a, b), own, of_rows)
+            both = jax.tree.map(lambda a, b: jnp.where(comes, a, b), own, of_rows)
             return both.weighted_sum(w).value()
 
         state = self._descended(state, output, state.coordinates, slope, changed)
@@ -114,7 +123,7 @@ class HypothesisSketch(MovingKernel):
             zeros=state.zeros + (feedback.seen & (value == 0)).astype(jnp.int32),
             rows=state.rows.at[place].set(x, mode="drop"),
             weights=w,
-            since=state.since.at[place].set(state.round, mode="drop"),
+            since=jnp.where(comes, state.round, state.since),
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
@@ -123,8 +132,7 @@ class HypothesisSketch(MovingKernel):
         rows = state.rows[drawn]
         among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
         of_drawn = take(values, drawn).plain()
-        inverse = jnp.linalg.pinv(among, rtol=_CUTOFF[x.dtype.itemsize], hermitian=True)
-        alpha = jnp.dot(inverse, of_drawn, precision=jax.lax.Precision.HIGHEST)
+        alpha = _coefficients(among, of_drawn)
         explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
@@ -137,6 +145,58 @@ class HypothesisSketch(MovingKernel):
         return jnp.argmin(size)
 
 
+def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
+    """K⁺ k (s,) for the kernel values of s points with each other (s, s) and with another (s,)."""
+    cutoff = _CUTOFF[values.dtype.itemsize]
+
+    def by_inverse(among: jax.Array, values: jax.Array) -> jax.Array:
+        inverse = jnp.linalg.pinv(among, rtol=cutoff, hermitian=True)
+        return jnp.dot(inverse, values, precision=jax.lax.Precision.HIGHEST)
+
+    if len(values) > _WRITTEN_OUT:
+        return by_inverse(among, values)
+    by_rotations = partial(_by_rotations, cutoff=cutoff)
+    return jax.lax.platform_dependent(among, values, cpu=by_inverse, default=by_rotations)
+
+
+def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Array:
+    """As the product with the pseudoinverse, by Jacobi's method on numbers one by one.
+
+    On accelerators these are one kernel, where an eigendecomposition is many.
+    """
+    s, sweeps = len(values), _SWEEPS[values.dtype.itemsize]
+    # of the order of 1, or squares may overflow
+    largest = among[0, 0]
+    for i in range(1, s):
+        largest = jnp.maximum(largest, among[i, i])
+    scale = 1.0 / jnp.where(largest > 0, largest, 1.0)
+    a = {(i, j): scale * among[i, j] for i in range(s) for j in range(i, s)}
+    v, rotations = [scale * value for value in values], []
+    for p, q in sweeps * [*combinations(range(s), 2)]:
+        half, off = 0.5 * (a[q, q] - a[p, p]), a[p, q]
+        length = jnp.sqrt(half * half + off * off)
+        total = half + jnp.where(half < 0, -length, length)
+        tangent = off / jnp.where(total == 0, 1.0, total)
+        cos = 1.0 / jnp.sqrt(1.0 + tangent * tangent)
+        sin = cos * tangent
+        a[p, p], a[q, q] = a[p, p] - tangent * off, a[q, q] + tangent * off
+        a[p, q] = jnp.zeros_like(off)
+        for i in {*range(s)} - {p, q}:
+            ip, iq = (min(i, p), max(i, p)), (min(i, q), max(i, q))
+            a[ip], a[iq] = cos * a[ip] - sin * a[iq], sin * a[ip] + cos * a[iq]
+        v[p], v[q] = cos * v[p] - sin * v[q], sin * v[p] + cos * v[q]
+        rotations.append((p, q, cos, sin))
+    largest = a[0, 0]
+    for i in range(1, s):
+        largest = jnp.maximum(largest, a[i, i])
+    for i in range(s):
+        counts = a[i, i] > cutoff * largest
+        v[i] = jnp.where(counts, v[i] / jnp.where(counts, a[i, i], 1.0), 0.0)
+    for p, q, cos, sin in reversed(rotations):
+        v[p], v[q] = cos * v[p] + sin * v[q], cos * v[q] - sin * v[p]
+    return jnp.stack(v)
+
+
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
@@ -146,10 +206,11 @@ def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Arr
     places, drawn = jnp.arange(taken.shape[0]), []
     values = jax.lax.stop_gradient(values)
     for u in uniform:
-        p = values.times_exp(values.smallest_exponent(taken))
-        p = jnp.where(taken, jnp.maximum(p, 0.0), 0.0)
-        p = jnp.where(jnp.any(p > 0), p, taken.astype(p.dtype))
-        total = jnp.cumsum(p)
+        exponent = values.smallest_exponent(taken)
+        p = jnp.where(taken, jnp.maximum(values.times_exp(exponent), 0.0), 0.0)
+        # where all are exp(-u), the largest of them is 1, or 0
+        some = scaled.is_there(exponent) if values.mantissa is None else jnp.any(p > 0)
+        total = jnp.cumsum(jnp.where(some, p, taken.astype(p.dtype)))
         place = jnp.argmax(total > u * total[-1])
         drawn.append(place)
         taken = taken & (places != place)

@@ -104,9 +104,17 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        together = _rounds_a_turn(one, state, examples) if plan.on_accelerator else 1
-        state, recorded = jax.lax.scan(one, state, examples, unroll=together)
-        return state, codes, recorded
+        if not plan.on_accelerator:
+            state, recorded = jax.lax.scan(one, state, examples)
+            return state, codes, recorded
+
+        def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+            return learner.advance_unjudged(state, *example)
+
+        together = _rounds_a_turn(one, state, examples)
+        state, left = jax.lax.scan(unjudged, state, examples, unroll=together)
+        state, outputs = learner.judge(state, left, y)
+        return state, codes, jax.vmap(plan.record)(outputs)
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         state, codes, recorded = played(state, number)

@@ -39,7 +39,7 @@ from selection_streams import (
 import jaxmkl
 from jaxmkl import oks_sil
 from jaxmkl.kernels.scaled import of_codes
-from jaxmkl.learners.sketch import draw_places
+from jaxmkl.learners.sketch import _by_rotations, draw_places
 
 SMALL_PROGRAMS = FEW_ROWS = True
 
@@ -183,6 +183,27 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     drawn = draw(given, taken, u)
     left = np.flatnonzero(taken)
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
+
+
+def test_rotations_project_as_the_pseudoinverse_does():
+    """Of points that are distinct, close, or the same; close to NumPy's in double precision."""
+    draws, cutoff = np.random.default_rng(0), 1e-5
+    Z = draws.normal(size=(300, 4, 3)) / 10.0 ** draws.uniform(0, 2, size=(300, 1, 1))
+    Z[::3, 1] = Z[::3, 0]
+    Z[::9, 2] = Z[::9, 0]
+    Z[1] = 0.0
+    scales = 10.0 ** draws.uniform(-8, 8, size=(300, 1, 1))
+    K = scales * np.exp(-np.square(Z[:, :, None] - Z[:, None]).sum(axis=-1) / 2)
+    K = K.astype(np.float32)
+    found = jax.jit(jax.vmap(lambda K, k: _by_rotations(K, k, cutoff)))(K[:, :3, :3], K[:, :3, 3])
+    for each, (among, values) in zip(found, ((k[:3, :3], k[:3, 3]) for k in K), strict=True):
+        among, values = among.astype(float), values.astype(float)
+        shares = np.linalg.eigvalsh(among) / among[0, 0]
+        if np.any((shares > cutoff / 2) & (shares < 2 * cutoff)):
+            continue  # which of them count is for rounding to say
+        wanted = np.linalg.pinv(among, rcond=cutoff, hermitian=True) @ values
+        error = 3e-6 / shares[shares > cutoff].min() * np.abs(wanted).max()
+        np.testing.assert_allclose(each, wanted, rtol=0, atol=error)
 
 
 # --- range ---------------------------------------------------------------------------------------
