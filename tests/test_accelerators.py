@@ -21,6 +21,7 @@ from marks import long, quick
 from trees import assert_close, everything
 
 import jaxmkl
+from experiments.bench.launches import kernels_a_round
 from jaxmkl import design, wrappers
 from jaxmkl.streaming import _engine, _spread, run
 
@@ -285,57 +286,6 @@ def compiled(platform, program, arguments, options):
     needed = made.memory_analysis()
     assert needed.temp_size_in_bytes + needed.output_size_in_bytes < MEMORY[platform]
     return made
-
-
-def computations(text):
-    """The opcodes and lines of each computation of a compiled program."""
-    found = re.findall(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", text, re.M | re.S)
-    operation = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
-    return {name: operation.findall(body) for name, body in found}
-
-
-FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"}
-
-
-def turns_and_body(rest):
-    turns = re.search(r'"known_trip_count":\{"n":"(\d+)"', rest)
-    return int(turns[1]) if turns else 1, re.search(r"body=%?([\w.\-]+)", rest)[1]
-
-
-def kernels(found, name):
-    """How many kernels are launched in a computation, those of loops inside it each turn."""
-    total = 0
-    for opcode, rest in found[name]:
-        if opcode == "while":
-            turns, body = turns_and_body(rest)
-            total += turns * kernels(found, body)
-        elif opcode == "conditional":
-            branches = re.search(r"branch_computations=\{([^}]*)\}", rest)
-            names = (
-                branches[1]
-                if branches
-                else ",".join(re.findall(r"(?:true|false)_computation=([^,]+)", rest))
-            )
-            total += 1 + max(kernels(found, n.strip(" %")) for n in names.split(","))
-        elif opcode == "call":
-            total += kernels(found, re.search(r"to_apply=%?([\w.\-]+)", rest)[1])
-        elif opcode not in FREE and not opcode.endswith("-done"):
-            total += 1
-    return total
-
-
-def kernels_a_round(text, block_size):
-    """Those of the loop over a block's rounds: it is right inside that over blocks."""
-    found, a_round = computations(text), []
-    for opcode, rest in (operation for body in found.values() for operation in body):
-        if opcode != "while" or not re.search(
-            r'op_name="[^"]*while/body/(closed_call/)?while"', rest
-        ):
-            continue
-        turns, body = turns_and_body(rest)
-        if block_size % turns == 0:
-            a_round.append(turns * kernels(found, body) / block_size)
-    return max(a_round)
 
 
 #: Kernels a round of one stream on an H100, of JAX 0.10.2: growth is to be seen in review.

@@ -10,7 +10,7 @@ from experiment_rows import rows_of_run, value
 import jaxmkl
 from experiments import report
 from experiments.__main__ import main
-from experiments.bench import device, endless, features, fleet, supports, timing
+from experiments.bench import device, endless, features, fleet, launches, supports, timing
 from experiments.options import Options
 
 SMALL_PROGRAMS = True
@@ -127,7 +127,8 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
     for name in names:
         stages = ("trace", "lowering", "compile")
         assert min(value(rows, name, f"{stage}_seconds") for stage in stages) > 0
-        assert value(rows, name, "microseconds_per_example") > 0
+        for metric in ("microseconds_per_example", "kernels_a_round", "mebibytes"):
+            assert value(rows, name, metric) > 0
     assert [r["seeds"] for r in rows if r["metric"] == "trace_seconds"] == [1, 3]
     kind = jax.devices()[0]
     assert f"device: {kind.device_kind}, platform {kind.platform}" in capsys.readouterr().out
@@ -143,6 +144,52 @@ def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
     assert examples["raker"] == examples["raker, a fleet"] == 120
     assert 0 < examples["raker, a fleet, ragged"] < 120
+
+
+A_STREAM = """
+%loss (a: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  ROOT %b = f32[] multiply(%a, %a)
+}
+
+%factors (p: (f32[])) -> (f32[]) {
+  %p = (f32[]) parameter(0)
+  %x = f32[] get-tuple-element(%p), index=0
+  %y = f32[] fusion(%x), kind=kLoop, calls=%loss
+  ROOT %t = (f32[]) tuple(%y)
+}
+
+%many (p: (f32[])) -> (f32[]) {
+  ROOT %c = (f32[]) custom-call(%p), custom_call_target="solve"
+}
+
+%none (p: (f32[])) -> (f32[]) {
+  ROOT %p = (f32[]) parameter(0)
+}
+
+%rounds (p: (f32[])) -> (f32[]) {
+  %p = (f32[]) parameter(0)
+  %w = (f32[]) while(%p), condition=%less, body=%factors, backend_config={"known_trip_count":{"n":"3"}}
+  %d = (f32[]) conditional(%w), branch_computations={%none, %many}
+  %s = (f32[]) copy-start(%d)
+  ROOT %e = (f32[]) copy-done(%s)
+}
+
+ENTRY %main (p: (f32[])) -> (f32[]) {
+  %p = (f32[]) parameter(0)
+  ROOT %w = (f32[]) while(%p), condition=%less, body=%rounds, metadata={op_name="jit(run)/while/body/while"}, backend_config={"known_trip_count":{"n":"4"}}
+}
+"""  # noqa: E501
+
+
+def test_kernels_of_a_round_are_those_of_the_loop_over_a_blocks_rounds():
+    """Three turns of one kernel, a choice between none and one, and a copy."""
+    found = launches.computations(A_STREAM)
+    assert launches.kernels(found, "rounds") == 3 * 1 + (1 + 1) + 1
+    assert launches.kernels_a_round(A_STREAM, 4) == 6
+    assert launches.kernels_a_round(A_STREAM, 8) == 3
+    with pytest.raises(ValueError, match="loop over the rounds of blocks of 6"):
+        launches.kernels_a_round(A_STREAM, 6)
 
 
 def test_examples_of_the_device_are_those_of_a_learners_task():

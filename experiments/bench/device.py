@@ -1,4 +1,11 @@
-"""Many seeds at once on the accelerator that JAX finds, in microseconds per example and seed."""
+"""Many seeds at once on the accelerator that JAX finds, and what its programs launch and hold.
+
+Beside the microseconds an example and seed stand the kernels that a round launches, counted in the
+compiled program, and the memory that this says it needs. Where a few seeds take much longer than
+their kernels take to begin, or 1,024 much longer than 32, the device computes or moves data.
+"""
+
+from typing import Any
 
 import jax
 import numpy as np
@@ -8,6 +15,7 @@ from jaxmkl.evaluate import Row
 
 from ..evaluate import keys_of
 from ..report import Report
+from .launches import kernels_a_round
 from .supports import orders_at_once
 from .timing import figures, measured
 
@@ -43,6 +51,20 @@ def examples(name: str, learner: jaxmkl.Learner, number: int) -> tuple[np.ndarra
     return X, y.astype(np.float32)
 
 
+def of_program(program: Any, block_size: int) -> dict[str, list[float]]:
+    """Return what a compiled program of streams launches in a round, and how much it holds."""
+    needed = program.memory_analysis()
+    held = (
+        needed.argument_size_in_bytes,
+        needed.output_size_in_bytes,
+        needed.temp_size_in_bytes,
+    )
+    return {
+        "kernels_a_round": [kernels_a_round(program.as_text(), block_size)],
+        "mebibytes": [sum(held) / 2**20],
+    }
+
+
 def run(report: Report) -> None:
     """Time every learner with every number of seeds."""
     more = 1 if jax.default_backend() == "cpu" else TIMES_MORE
@@ -56,7 +78,11 @@ def run(report: Report) -> None:
         for seeds, found in measured(report, calls, REPEATS, twice=False).items():
             S = int(seeds)
             each = [s / (T * S) * 1e6 for s in found.seconds]
-            metrics = {"microseconds_per_example": each, **found.before()}
+            metrics = {
+                "microseconds_per_example": each,
+                **of_program(found.program, learner.preferred_block_size),
+                **found.before(),
+            }
             label = name if S == 1 else f"{name}, {S} seeds"
             rows += figures("generated", label, metrics, seeds=S, examples=T, inputs=INPUTS)
     device = jax.devices()[0]
@@ -67,5 +93,6 @@ def run(report: Report) -> None:
             f"device: {device.device_kind}, platform {device.platform}; jax {jax.__version__}",
             f"{INPUTS} inputs, an order for each seed; multitask: {NUM_TASKS} tasks; examples: "
             + ", ".join(f"{name} {number * more}" for name, number in EXAMPLES.items()),
+            "kernels a round: of all seeds together, counted in the program; on a CPU operations",
         ),
     )

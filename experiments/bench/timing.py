@@ -71,6 +71,8 @@ class Measured(NamedTuple):
     result: Any
     stages: Stages
     seconds: list[float]
+    program: Any = None
+    """The compiled program."""
 
     def before(self) -> dict[str, list[float]]:
         """Return the metrics of tracing, lowering and compiling."""
@@ -91,18 +93,23 @@ def measured(
     them without being compiled; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], object]] = {}
-    first: dict[str, tuple[Any, Stages]] = {}
+    first: dict[str, tuple[Any, Stages, Any]] = {}
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
             step(name)
             ready, stages = compiled(function, *arguments)
             functions[name] = partial(ready, *arguments)
             # it touches fresh memory
-            first[name] = jax.block_until_ready(functions[name]()), stages
+            first[name] = jax.block_until_ready(functions[name]()), stages, ready
     functions |= others or {}
     report.say(f"timing {len(functions)} functions in turn, {repeats} times")
     later = in_turn(functions, repeats, twice=twice)
-    return {name: Measured(*first.get(name, (None, Stages())), later[name]) for name in functions}
+    untimed = None, Stages(), None
+    return {
+        name: Measured(result, stages, later[name], ready)
+        for name in functions
+        for result, stages, ready in [first.get(name, untimed)]
+    }
 
 
 def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:

@@ -37,11 +37,12 @@
   ``Pipeline.values`` is now ``Pipeline.predictions``, which has all that a prediction has.
 - ``MKLRegressor.predict(X, return_std=True)`` returns the deviations of the labels, too, where the
   learner knows its variance.
-- GPUs and TPUs: a turn of the loop over rounds has up to eight rounds, which begins half as many
-  kernels a round in most recipes; as many runs advance side by side as the device's memory has
-  room for; permutations compile in seconds for TPUs; products of ``design.rrss``, of merged noise
-  and of densities are at full precision. Tests marked ``accelerators`` compile for both without a
-  device (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
+- GPUs and TPUs: a turn of the loop over rounds has up to eight rounds, and losses and records are
+  worked out once a block, which begins half as many kernels a round in most recipes; as many runs
+  advance side by side as the device's memory has room for; permutations compile in seconds for
+  TPUs; products of ``design.rrss``, of merged noise and of densities are at full precision. Tests
+  marked ``accelerators`` compile for both without a device
+  (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

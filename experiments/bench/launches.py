@@ -1,0 +1,72 @@
+"""What a compiled program launches in each round of a stream, counted in its text.
+
+On a GPU or TPU a round of a stream takes about as long as its kernels take to begin, some
+microseconds each, whatever they compute. So their number says what a stream costs there, also on a
+machine that has the compiler alone. On a CPU the same operations are calls of small functions.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+Operations = Sequence[tuple[str, str]]  # opcodes, and the rest of their lines
+# what is no work of the device
+FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"}
+COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.M | re.S)
+OPERATION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
+# the loop over a block's rounds is right inside that over blocks
+OF_ROUNDS = re.compile(r'op_name="[^"]*while/body/(closed_call/)?while"')
+
+
+def computations(text: str) -> dict[str, Operations]:
+    """Return the operations of each computation of a compiled program, by its name."""
+    return {name: OPERATION.findall(body) for name, body in COMPUTATION.findall(text)}
+
+
+def turns_and_body(rest: str) -> tuple[int, str]:
+    """Return how many turns a loop has, 1 if that is not known, and the name of its body."""
+    turns, body = (
+        re.search(pattern, rest)
+        for pattern in (r'"known_trip_count":\{"n":"(\d+)"', r"body=%?([\w.\-]+)")
+    )
+    assert body is not None
+    return int(turns[1]) if turns else 1, body[1]
+
+
+def kernels(found: Mapping[str, Operations], name: str) -> int:
+    """Return how many kernels a computation launches, those of loops inside it each turn."""
+    total = 0
+    for opcode, rest in found[name]:
+        if opcode == "while":
+            turns, body = turns_and_body(rest)
+            total += turns * kernels(found, body)
+        elif opcode == "conditional":
+            several = re.findall(r"branch_computations=\{([^}]*)\}", rest)
+            two = re.findall(r"(?:true|false)_computation=([^,]+)", rest)
+            names = several[0].split(",") if several else two
+            total += 1 + max(kernels(found, each.strip(" %")) for each in names)
+        elif opcode == "call":
+            total += sum(kernels(found, of) for of in re.findall(r"to_apply=%?([\w.\-]+)", rest))
+        elif opcode not in FREE and not opcode.endswith("-done"):
+            total += 1
+    return total
+
+
+def kernels_a_round(text: str, block_size: int) -> float:
+    """Return how many kernels a round of a stream launches, given the program's text.
+
+    Args:
+        text: of a program of :func:`jaxmkl.run`, or of another driver, as it is compiled.
+        block_size: the rounds of a block.
+
+    Raises:
+        ValueError: if there is no loop over the rounds of a block.
+    """
+    found, of_loops = computations(text), []
+    for opcode, rest in (operation for body in found.values() for operation in body):
+        if opcode == "while" and OF_ROUNDS.search(rest):
+            turns, body = turns_and_body(rest)
+            if block_size % turns == 0:
+                of_loops.append(turns * kernels(found, body) / block_size)
+    if not of_loops:
+        raise ValueError(f"the program must have a loop over the rounds of blocks of {block_size}")
+    return max(of_loops)
