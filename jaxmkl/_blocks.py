@@ -1,11 +1,11 @@
 """Small functions for blocks of examples, counters and random numbers."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl._types import PyTree
@@ -31,7 +31,7 @@ def count_on(count: jax.Array, more: ArrayLike = 1) -> jax.Array:
 def common_period(parts: Iterable[Any]) -> int | None:
     """The largest number that divides the periods of all parts that have one."""
     periods = [part.period for part in parts if part.period is not None]
-    return int(np.gcd.reduce(periods)) if periods else None
+    return math.gcd(*periods) if periods else None
 
 
 def take(tree: PyTree, place: ArrayLike) -> PyTree:

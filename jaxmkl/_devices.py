@@ -53,6 +53,17 @@ def device_of(tree: PyTree) -> jax.Device:
     return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
 
 
+def on_accelerator(array: Any) -> bool:
+    """Whether an array lies on a device other than a CPU: there it stays."""
+    known = isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer)
+    return known and any(device.platform != "cpu" for device in array.devices())
+
+
+def on_host(array: Any) -> Any:
+    """The array in NumPy, unless it lies on an accelerator."""
+    return array if on_accelerator(array) else np.asarray(array)
+
+
 def is_shared(tree: PyTree) -> bool:
     """Whether some leaf has parts, or copies, on devices of other processes."""
     leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))

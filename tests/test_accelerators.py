@@ -22,8 +22,8 @@ from trees import assert_close, everything
 
 import jaxmkl
 from experiments.bench.launches import kernels_a_round
-from jaxmkl import design, wrappers
-from jaxmkl.streaming import _engine, _spread, run
+from jaxmkl import _devices, design, wrappers
+from jaxmkl.streaming import _engine, _spread, checks, run
 
 D, T = 20, 2000
 
@@ -184,6 +184,56 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     there = jaxmkl.run_many(*given, block_size=11, record=everything)
     assert sizes[0] < 30
     assert_close(there, alone)
+
+
+@pytest.fixture
+def brought_back(monkeypatch):
+    """The shapes of arrays that come to the host, as if all of JAX were on an accelerator."""
+    found, array_of, get = [], np.asarray, jax.device_get
+
+    def asarray(value, *arguments, **options):
+        if isinstance(value, jax.Array):
+            found.append(value.shape)
+        return array_of(value, *arguments, **options)
+
+    def device_get(tree):
+        found.append([leaf.shape for leaf in jax.tree.leaves(tree)])
+        return get(tree)
+
+    for module in (_devices, checks, _engine):
+        monkeypatch.setattr(module, "on_accelerator", lambda array: isinstance(array, jax.Array))
+    monkeypatch.setattr(np, "asarray", asarray)
+    monkeypatch.setattr(jax, "device_get", device_get)
+    return found
+
+
+def test_what_lies_on_an_accelerator_stays_there(brought_back):
+    """Examples, records and the state: counters alone come back, all at once."""
+    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
+    X = jax.random.normal(jax.random.key(0), (50, 3))
+    state = learner.init(jax.random.key(1), 3)
+    _, outputs = jaxmkl.run(learner, state, X, X[:, 1])
+    ((_, chunk),) = jaxmkl.streaming.stream(learner, state, [(X, X[:, 1])])
+    assert brought_back == 2 * [[(), (), (), ()]]
+    assert isinstance(outputs.loss, jax.Array)
+    assert outputs.loss.shape == (50,)
+    assert_close(outputs, chunk)
+
+    brought_back.clear()
+    classes = jaxmkl.perceptron(jaxmkl.Gaussian(1.0), query=jaxmkl.query.Random(0.5))
+    jaxmkl.run(classes, classes.init(jax.random.key(1), 3), X, X[:, 1] > 0)
+    assert (50,) in brought_back  # labels, whose kinds are many
+    assert (50, 3) not in brought_back
+
+
+@pytest.mark.usefixtures("brought_back")
+def test_bad_values_on_an_accelerator_are_named():
+    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
+    state, X = learner.init(jax.random.key(1), 3), jnp.zeros((50, 3))
+    with pytest.raises(ValueError, match=r"X must be finite .* X\[7, 2\] = nan and 1 such"):
+        jaxmkl.run(learner, state, X.at[7, 2].set(jnp.nan), X[:, 0])
+    with pytest.raises(ValueError, match=r"y must be finite .* y\[3\] = inf and 1 such"):
+        jaxmkl.run(learner, state, X, X[:, 0].at[3].set(jnp.inf))
 
 
 def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():

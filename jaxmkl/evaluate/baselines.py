@@ -125,4 +125,4 @@ class Baselines(NamedTuple):
 
 def first_of(known: np.ndarray, rows: int) -> float:
     """The first row with a label among those (n,) after ``rows`` others; infinity if none has."""
-    return rows + float(known.argmax()) if known.any() else math.inf
+    return rows + float(np.argmax(known)) if known.any() else math.inf

@@ -65,7 +65,7 @@ from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
-from jaxmkl._types import Inputs, Number
+from jaxmkl._types import AnyArray, Inputs, Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.learners.gaussians import (
@@ -183,7 +183,7 @@ class MultiTask(Algorithm):
     _overall = property(lambda self: self.components != "local")
     _mixed = property(lambda self: self.components == "mixed")
 
-    def _known(self, task: jax.Array) -> jax.Array:
+    def _known(self, task: AnyArray) -> AnyArray:
         """Which numbers are a task's."""
         return (task == task.round()) & (task >= 0) & (task < self._tasks)
 

@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, left_to_xla
+from jaxmkl._devices import device_of, left_to_xla, on_accelerator
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -188,7 +188,7 @@ def run_padded(
 ) -> tuple[PyTree, PyTree]:
     """Run outside of any trace over X and y, padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.count_troubles(state), learner.capacity(state)
+    before, capacity = checks.troubles(state), learner.capacity(state)
     if capacity is not None and not checks.is_traced(state):
         used = int(learner.num_supports(state))
         if used + length > capacity:
@@ -234,7 +234,7 @@ def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
     if isinstance(array, jax.Array):
         if ready:
             return array
-        if any(device.platform != "cpu" for device in array.devices()) or len(array.devices()) > 1:
+        if on_accelerator(array) or len(array.devices()) > 1:
             return jnp.pad(array.astype(dtype), pad, constant_values=fill)
         home = array.sharding if array.committed else None
     # in host memory: there no length needs a compilation of its own
@@ -244,6 +244,6 @@ def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
 
 
 def _cut(leaf: jax.Array, length: int) -> jax.Array:
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or on_accelerator(leaf):
         return leaf[:length]
     return jax.device_put(np.asarray(leaf)[:length], leaf.sharding if leaf.committed else None)

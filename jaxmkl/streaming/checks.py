@@ -1,7 +1,8 @@
 """Checks of the drivers: they refuse wrong shapes, and values that cannot be learned from.
 
-Values are checked on the host, with NumPy, where they are known: inside ``jit`` too, if they are
-data of an enclosing scope.
+Values are checked where they are known: inside ``jit`` too, if they are data of an enclosing
+scope. They are on the host, with NumPy; those that lie on an accelerator are checked there, and
+one number comes back. Labels of classes are read on the host.
 """
 
 import warnings
@@ -14,7 +15,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unless
-from jaxmkl._devices import seen_whole
+from jaxmkl._devices import on_accelerator, on_host, seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import class_numbers, labels, where_known
@@ -67,13 +68,14 @@ def check_examples(
     K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
     """
     _require_whole("y", y)
-    X, y = as_inputs(X), y if is_tracer(y) else np.asarray(y)
+    classify, K = learner.task == "classification", learner.num_outputs
+    stays = is_tracer(y) or (on_accelerator(y) and not classify and not gaps)
+    X, y = as_inputs(X), y if stays else np.asarray(y)
     text = "X must have shape (T, D), examples by inputs"
     refuse_unless(X.ndim == 2, f"{text}; got shape {X.shape}")
     T, D = X.shape
     text = f"X must have {num_inputs} columns, as many as the state was made for"
     refuse_unless(num_inputs == D, f"{text}; got {D} (shape {X.shape})")
-    classify, K = learner.task == "classification", learner.num_outputs
     if classify or K is None:
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         refuse_unless(y.ndim == 1, f"y must have shape (T,) or (T, 1); got shape {y.shape}")
@@ -105,7 +107,7 @@ def _check_content(
             some = array if name == "X" or known is None else np.where(known, array, 0.0)
             _check_values(name, some, input_bound(dtype))
     if not is_tracer(X):
-        rows = np.asarray(X) if isinstance(X, jax.Array) else X
+        rows = on_host(X) if isinstance(X, jax.Array) else X
         learner.check_inputs(rows.reshape(-1, rows.shape[-1]) if rows.ndim > 2 else rows)
     if classify and not is_tracer(y):
         known = np.ones(y.shape, bool) if known is None else known
@@ -169,9 +171,13 @@ def _check_values(name: str, array: Any, bound: float) -> None:
     if array.dtype == bool:
         return
     sparse = isinstance(array, SparseRows)
-    values = np.asarray(array.values if sparse else array)
+    values = on_host(array.values if sparse else array)
     limits = jnp.finfo if jnp.issubdtype(values.dtype, jnp.floating) else jnp.iinfo
     bound = min(bound, float(limits(values.dtype).max))
+    if on_accelerator(values):
+        if bool(_all_within(values, bound)):
+            return
+        values = np.asarray(values)  # to say where
     with np.errstate(invalid="ignore"):
         # no array as large as X is made; NaN fails the comparison
         if -bound <= values.min(initial=0) and values.max(initial=0) <= bound:
@@ -187,6 +193,11 @@ def _check_values(name: str, array: Any, bound: float) -> None:
             "values first, or scan learner.step, which skips and counts them); got "
             f"{name}{stands} = {value} and {int((~usable).sum())} such value(s) in all"
         )
+
+
+@jax.jit
+def _all_within(values: jax.Array, bound: jax.Array) -> jax.Array:
+    return jnp.all((-bound <= values) & (values <= bound))
 
 
 def labels_in_words(
@@ -212,27 +223,35 @@ TROUBLES = {
 """Counters of a state that drivers warn of."""
 
 
-def count_troubles(state: PyTree) -> dict[str, int]:
-    """How much of each there was so far, in all runs together; 0 where that is not known."""
-    return {name: _total(getattr(state, name, None)) for name in TROUBLES}
-
-
-def _total(count: Any) -> int:
-    if not isinstance(count, jax.Array) or is_tracer(count):
-        return 0
-    if count.is_fully_addressable:
-        return int(np.asarray(count).sum())
-    # each process reports the runs on its own devices
-    parts = [part.data for part in count.addressable_shards if part.replica_id == 0]
-    return sum(int(np.asarray(part).sum()) for part in parts)
+def troubles(state: PyTree) -> dict[str, jax.Array]:
+    """The counters of a state that are known, of all its runs."""
+    found = {name: getattr(state, name, None) for name in TROUBLES}
+    return {
+        name: count
+        for name, count in found.items()
+        if isinstance(count, jax.Array) and not is_tracer(count)
+    }
 
 
 def warn_of_troubles(
-    driver: str, state: PyTree, before: dict[str, int] | None = None, stacklevel: int = 3
+    driver: str,
+    state: PyTree,
+    before: dict[str, jax.Array] | None = None,
+    stacklevel: int = 3,
 ) -> None:
-    """Warn, in the name of a driver, of what a state counts more than there was before."""
-    for name, number in count_troubles(state).items():
-        added = number - (before or {}).get(name, 0)
+    """Warn, in the name of a driver, of what a state counts more than its counters did before."""
+    counters = troubles(state), before or {}
+    parts = jax.device_get(jax.tree.map(_parts, counters))  # at once, so that one wait is enough
+    totals = [{name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts]
+    for name, number in totals[0].items():
+        added = int(number - totals[1].get(name, 0))
         if added > 0:
             text = f"{driver}: {added} {TROUBLES[name]}"
             warnings.warn(text, RuntimeWarning, stacklevel)
+
+
+def _parts(count: jax.Array) -> list[jax.Array]:
+    """The parts of a counter that this process reports, those on its own devices."""
+    if count.is_fully_addressable:
+        return [count]
+    return [part.data for part in count.addressable_shards if part.replica_id == 0]

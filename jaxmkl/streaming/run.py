@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless
-from jaxmkl._devices import device_of
+from jaxmkl._devices import device_of, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread, checks
@@ -345,7 +345,7 @@ class Stream:
         if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
             y = np.ma.filled(y.astype(float), np.nan)
         refuse_masked("y", y)
-        X, y = jax.tree.map(np.asarray, checks.as_inputs(X)), np.asarray(y)
+        X, y = jax.tree.map(on_host, checks.as_inputs(X)), on_host(y)
         if X.shape == (0, num_inputs) and y.size == 0:
             return X, y
         if learner.task == "classification" and y.dtype.kind in "OSTU":
