@@ -38,9 +38,8 @@ This is Thompson sampling: an arm is played as often as it may be the best. Epsi
 any arm with a fixed probability instead, and pays for it for ever. Thompson sampling has .65 and
 .34 of the regret of epsilon-greedy with ε = .1 on two generated bandits, and .79 on images of
 digits, with ten arms, 64 inputs and 1,797 rounds (``python -m experiments decisions``). An arm
-that took the noise for its own matter would think after a few equal rewards that there is none,
-and explore no more; the noise of all arms together saves two fifths of the regret on digits. Of
-ten arms the largest of ten draws is nearly always far off: one draw for all,
+with a noise of its own would think after a few equal rewards that there is none, and explore no
+more. Of ten arms the largest of ten draws is nearly always far off: one draw for all,
 ``jax.random.normal(key)``, explores less. On digits that has .68 of the regret, but it may miss
 large rewards that have to be found.
 
