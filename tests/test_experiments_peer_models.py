@@ -228,6 +228,17 @@ def test_what_bench_does_not_know_is_refused(given, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_a_part_of_the_peers_is_played_alone(monkeypatch, capsys):
+    played = []
+    monkeypatch.setattr(peers, "streams", lambda *given: [])
+    monkeypatch.setattr(peers, "of_errors", lambda *given: played.append("errors"))
+    monkeypatch.setattr(peers, "densities", lambda given: played.append("densities") or ([], ()))
+    assert main(["bench", "--peers", "--parts", "densities"]) == 0
+    assert played == ["densities"]
+    assert main(["bench", "--peers", "--parts", "speed"]) == 2
+    assert "unknown part 'speed'; there are: errors, densities" in capsys.readouterr().err
+
+
 def test_the_picture_has_every_model_with_looks_of_its_own():
     found = []
     for dataset, error in {"a": "mae", "b": "mistake_rate"}.items():
