@@ -219,7 +219,7 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--datasets", "tom"], "--datasets and --plots are those of --peers"),
+        (["--datasets", "tom"], "--datasets, --parts and --plots are those of --peers"),
         (["--peers", "--datasets", "moon"], "unknown data set 'moon'"),
     ],
 )
