@@ -59,7 +59,7 @@ def on_accelerator(array: Any) -> bool:
     return known and any(device.platform != "cpu" for device in array.devices())
 
 
-def on_host(array: Any) -> Any:
+def on_host(array: PyTree) -> PyTree:
     """The array in NumPy, unless it lies on an accelerator."""
     return array if on_accelerator(array) else np.asarray(array)
 

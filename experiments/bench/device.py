@@ -5,8 +5,6 @@ compiled program, and the memory that this says it needs. Where a few seeds take
 their kernels take to begin, or 1,024 much longer than 32, the device computes or moves data.
 """
 
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -51,16 +49,18 @@ def examples(name: str, learner: jaxmkl.Learner, number: int) -> tuple[np.ndarra
     return X, y.astype(np.float32)
 
 
-def of_program(program: Any, block_size: int) -> dict[str, list[float]]:
+def of_program(program: jax.stages.Compiled, block_size: int) -> dict[str, list[float]]:
     """Return what a compiled program of streams launches in a round, and how much it holds."""
-    needed = program.memory_analysis()
+    needed, text = program.memory_analysis(), program.as_text()
+    assert needed is not None
+    assert text is not None
     held = (
         needed.argument_size_in_bytes,
         needed.output_size_in_bytes,
         needed.temp_size_in_bytes,
     )
     return {
-        "kernels_a_round": [kernels_a_round(program.as_text(), block_size)],
+        "kernels_a_round": [kernels_a_round(text, block_size)],
         "mebibytes": [sum(held) / 2**20],
     }
 
@@ -77,6 +77,7 @@ def run(report: Report) -> None:
         report.say(f"{name}: {T} examples")
         for seeds, found in measured(report, calls, REPEATS, twice=False).items():
             S = int(seeds)
+            assert found.program is not None
             each = [s / (T * S) * 1e6 for s in found.seconds]
             metrics = {
                 "microseconds_per_example": each,

@@ -71,7 +71,7 @@ class Measured(NamedTuple):
     result: Any
     stages: Stages
     seconds: list[float]
-    program: Any = None
+    program: jax.stages.Compiled | None = None
     """The compiled program."""
 
     def before(self) -> dict[str, list[float]]:
@@ -93,7 +93,7 @@ def measured(
     them without being compiled; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], object]] = {}
-    first: dict[str, tuple[Any, Stages, Any]] = {}
+    first: dict[str, tuple[Any, Stages, jax.stages.Compiled | None]] = {}
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
             step(name)

@@ -24,7 +24,8 @@ from .plan import Unit
 
 PACKAGES = ("jax", "numpy", "scikit-learn")
 FLAT = 4  # what is deeper than this stands on one line
-Entries = dict[str, dict[str, dict[str, Any]]]  # by play, then by data set
+Entry = dict[str, Any]
+Entries = dict[str, dict[str, Entry]]  # by play, then by data set
 
 
 def read(path: Path) -> Entries:
@@ -86,7 +87,7 @@ def add(path: Path, unit: Unit, rows: Sequence[Row], seconds: float, processor: 
         os.replace(partial, path)
 
 
-def rows_of(entry: dict[str, Any]) -> Iterator[Row]:
+def rows_of(entry: Entry) -> Iterator[Row]:
     """Yield the rows of an entry; a number that was not finite is NaN."""
     for line in entry["rows"]:
         numbers = {name: line.get(name, float("nan")) for name in ("mean", "std")}
@@ -102,7 +103,7 @@ def _short(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _text(value: Any, depth: int) -> str:
+def _text(value: object, depth: int) -> str:
     """Return JSON with a line for each item down to a depth, so that two files can be merged."""
     if depth == 0 or not isinstance(value, dict | list) or not value:
         return json.dumps(value, allow_nan=False, ensure_ascii=False)

@@ -6,6 +6,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 import scipy.sparse
+from jax.typing import DTypeLike
 from sklearn.utils import shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -153,7 +154,7 @@ class Online(Parametrised):
 
         return jax.tree.map(joined, *found)
 
-    def _of_part(self, X: Inputs, dtype: Any) -> tuple[jax.Array, jax.Array | None]:
+    def _of_part(self, X: Inputs, dtype: DTypeLike) -> tuple[jax.Array, jax.Array | None]:
         X = X.toarray() if scipy.sparse.issparse(X) else X
         self.learner_.check_inputs(X)
         filled = np.zeros((ROWS, X.shape[1]), dtype)

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -83,7 +83,7 @@ class Pipeline:
             raise ValueError(f"{text} {shown(list(names), 20)}")
         return missing, [name for name in names if name not in known]
 
-    def predictions(self, data: Any) -> Iterator[tuple["Chunk", Prediction]]:
+    def predictions(self, data: Inputs) -> Iterator[tuple["Chunk", Prediction]]:
         """Predict a table chunk by chunk, in the learner's units and in single precision.
 
         All leaves are arrays of NumPy. The ``value`` is (n,) for numbers, which are targets less
@@ -101,7 +101,7 @@ class Pipeline:
         """
         return self._predictions(data, stacklevel=2)  # of the loop that runs the generator
 
-    def _predictions(self, data: Any, stacklevel: int) -> Iterator[tuple["Chunk", Prediction]]:
+    def _predictions(self, data: Inputs, stacklevel: int) -> Iterator[tuple["Chunk", Prediction]]:
         with needs_polars():
             from jaxmkl.tables.source import open_table
         table: Table = data if hasattr(data, "chunks") else open_table(data)
@@ -120,7 +120,7 @@ class Pipeline:
             if table is not data:
                 table.close()
 
-    def _all(self, data: Any) -> Prediction:
+    def _all(self, data: Inputs) -> Prediction:
         found = []
         for _, said in self._predictions(data, stacklevel=4):  # a comprehension would be a level
             found.append(said)
@@ -156,7 +156,7 @@ class Pipeline:
         require(good, "predict_interval", "coverage", coverage, "a number above 0 and below 1")
         return central_intervals(said.distribution, coverage, self.seen.start)
 
-    def predict(self, data: Any) -> np.ndarray:
+    def predict(self, data: Inputs) -> np.ndarray:
         """Predict all rows of a table: names of classes, or numbers in the target's units.
 
         Columns are found by their names; the cells of one that is not there count as missing. The
@@ -177,7 +177,7 @@ class Pipeline:
         """
         return self.named(np.asarray(self._all(data).value))
 
-    def predict_proba(self, data: Any) -> np.ndarray:
+    def predict_proba(self, data: Inputs) -> np.ndarray:
         """Predict probabilities (n, K) of :attr:`classes`, as :meth:`predict` does.
 
         Raises:
@@ -186,7 +186,7 @@ class Pipeline:
         return self.probabilities(np.asarray(self._all(data).value))
 
     def predict_interval(
-        self, data: Any, coverage: float = COVERAGE
+        self, data: Inputs, coverage: float = COVERAGE
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predict the ends (n,) between which a label lies with the probability ``coverage``.
 
