@@ -63,6 +63,15 @@ def test_mixtures_against_their_integrals():
             assert ends == pytest.approx([(1 - coverage) / 2, (1 + coverage) / 2])
 
 
+@pytest.mark.parametrize("coverage", [0.9, 0.9999, 0.999999])
+def test_intervals_that_hardly_a_label_leaves(coverage):
+    """The chance beyond an end, which the distribution function near 1 does not show."""
+    one, _ = mixtures(5)
+    _, high = central_intervals(one, coverage)
+    tails = scipy.stats.t.sf(high[:, None], DEGREES, one.mean[:, None], one.scales)
+    np.testing.assert_allclose((one.weights * tails).sum(axis=1), (1 - coverage) / 2, rtol=1e-6)
+
+
 def test_one_part_against_scoringrules():
     draws = np.random.default_rng(1)
     mean, scale, y = draws.normal(size=50), draws.exponential(size=50), draws.normal(size=50)

@@ -17,7 +17,7 @@ PIT_BINS = 10  # of the probability integral transform
 LATEST = 100  # rows whose intervals are kept, in columns
 COLUMNS = "row", "label", "prediction", "low", "high"
 _NODES, _SHARES = np.polynomial.legendre.leggauss(32)
-_NEWTON_STEPS = 12
+_MOST_STEPS, _SETTLED = 200, 1e-9  # of Newton's method, and the change that ends it
 
 
 class DensityScores(NamedTuple):
@@ -119,7 +119,7 @@ def density_scores(
       start: what is taken off the labels, so that single precision is enough for the distribution.
     """
     mean, usable, one = _usable(distribution)
-    low, high = central_intervals(distribution, start=start)
+    low, high = _ends(mean, usable, one, COVERAGE, start)
     known = usable & np.isfinite(y)
     one = _Mixture(one.degrees, one.scales[:, known], one.weights[:, known])
     error = (y - start)[known] - mean[known]
@@ -143,10 +143,16 @@ def central_intervals(
     >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]
     [[6.818], [13.182]]
     """
-    mean, usable, one = _usable(distribution)
-    one = _Mixture(one.degrees, one.scales[:, usable], one.weights[:, usable])
+    return _ends(*_usable(distribution), coverage, start)
+
+
+def _ends(
+    mean: np.ndarray, usable: np.ndarray, one: "_Mixture", coverage: float, start: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of :func:`central_intervals`, by what :func:`_usable` returns."""
+    finite = _Mixture(one.degrees, one.scales[:, usable], one.weights[:, usable])
     half = np.full(mean.shape, np.nan)
-    half[usable] = one.half_width(coverage)
+    half[usable] = finite.half_width(coverage)
     return start + mean - half, start + mean + half
 
 
@@ -214,11 +220,15 @@ class _Mixture(NamedTuple):
     def half_width(self, coverage: float) -> np.ndarray:
         """The distance (n,) within which a label lies with this probability.
 
-        The tail is convex, so Newton's steps from a point before it do not pass it.
+        The tail is convex, so Newton's steps from a point before it do not pass it. There are
+        the more of them, the closer the probability is to 1.
         """
         wanted = (1 - coverage) / 2
         distance = np.zeros(self.scales.shape[1:])
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(_MOST_STEPS):
             density = np.exp(self.log_density(distance))
-            distance = distance + (self.tail(distance) - wanted) / density
+            step = (self.tail(distance) - wanted) / density
+            distance = distance + step
+            if np.all(np.abs(step) <= _SETTLED * distance):
+                break
         return distance
