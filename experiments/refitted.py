@@ -1,7 +1,7 @@
 """Batch models of scikit-learn, refitted at intervals on all examples so far."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,7 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
     first = (
         np.where(total >= 0, 1.0, -1.0) if classes else total / np.maximum(1, range(len(total)))
     )
-    found = [first]
-    for start in range(every, len(y), every):
-        fitted = model.fit(X[:start], y[:start])
-        found.append(fitted.predict(X[start : start + every]))
-    return np.concatenate(found)
+    return np.concatenate([first, *_said(model, "predict", X, y, every)])
 
 
 def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray:
@@ -73,11 +69,16 @@ def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray
     >>> (log_odds(LogisticRegression(), X, y, 2) > 0).tolist()
     [False, True, True]
     """
-    found = []
+    return np.concatenate(list(_said(model, "decision_function", X, y, every)))
+
+
+def _said(
+    model: Any, method: str, X: np.ndarray, y: np.ndarray, every: int
+) -> Iterator[np.ndarray]:
+    """Fit a batch model every so many examples, and yield what it then says of the next ones."""
     for start in range(every, len(y), every):
         fitted = model.fit(X[:start], y[:start])
-        found.append(fitted.decision_function(X[start : start + every]))
-    return np.concatenate(found)
+        yield getattr(fitted, method)(X[start : start + every])
 
 
 def refitted(name: str, stream: Stream, orders: np.ndarray) -> tuple[Candidate, Runs]:
