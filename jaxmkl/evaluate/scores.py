@@ -5,7 +5,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from jaxmkl.metrics import brier, calibration_error_of, kappa_of, log_loss, reliability
+from jaxmkl.metrics import brier, log_loss, reliability
+from jaxmkl.metrics.errors import kappa_of
+from jaxmkl.metrics.probabilities import calibration_error_of
 
 WINDOWS = 256  # windows of a curve, at most; then two become one
 FIRST_WINDOW = 64  # rows

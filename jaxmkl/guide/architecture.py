@@ -24,7 +24,8 @@ Imports point down this list; a private module is imported by its own package al
     ├── features/       maps to coordinates: Fourier, sampled dictionary, linear
     ├── design/         points of a pool that are worth labelling
     ├── kernels/        stationary, dot product, sums and products, spaces of kernels
-    ├── losses.py  optimizers.py  labels.py  metrics.py
+    ├── metrics/        errors, probabilities and densities of a run, in NumPy and JAX alike
+    ├── losses.py  optimizers.py  labels.py
     └── _pytree.py      frozen dataclasses as pytrees, declared fields
 
 A call of ``jaxmkl.run`` goes one way through it:

@@ -1,0 +1,64 @@
+"""Metrics of a run: errors, probabilities, densities and labels over time, and regret.
+
+The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
+time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
+left out (``state.invalid`` counts it). What is running has a value an example, NaN until the first
+that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
+
+Scores of densities have a value an example too, as ``outputs.info.log_score`` does: their
+:func:`running_mean` is what a curve shows, and its last value is the mean of all.
+"""
+
+from jaxmkl.metrics.densities import (
+    coverage,
+    crps_normal,
+    crps_quantiles,
+    crps_student,
+    pit_histogram,
+    width,
+)
+from jaxmkl.metrics.errors import (
+    confusion,
+    kappa,
+    label_rate,
+    recall,
+    regret,
+    running_label_rate,
+    running_mean,
+    running_mistake_rate,
+    running_mse,
+)
+from jaxmkl.metrics.probabilities import (
+    Reliability,
+    brier,
+    expected_calibration_error,
+    log_loss,
+    reliability,
+    running_brier,
+    running_log_loss,
+)
+
+__all__ = [
+    "Reliability",
+    "brier",
+    "confusion",
+    "coverage",
+    "crps_normal",
+    "crps_quantiles",
+    "crps_student",
+    "expected_calibration_error",
+    "kappa",
+    "label_rate",
+    "log_loss",
+    "pit_histogram",
+    "recall",
+    "regret",
+    "reliability",
+    "running_brier",
+    "running_label_rate",
+    "running_log_loss",
+    "running_mean",
+    "running_mistake_rate",
+    "running_mse",
+    "width",
+]

@@ -1,0 +1,100 @@
+"""What metrics do with arrays of NumPy and of JAX alike."""
+
+from types import ModuleType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl._checks import refuse_unless
+from jaxmkl._types import AnyArray, Data
+from jaxmkl.labels import labels, signs, where_known
+
+
+def numeric(*values: Data) -> tuple:
+    """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
+    if not any(isinstance(value, jax.Array) for value in values):
+        return np, *(np.asarray(value, np.float64) for value in values)
+    return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
+
+
+def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:
+    xp, one, other = numeric(first, second)
+    shape, good = one.shape, other.shape in (one.shape, one.shape[-1:])
+    text = f"{caller}: {names[1]} must have the shape of {names[0]} (..., T) or (T,)"
+    refuse_unless(shape and good, f"{text}; got {other.shape} for {shape}")
+    return xp, one, xp.broadcast_to(other, shape)
+
+
+def signs_of(y: Data) -> AnyArray:
+    """Labels of any usual kind as -1 and +1, NaN kept."""
+    if isinstance(y, jax.core.Tracer):
+        return signs(y)
+    read = where_known(lambda known: labels(known)[0], np.asarray(y))
+    return jnp.asarray(read) if isinstance(y, jax.Array) else read
+
+
+def classes(
+    caller: str, prediction: Data, y: Data, num_classes: int | None, name: str = "prediction"
+) -> tuple:
+    """The classes predicted and those that were (..., T), numbers from 0 on, NaN kept."""
+    if num_classes is None:
+        xp, f, sign = paired(caller, prediction, signs_of(y), (name, "y"))
+        return xp, xp.where(xp.isnan(f), f, f > 0), (sign + 1.0) / 2.0
+    xp, f, true = numeric(prediction, y)
+    text = f"{caller}: {name} must have the shape (..., T, {num_classes}); got {f.shape}"
+    refuse_unless(f.ndim > 1 and f.shape[-1] == num_classes, text)
+    known = xp.isnan(true) | ((true >= 0) & (true < num_classes) & (true == xp.floor(true)))
+    each_known(known, f"{caller}: y must be whole numbers from 0 to {num_classes - 1}")
+    predicted = xp.where(xp.isnan(f).any(axis=-1), xp.nan, xp.argmax(f, axis=-1))
+    return paired(caller, predicted, true)
+
+
+def one_hot(xp: ModuleType, y: AnyArray, num_classes: int) -> AnyArray:
+    """Classes (...) as rows (..., K) of zeros and a one; zeros for NaN."""
+    each = xp.arange(num_classes).reshape((1,) * y.ndim + (num_classes,))
+    return xp.where(y[..., None] == each, 1.0, 0.0)
+
+
+def sums_by_bin(
+    caller: str, xp: ModuleType, places: AnyArray, bins: int, *values: AnyArray
+) -> tuple:
+    """Sums (..., B) of values (..., T) by bin of their place in [0, 1]; in none if it is NaN."""
+    good = isinstance(bins, int) and not isinstance(bins, bool) and bins > 0
+    refuse_unless(good, f"{caller}: bins must be an integer of at least 1; got {bins!r}")
+    bin_of = xp.minimum(xp.floor(places * bins), bins - 1)
+
+    def sums(b: int | jax.Array) -> tuple:
+        return tuple(xp.where(bin_of == b, each, 0.0).sum(axis=-1) for each in values)
+
+    if xp is jnp:
+        return jax.vmap(sums, out_axes=-1)(jnp.arange(bins))
+    # a pass for each bin needs no memory of T times B
+    return tuple(
+        np.stack(of_bins, axis=-1) for of_bins in zip(*map(sums, range(bins)), strict=True)
+    )
+
+
+def mean_of(xp: ModuleType, values: AnyArray) -> AnyArray:
+    """Mean (...) of the values that are not NaN; NaN if there are none."""
+    known = ~xp.isnan(values)
+    number, total = known.sum(axis=-1), xp.where(known, values, 0).sum(axis=-1)
+    return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)[()]
+
+
+def mean_so_far(xp: ModuleType, values: AnyArray) -> AnyArray:
+    """Means of the first 1, ..., T values that are not NaN, along the last axis."""
+    counts = ~xp.isnan(values)
+    total = xp.cumsum(xp.where(counts, values, 0), axis=-1)
+    number = xp.cumsum(counts, axis=-1)
+    return xp.where(number > 0, total / xp.maximum(number, 1), xp.nan)
+
+
+def between_0_and_1(caller: str, name: str, xp: ModuleType, values: AnyArray) -> None:
+    known = xp.isnan(values) | ((values >= 0) & (values <= 1))
+    each_known(known, f"{caller}: {name} must lie between 0 and 1")
+
+
+def each_known(good: AnyArray, text: str) -> None:
+    """Refuse values that are not good; inside a trace they are unknown."""
+    refuse_unless(isinstance(good, jax.core.Tracer) or bool(good.all()), text)

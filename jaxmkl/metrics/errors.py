@@ -1,0 +1,196 @@
+"""Errors and labels of a run over time, the classes it confuses, and its regret."""
+
+import jax
+import numpy as np
+
+from jaxmkl._checks import refuse_unless
+from jaxmkl._types import AnyArray, Data
+from jaxmkl.metrics._arrays import classes, mean_so_far, numeric, one_hot, paired, signs_of
+
+
+def running_mean(values: Data) -> AnyArray:
+    """Mean of the values so far, 1/t Σ_{τ <= t} value_τ (..., T), the NaN among them left out.
+
+    It is NaN until the first value that counts; its last one is the mean of all.
+
+    Args:
+      values: (..., T), a score of each round, such as ``outputs.info.log_score``.
+
+    Raises:
+      ValueError: for a single number.
+
+    >>> running_mean([1.0, 3.0, np.nan, 2.0])
+    array([1., 2., 2., 2.])
+    """
+    xp, each = numeric(values)
+    refuse_unless(each.ndim, "running_mean: values must have the shape (..., T); got a number")
+    return mean_so_far(xp, each)
+
+
+def running_mse(prediction: Data, y: Data) -> AnyArray:
+    """Mean squared error so far, 1/t Σ_{τ <= t} (prediction_τ - y_τ)² (..., T), equation (54).
+
+    Args:
+      prediction: (..., T).
+      y: (T,), or the shape of ``prediction`` where every seed has its own order.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+
+    >>> running_mse([1.0, 2.0, 4.0], [1.0, 1.0, 2.0])
+    array([0.        , 0.5       , 1.66666667])
+    """
+    xp, predicted, label = paired("running_mse", prediction, y)
+    return mean_so_far(xp, xp.square(predicted - label))
+
+
+def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """Share of mistakes so far, 1/t Σ_{τ <= t} [y_τ prediction_τ <= 0] (..., T).
+
+    Of K classes it is a mistake where another class has the largest value.
+
+    Args:
+      prediction: margins (..., T), of K classes (..., T, K).
+      y: labels (T,), or of the shape (..., T), read as by :func:`jaxmkl.labels.labels`; NaN where
+        an example was refused. Inside ``jit`` all that is above 0 is +1. Of K classes numbers from
+        0 to K - 1.
+      num_classes: K, or None for two classes by their margin.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> running_mistake_rate([0.3, -0.2, 0.0, 2.0], [1, 1, -1, 1])
+    array([0.  , 0.5 , 0.66666667, 0.5 ])
+    >>> running_mistake_rate([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]], [1, 2], num_classes=3)
+    array([0. , 0.5])
+    """
+    if num_classes is None:
+        xp, f, sign = paired("running_mistake_rate", prediction, signs_of(y))
+        margin = sign * f
+        return mean_so_far(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
+    xp, predicted, true = classes("running_mistake_rate", prediction, y, num_classes)
+    return mean_so_far(xp, xp.where(xp.isnan(predicted + true), xp.nan, predicted != true))
+
+
+def confusion(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """How many examples of class i were taken for class j (..., K, K); of two classes -1 is first.
+
+    Args:
+      prediction, y, num_classes: as for :func:`running_mistake_rate`; rounds in which one is NaN
+        are left out.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> confusion([0.3, -0.2, 0.1, 2.0], [1, 1, -1, 1])
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    xp, predicted, true = classes("confusion", prediction, y, num_classes)
+    known = ~xp.isnan(predicted + true)
+    K = 2 if num_classes is None else num_classes
+    of, taken_for = (one_hot(xp, xp.where(known, a, xp.nan), K) for a in (true, predicted))
+    return xp.einsum("...ti,...tj->...ij", of, taken_for)
+
+
+def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """Share of each class's examples that were predicted right (..., K); NaN for a class unseen.
+
+    Args:
+      prediction, y, num_classes: as for :func:`confusion`.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> recall([0.3, -0.2, -0.1, 2.0], [1, 1, -1, 1])
+    array([1.        , 0.66666667])
+    """
+    counts = confusion(prediction, y, num_classes)
+    xp, total = numeric(counts.sum(axis=-1))
+    right = xp.diagonal(counts, axis1=-2, axis2=-1)
+    return xp.where(total > 0, right / xp.maximum(total, 1.0), xp.nan)
+
+
+def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """Cohen's kappa (...), (a - e)/(1 - e): agreement a beyond that by chance, e.
+
+    Args:
+      prediction, y, num_classes: as for :func:`confusion`.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    References:
+      Cohen (1960), A coefficient of agreement for nominal scales.
+
+    >>> float(kappa([1.0, 1.0, -1.0, -1.0], [1, -1, -1, -1]))
+    0.5
+    """
+    return kappa_of(confusion(prediction, y, num_classes))
+
+
+def kappa_of(counts: AnyArray) -> AnyArray:
+    """The same (...), given what :func:`confusion` counts (..., K, K)."""
+    xp, shares = numeric(counts / counts.sum(axis=(-2, -1), keepdims=True))
+    agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
+    chance = (shares.sum(axis=-1) * shares.sum(axis=-2)).sum(axis=-1)
+    varied = chance < 1.0
+    return xp.where(varied, (agreed - chance) / xp.where(varied, 1.0 - chance, 1.0), 0.0)
+
+
+def label_rate(queried: Data) -> AnyArray:
+    """Share (...) of the examples whose label was asked for, 1/T Σ_t a_t, equation (55) (AL_eff).
+
+    Args:
+      queried: (..., T) booleans a_t, T >= 1.
+
+    Raises:
+      ValueError: for no examples, or values other than booleans, 0 and 1.
+
+    >>> float(label_rate([True, False, True, True]))
+    0.75
+    """
+    xp, asked = _indicators("label_rate", queried)
+    text = f"label_rate: queried must hold an example; got the shape {asked.shape}"
+    refuse_unless(asked.shape[-1] > 0, text)
+    return xp.mean(asked, axis=-1)
+
+
+def running_label_rate(queried: Data) -> AnyArray:
+    """The :func:`label_rate` of the examples so far, 1/t Σ_{τ <= t} a_τ (..., T).
+
+    >>> running_label_rate([True, False, True, True])
+    array([1.  , 0.5 , 0.66666667, 0.75 ])
+    """
+    return mean_so_far(*_indicators("running_label_rate", queried))
+
+
+def regret(losses: Data, hindsight: Data) -> np.ndarray:
+    """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, float64, equation (15).
+
+    Args:
+      losses: the learner's losses (..., T); NaN where an example was refused.
+      hindsight: total loss (..., P) of the best fixed function of each kernel.
+
+    Raises:
+      ValueError: for a hindsight that is empty or not finite.
+
+    >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
+    0.5
+    """
+    totals, each = np.asarray(hindsight, np.float64), np.asarray(losses, np.float64)
+    good = totals.shape[-1:] not in [(), (0,)] and np.isfinite(totals).all()
+    text = f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
+    refuse_unless(good, text)
+    refuse_unless(each.ndim, "regret: losses must have the shape (..., T); got a single number")
+    return np.nansum(each, axis=-1) - totals.min(axis=-1)
+
+
+def _indicators(caller: str, queried: Data) -> tuple:
+    xp, values = numeric(queried)
+    text = f"{caller}: queried must have the shape (..., T); got a single value"
+    refuse_unless(values.ndim, text)
+    known = np.zeros(0) if isinstance(values, jax.core.Tracer) else np.asarray(values)
+    for other in known[~np.isin(known, (0, 1))][:1]:
+        raise ValueError(f"{caller}: queried must be booleans, or 0 and 1; got {other}")
+    return xp, values

@@ -1,0 +1,207 @@
+"""Scores of probabilities, and how often what was probable was right."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmkl._types import AnyArray, Data
+from jaxmkl.metrics._arrays import (
+    between_0_and_1,
+    classes,
+    mean_of,
+    mean_so_far,
+    numeric,
+    one_hot,
+    paired,
+    signs_of,
+    sums_by_bin,
+)
+
+
+def log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """Mean of -log p of the class that it was (...).
+
+    With p = σ(y f) of two classes, and the softmax of the K values of several; NaN is left out.
+
+    Args:
+      log_odds: as ``prediction`` of :func:`running_mistake_rate`, from
+        :func:`jaxmkl.wrappers.probabilities`.
+      y, num_classes: as there.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> round(float(log_loss([[0.0, 0.0], [0.0, 0.0]], [0, 1], num_classes=2)), 4)
+    0.6931
+    """
+    return mean_of(*_log_losses("log_loss", log_odds, y, num_classes))
+
+
+def running_log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """The :func:`log_loss` of the examples so far (..., T).
+
+    Args:
+      log_odds, y, num_classes: as for :func:`log_loss`.
+
+    Raises:
+      ValueError: for shapes that do not fit, or other labels.
+
+    >>> running_log_loss([0.0, 50.0], [1, 1]).round(4)
+    array([0.6931, 0.3466])
+    """
+    return mean_so_far(*_log_losses("running_log_loss", log_odds, y, num_classes))
+
+
+def brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """Brier score (...), the mean squared error of probabilities.
+
+        two classes   (p - [y = +1])²          from 0 to 1: 1/4 at p = 1/2
+        K classes     Σ_k (p_k - [y = k])²     from 0 to 2, as Brier defined it
+
+    That of two classes given as ``num_classes=2`` is thus twice that of one probability.
+
+    Args:
+      probabilities: of two classes p of the positive one (..., T), of K classes (..., T, K):
+        ``jax.nn.sigmoid`` or ``softmax`` of the log-odds of
+        :func:`jaxmkl.wrappers.probabilities`; rounds in which one is NaN, or the label, are left
+        out.
+      y, num_classes: as for :func:`running_mistake_rate`.
+
+    Raises:
+      ValueError: for shapes that do not fit, other labels, or values outside [0, 1].
+
+    References:
+      Brier (1950), Verification of forecasts expressed in terms of probability.
+
+    >>> float(brier([0.5, 0.0], [1, -1]))
+    0.125
+    >>> float(brier([[0.5, 0.5], [1.0, 0.0]], [1, 0], num_classes=2))
+    0.25
+    """
+    return mean_of(*_brier_scores("brier", probabilities, y, num_classes))
+
+
+def running_brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
+    """The :func:`brier` score of the examples so far (..., T).
+
+    Args:
+      probabilities, y, num_classes: as for :func:`brier`.
+
+    Raises:
+      ValueError: for shapes that do not fit, other labels, or values outside [0, 1].
+
+    >>> running_brier([0.5, 0.0], [1, -1])
+    array([0.25 , 0.125])
+    """
+    return mean_so_far(*_brier_scores("running_brier", probabilities, y, num_classes))
+
+
+class Reliability(NamedTuple):
+    """What :func:`reliability` finds of the examples in each bin of their confidence (..., B)."""
+
+    counts: AnyArray
+    """The number of examples."""
+    confidence: AnyArray
+    """The mean probability of the predicted class; NaN in an empty bin."""
+    accuracy: AnyArray
+    """The share of examples whose class was predicted right; NaN in an empty bin."""
+
+
+def reliability(
+    probabilities: Data, y: Data, num_classes: int | None = None, bins: int = 15
+) -> Reliability:
+    """How often the predicted class was right, by how probable it was said to be.
+
+    The confidence of an example is the probability of its predicted class, the largest one. Bin b
+    of B has those in [b/B, (b + 1)/B), the last bin 1 too; with K classes none is below 1/K. A
+    calibration plot draws the accuracy over the confidence: on the diagonal, 80 % sure is right
+    in 80 % of the cases.
+
+    Args:
+      probabilities, y, num_classes: as for :func:`brier`; the predicted class of two is the
+        positive one where its probability is above 1/2.
+      bins: B, the number of bins of equal width on [0, 1].
+
+    Raises:
+      ValueError: as :func:`brier`, or for no bins.
+
+    >>> reliability([0.9, 0.2, 0.3, 0.5], [1, 1, -1, -1], bins=2).accuracy
+    array([ nan, 0.75])
+    """
+    xp, count, sure, right = _binned("reliability", probabilities, y, num_classes, bins)
+    shares = (xp.where(count > 0, a / xp.maximum(count, 1.0), xp.nan) for a in (sure, right))
+    return Reliability(count, *shares)
+
+
+def expected_calibration_error(
+    probabilities: Data, y: Data, num_classes: int | None = None, bins: int = 15
+) -> AnyArray:
+    """Mean distance (...) of confidence and accuracy, Σ_b count_b |confidence_b - accuracy_b| / T.
+
+    Args:
+      probabilities, y, num_classes, bins: as for :func:`reliability`, whose bins these are.
+
+    Raises:
+      ValueError: as :func:`reliability`.
+
+    References:
+      Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
+
+    >>> round(float(expected_calibration_error([0.9, 0.9, 0.9, 0.9], [1, 1, 1, -1])), 4)
+    0.15
+    """
+    binned = _binned("expected_calibration_error", probabilities, y, num_classes, bins)
+    return calibration_error_of(*binned[1:])
+
+
+def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyArray:
+    """The same (...), given by bin (..., B) the number of examples, and sums in place of means."""
+    xp, count, sure, right = numeric(counts, confidence, accuracy)
+    total = count.sum(axis=-1)
+    error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
+    return xp.where(total > 0, error, xp.nan)[()]  # a number, not an array without axes
+
+
+def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -> tuple:
+    """The library, and -log p of the class of each example (..., T), NaN kept."""
+    if num_classes is None:
+        xp, f, sign = paired(caller, log_odds, signs_of(y), ("log_odds", "y"))
+        with np.errstate(invalid="ignore"):  # NumPy warns of NaN here
+            return xp, xp.logaddexp(0.0, -sign * f)
+    xp, _, true = classes(caller, log_odds, y, num_classes, "log_odds")
+    f = numeric(log_odds)[1]
+    own = (one_hot(xp, true, num_classes) * f).sum(axis=-1)
+    highest = f.max(axis=-1)
+    total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))
+    return xp, xp.where(xp.isnan(true), xp.nan, total - own)
+
+
+def _probabilities(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
+    """The library, the probabilities, and the classes predicted and those that were (..., T)."""
+    name = "probabilities"
+    own, p = numeric(probabilities)
+    between_0_and_1(caller, name, own, p)
+    margin_or_rows = p if num_classes is not None else p - 0.5
+    xp, predicted, true = classes(caller, margin_or_rows, y, num_classes, name)
+    return xp, xp.asarray(p), predicted, true
+
+
+def _brier_scores(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
+    """The library, and the squared errors of each example's probabilities (..., T), NaN kept."""
+    xp, p, _, true = _probabilities(caller, probabilities, y, num_classes)
+    if num_classes is None:
+        return xp, xp.square(p - true)
+    errors = xp.square(p - one_hot(xp, true, num_classes)).sum(axis=-1)
+    return xp, xp.where(xp.isnan(true), xp.nan, errors)
+
+
+def _binned(
+    caller: str, probabilities: Data, y: Data, num_classes: int | None, bins: int
+) -> tuple:
+    """The library, and by bin (..., B) the examples, the sum of their confidences, those right."""
+    xp, p, predicted, true = _probabilities(caller, probabilities, y, num_classes)
+    confidence = xp.maximum(p, 1.0 - p) if num_classes is None else p.max(axis=-1)
+    confidence = xp.where(xp.isnan(predicted + true), xp.nan, confidence)
+    right = xp.where(predicted == true, xp.ones_like(confidence), 0.0)
+    values = xp.ones_like(right), confidence, right
+    return xp, *sums_by_bin(caller, xp, confidence, bins, *values)
