@@ -213,9 +213,9 @@ def _ranking(given: Namespace, rows: Rows) -> list[int]:
 def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Learner, PyTree]:
     if pipeline is not None:
         return pipeline.learner, pipeline.state
-    names, K = [given.learner or LEARNER], len(rows.target.classes)
-    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set))
-    return one.learner, one.learner.init(jax.random.key(0), rows.X.shape[1])
+    names, K, D = [given.learner or LEARNER], len(rows.target.classes), rows.X.shape[1]
+    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set), num_inputs=D)
+    return one.learner, one.learner.init(jax.random.key(0), D)
 
 
 def _budget(given: Namespace, rows: Rows) -> int:

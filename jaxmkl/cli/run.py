@@ -265,8 +265,9 @@ def _candidates(
 ) -> tuple[list[Candidate], list[str]]:
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
-        K, settings = len(columns.classes), dict(given.set)
-        return candidates(given.learner, columns.task, K, settings, given.labels, given.density)
+        K, D, settings = len(columns.classes), len(columns.features), dict(given.set)
+        what = given.labels, given.density, D
+        return candidates(given.learner, columns.task, K, settings, *what)
     one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
     return [one], differences(pipeline, names)
 

@@ -29,6 +29,9 @@ from jaxmkl.wrappers import (
 DEFAULT = ("raker", "amkl_aks", "expert_mkl")
 #: Parameters of learners that may skip labels, for targets of variance 1.
 PAUSES = {"tolerance": 1.0, "max_skips": 2}
+#: Beyond so many inputs kernels are fixed unless something else is asked for: what learns them
+#: keeps 4,000 rows and more, 34 kB an input.
+MANY_INPUTS = 5000
 
 
 class Candidate(NamedTuple):
@@ -49,6 +52,7 @@ def candidates(
     settings: Mapping[str, Any],
     rate: float | None = None,
     density: bool = False,
+    num_inputs: int = 1,
 ) -> tuple[list[Candidate], list[str]]:
     """The requested learners, or the default ones, ready for a stream of a task.
 
@@ -62,6 +66,7 @@ def candidates(
       rate: the share of labels to ask for, or None for the learner's own query.
       density: whether to predict densities of numbers (:func:`jaxmkl.wrappers.predictive`), around
         the same predictions.
+      num_inputs: D; of more than 5,000 kernels are fixed, unless ``settings`` name the banks.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
@@ -82,6 +87,11 @@ def candidates(
     if density and task == "classification":
         raise UsageError("--density is for numbers; classes have probabilities without it")
     notes = check_settings(settings, {name: parameters_of(name) for name in chosen})
+    learning = [name for name in chosen if "banks" in parameters_of(name)]
+    if learning and num_inputs > MANY_INPUTS and "banks" not in settings:
+        settings = {**settings, "banks": "fixed"}
+        text = f"{', '.join(learning)}: kernels are fixed, as there are {num_inputs:,} inputs"
+        notes.append(f"{text}; --set banks=trees, for one, learns them, in more memory")
     made = [_scaled(name, task, num_classes, settings, rate) for name in chosen]
     if density:
         made = [one._replace(learner=predictive(one.learner)) for one in made]

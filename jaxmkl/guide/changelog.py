@@ -11,7 +11,8 @@
   that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are
   features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
   ``learner.importances(state)`` says how much each input matters, as do the command's table,
-  report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``).
+  report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
+  inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
 - ``prediction.variance``: learners with least squares (``expert_mkl``, any ``MKL`` with
   :class:`jaxmkl.updates.RLS`) know the variance of the label, and what of it is their own,
   ``prediction.epistemic``; ``multitask`` knows the latter, all others have None. A run records
