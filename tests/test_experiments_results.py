@@ -217,7 +217,10 @@ def test_a_file_of_another_kind_is_refused(tmp_path, capsys):
 
 FIGURES = {
     ("p.q", dataset, algorithm, metric): row(
-        ("p", dataset, algorithm, metric), values, printed=0.5 if algorithm == "a" else None
+        ("p", dataset, algorithm, metric),
+        values,
+        printed=0.5 if algorithm == "a" else None,
+        seconds_per_run=7.0,
     )
     for (dataset, algorithm, metric), values in {
         ("tom", "a", "mse"): [0.002, 0.004],
@@ -244,6 +247,10 @@ FIGURES = {
         ("p.q; *; a; mse; take = most; digits = 2", "0.25"),
         ("p.q; tom | a?r; b (k = 1); mse; take = better; digits = 0", "1"),
         ("p.q; *; b (k = 1); mse; take = worse; digits = 0", "0"),
+        ("p.q; *; b*; mse; take = largest_error; digits = 2", "0.75"),
+        ("p.q; t?m | air; a | b*; mse; take = least", "-0.2"),
+        ("p.q; tom; a; mse; take = seconds; digits = 0", "7"),
+        ("p.q; tom; a; mistake_rate; unit = 1e-5; significant = 2; look = comma", "62,000"),
         ("p.q; sea; a; mse; missing = -", "-"),
         ("= 100 * ([p.q; tom; a; mse] / [p.q; tom; b (k = 1); mse] - 1)", "200.0"),
         ("= max([p.q; tom; a; mse], .5) ** 2; digits = 2", "0.25"),
@@ -265,6 +272,10 @@ def test_figures_in_lines(figure, text):
         (
             "p.q; t* | sea*; a; mse; take = most",
             "no figures of algorithm 'a', metric 'mse' on sea*",
+        ),
+        (
+            "p.q; tom; a | c*; mse; take = most",
+            "no figures of algorithm 'c*', metric 'mse' on tom",
         ),
         ("= [p.q; tom; a; mse] +", "is no formula"),
         ("= __import__('os').getcwd()", "has what no formula has"),
