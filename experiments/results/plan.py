@@ -188,7 +188,22 @@ PLAN: Sequence[Play] = (
     Play("oks", "learned", OKS),
     Play("design", "tables", ("sonar", "heart", "segmentation", "orl"), ("sonar",)),
     Play("design", "tables", ("australian",), algorithms=NO_LMKAL, suffix=".australian"),
-    Play("design", "tables", ("australian",), algorithms=("lmkal",), seeds=1, suffix=".one_split"),
+    Play(
+        "design",
+        "tables",
+        ("australian",),
+        algorithms=("random", "cted", "rrss", "gmkal", "lmkal"),
+        seeds=1,
+        suffix=".lmkal",
+    ),
+    Play(
+        "design",
+        "tables",
+        ("reuters_4class",),
+        algorithms=("random", "ted", "rrss", "gmkal"),
+        seeds=1,
+        suffix=".rrss",
+    ),
     Play(
         "design",
         "tables",
