@@ -113,6 +113,8 @@ def test_a_tenth_of_the_labels(tmp_path, monkeypatch, capsys):
     of_chance = value(rows, labels.CHANCE, "mse")
     share = value(rows, "rate, by variance", "mse") / of_chance
     assert value(rows, "rate, by variance", "mse_over_chance") == pytest.approx(share)
+    apart = value(rows, "rate, by variance", "difference")
+    assert apart == pytest.approx(value(rows, "rate, by variance", "mse") - of_chance)
     assert "friedman1, rate, by variance:" in capsys.readouterr().out
 
 

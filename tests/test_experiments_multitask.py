@@ -215,15 +215,19 @@ def test_both_are_held_against_the_better_alone():
         "local": played([0.2, 0.3, 0.5], [0.5, 0.6, 0.6]),
         "global": played([0.2, 0.3, 0.6], [0.8, 0.9, 0.9]),
     }
-    mistakes, balanced, area, late = multitask.against_the_better("landmine", "{}", found)
+    (mistakes, balanced, area, late), rows = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, both less local: mistake rate -13.33 ± 3.33 points")
     assert mistakes.endswith("; as good")
     assert balanced.endswith("; as good")
     assert area.startswith("landmine, both less global: auc -10.00 ± 5.77 points")
     assert area.endswith("; worse")
     assert late.startswith("landmine, both less global: late auc -10.00 ± 5.77 points")
+    assert [row.metric for row in rows] == ["mistake_rate", "balanced_error", "auc", "late_auc"]
+    assert {row.algorithm for row in rows} == {"both less the better"}
+    assert rows[2].mean == pytest.approx(-0.1)
+    assert rows[2].std / 3**0.5 == pytest.approx(0.0577, abs=1e-4)
     found["mixed"] = played([0.1, 0.2, 0.25], [0.5, 0.8, 0.6])
-    mistakes, _, area, _ = multitask.against_the_better("landmine", "{}", found)
+    (mistakes, _, area, _), _ = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, mixed less both: mistake rate -1.67 ± 1.67 points")
     assert area.startswith("landmine, mixed less both: auc -13.33 ± 8.82 points")
     assert area.endswith("; worse")

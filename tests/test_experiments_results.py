@@ -217,7 +217,10 @@ def test_a_file_of_another_kind_is_refused(tmp_path, capsys):
 
 FIGURES = {
     ("p.q", dataset, algorithm, metric): row(
-        ("p", dataset, algorithm, metric), values, printed=0.5 if algorithm == "a" else None
+        ("p", dataset, algorithm, metric),
+        values,
+        printed=0.5 if algorithm == "a" else None,
+        seconds_per_run=7.0,
     )
     for (dataset, algorithm, metric), values in {
         ("tom", "a", "mse"): [0.002, 0.004],
@@ -244,6 +247,10 @@ FIGURES = {
         ("p.q; *; a; mse; take = most; digits = 2", "0.25"),
         ("p.q; tom | a?r; b (k = 1); mse; take = better; digits = 0", "1"),
         ("p.q; *; b (k = 1); mse; take = worse; digits = 0", "0"),
+        ("p.q; *; b*; mse; take = largest_error; digits = 2", "0.75"),
+        ("p.q; t?m | air; a | b*; mse; take = least", "-0.2"),
+        ("p.q; tom; a; mse; take = seconds; digits = 0", "7"),
+        ("p.q; tom; a; mistake_rate; unit = 1e-5; significant = 2; look = comma", "62,000"),
         ("p.q; sea; a; mse; missing = -", "-"),
         ("= 100 * ([p.q; tom; a; mse] / [p.q; tom; b (k = 1); mse] - 1)", "200.0"),
         ("= max([p.q; tom; a; mse], .5) ** 2; digits = 2", "0.25"),
@@ -265,6 +272,10 @@ def test_figures_in_lines(figure, text):
         (
             "p.q; t* | sea*; a; mse; take = most",
             "no figures of algorithm 'a', metric 'mse' on sea*",
+        ),
+        (
+            "p.q; tom; a | c*; mse; take = most",
+            "no figures of algorithm 'c*', metric 'mse' on tom",
         ),
         ("= [p.q; tom; a; mse] +", "is no formula"),
         ("= __import__('os').getcwd()", "has what no formula has"),
@@ -405,61 +416,66 @@ def test_the_file_of_figures_is_small_and_of_the_plan():
             assert entries.is_current(found, planned[play, dataset]), f"{play} {dataset}"
 
 
-def test_templates_name_plays_of_the_plan():
+@pytest.fixture
+def directives(monkeypatch):
+    """The fields of every figure that a text names, figures of several data sets as patterns."""
+    named = []
+    monkeypatch.setattr(templates, "number", lambda fields, figures: named.append(fields) or 1.0)
+
+    def of(text, name):
+        del named[:]
+        templates.filled(text, {}, name)
+        return list(named)
+
+    return of
+
+
+@pytest.mark.parametrize("section", templates.SECTIONS)
+def test_directives_can_be_read_and_name_what_the_plan_plays(directives, section):
+    text = (results.HERE / f"{section}.md").read_text("utf-8")
     known = {play.name for play in PLAN}
-    for name in templates.SECTIONS:
-        text = (results.HERE / f"{name}.md").read_text("utf-8")
-        named = {*re.findall(r"(?m)^play: (.+)$", text), *re.findall(r"[{\[] ?(\w+\.\w+);", text)}
-        assert named <= known
+    assert {fields["play"] for fields in directives(text, section)} <= known
 
 
-#: Sentences of README and the guides, and the figures in their brackets.
-SENTENCES = {
-    ("README.md", r"\| `raker`, `omkl_aks` \| (\S+) µs an example; constant memory"): (
-        "bench.short; twitter; raker; microseconds_per_example",
-    ),
-    ("README.md", r"\| `expert_mkl`, which [^|]* \| (\S+) µs [^|]*; `banks=\"fixed\"` (\S+) µs"): (
-        "bench.short; twitter; expert_mkl; microseconds_per_example; digits = 0",
-        "bench.short; twitter; expert_mkl, fixed; microseconds_per_example; digits = 0",
-    ),
-    ("README.md", r"\| twitter \| `raker` \| [^|]* \| (\S+) \| (\S+) \|"): (
-        "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2",
-        "amkl.tables; twitter; raker; mse; unit = 1e-3; digits = 2; take = printed",
-    ),
-    (
-        "README.md",
-        r"\| tom \| `amkl_aks`, [^|]* \| [^|]* \| (\S+) \((\S+)\) \| (\S+) \((\S+)\) \|",
-    ): tuple(
-        f"amkl.tables; tom; amkl_aks (tuned); {metric}; digits = 2; {take}"
-        for take in ("take = mean", "take = printed")
-        for metric in ("mse; unit = 1e-3", "label_rate; look = short")
-    ),
-    ("README.md", r"\| spambase \| `expert_mkl`, [^|]* \| mistakes in % \| (\S+) \| (\S+) \|"): (
-        "amkl.classification; spambase; expert_mkl (online ranks); mistake_rate; unit = %",
-        "amkl.classification; spambase; expert_mkl; mistake_rate; unit = %; take = printed",
-    ),
-    ("README.md", r"\| a9a \| `spa` \| mistakes in % \| (\S+) \| (\S+) \|"): (
-        "bomkl.table1; a9a; spa; mistake_rate; unit = %",
-        "bomkl.table1; a9a; spa; mistake_rate; unit = %; take = printed",
-    ),
-    ("README.md", r"\| magic04 \| `bpas`, [^|]* \| mistakes in % \| (\S+) \| (\S+) \|"): (
-        "bomkl.table2; magic04; bpas; mistake_rate; unit = %",
-        "bomkl.table2; magic04; bpas; mistake_rate; unit = %; take = printed",
-    ),
-    ("README.md", r"\| heart \| `gmkal` over `cted`, [^|]* \| [^|]* \| (\S+) \| (\S+) \|"): (
-        "design.tables; heart; gmkal over cted; win_rate; unit = %; digits = 0",
-        "design.tables; heart; gmkal over cted; win_rate; unit = %; digits = 0; take = printed",
-    ),
-}
+#: What ``missing`` is where there may be no such figure, though all is played.
+NO_FIGURE = ("", "none")
 
 
-@pytest.mark.parametrize(
-    "sentence", SENTENCES, ids=lambda sentence: sentence[1].split("|")[1][:20]
-)
-def test_figures_that_are_typed_are_those_of_the_file(sentence):
-    file, pattern = sentence
-    (found,) = re.finditer(pattern, (ROOT / file).read_text("utf-8"))
-    figures = templates.figures_of(committed())
-    for typed, figure in zip(found.groups(), SENTENCES[sentence], strict=True):
+@pytest.mark.parametrize("section", templates.SECTIONS)
+def test_directives_name_figures_of_the_plays_that_are_whole(monkeypatch, section):
+    """A figure that is shown as it was typed is not there, or its play has no such figure."""
+    found = committed()
+    whole = {play.name for play in PLAN if {*play.datasets} <= {*found.get(play.name, {})}}
+    figures, number, missed = templates.figures_of(found), templates.number, []
+
+    def checked(fields, figures):
+        try:
+            return number(fields, figures)
+        except templates.Missing as error:
+            if fields["play"] in whole and fields.get("missing") not in NO_FIGURE:
+                missed.append(str(error))
+            raise
+
+    monkeypatch.setattr(templates, "number", checked)
+    templates.filled((results.HERE / f"{section}.md").read_text("utf-8"), figures, section)
+    assert missed == []
+
+
+#: Sentences of README and the guides with their figures.
+ELSEWHERE = re.split(r"(?m)^## (.+)$", (results.HERE / "elsewhere.md").read_text("utf-8"))[1:]
+TYPED = [
+    (file, sentence)
+    for file, text in zip(ELSEWHERE[::2], ELSEWHERE[1::2], strict=True)
+    for sentence in text.strip().split("\n")
+]
+
+
+@pytest.mark.parametrize(("file", "sentence"), TYPED, ids=[line[:20] for _, line in TYPED])
+def test_figures_that_are_typed_are_those_of_the_file(file, sentence):
+    words, figures = templates.FIGURE.split(sentence)[::2], templates.FIGURE.findall(sentence)
+    between = [r"\s+".join(map(re.escape, re.split(r"\s+", word))) for word in words]
+    (found,) = re.finditer("(.+?)".join(between), (ROOT / file).read_text("utf-8"))
+    rows = templates.figures_of(committed())
+    for typed, figure in zip(found.groups(), figures, strict=True):
         # until it is played, a figure stands as it was typed
-        assert typed == templates.shown(f"{figure}; missing = {typed}", {}, figures)
+        assert typed == templates.shown(f"{figure}; missing = {typed}", {}, rows)

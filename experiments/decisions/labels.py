@@ -71,7 +71,8 @@ def active(job: Job) -> None:
         shares = {"mse": errors, "label_rate": runs.labels[:, -1]}
         if made.name != CHANCE:
             shares["mse_over_chance"] = errors / by_chance[dataset].mean()
-            errors_apart = in_errors(errors - by_chance[dataset])
+            shares["difference"] = errors - by_chance[dataset]
+            errors_apart = in_errors(shares["difference"])
             lines.append(f"{dataset}, {made.name}: {errors_apart:+.1f} standard errors")
         found += Played(shares, runs.seconds_per_run).rows("decisions", dataset, made)
     notes = [

@@ -17,7 +17,7 @@ import sklearn.datasets
 from sklearn.metrics import roc_auc_score
 
 import jaxmkl
-from jaxmkl.evaluate import Candidate, Row
+from jaxmkl.evaluate import Candidate, Row, rows
 
 from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
@@ -237,7 +237,9 @@ def components(job: Job) -> None:
                     found[name] = play(job, made.learner, stream)
                     rows += found[name].rows("multitask", dataset, made)
                 if set(found) == set(known):
-                    lines += against_the_better(dataset, label, found)
+                    said, apart = against_the_better(dataset, label, found)
+                    lines += said
+                    job.report.add(apart)
     title = "A model of all tasks, one of each, their sum, or a mixture"
     show(
         job,
@@ -266,9 +268,12 @@ NOTES = (
 )
 
 
-def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) -> list[str]:
-    """Compare the first of some components with the better one of others alone."""
+def against_the_better(
+    dataset: str, label: str, found: Mapping[str, Played]
+) -> tuple[list[str], list[Row]]:
+    """Compare the first of some components with the better one of others: lines and rows."""
     lines = []
+    apart: dict[str, np.ndarray] = {}
     ours, others = ("mixed", ("both", "local")), ("both", ("local", "global"))
     one, among = ours if "mixed" in found else others
     for metric in METRICS:
@@ -276,10 +281,11 @@ def against_the_better(dataset: str, label: str, found: Mapping[str, Played]) ->
         sign = -1 if metric in GAINS else 1
         _, better = min((sign * of[name].mean(), name) for name in among)
         what = f"{dataset}, {label.format(one)} less {better}"
-        apart = difference(of[one], of[better])
-        good = sign * apart.mean <= apart.error
-        lines.append(told(what, metric, apart) + ("; as good" if good else "; worse"))
-    return lines
+        apart[metric] = of[one] - of[better]
+        compared = difference(of[one], of[better])
+        good = sign * compared.mean <= compared.error
+        lines.append(told(what, metric, compared) + ("; as good" if good else "; worse"))
+    return lines, rows(("multitask", dataset, f"{label.format(one)} less the better"), apart)
 
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85)
@@ -319,7 +325,9 @@ def asking(job: Job) -> None:
                     label = f"{name} ({share:.0%})"
                     found[name, share] = played(label, query=query(name, value))
             everything = played("all labels")
-            lines += against_chance(dataset, found)
+            said, apart = against_chance(dataset, found)
+            lines += said
+            job.report.add(apart)
             draw(job, dataset, found, everything)
     show(
         job,
@@ -359,9 +367,12 @@ def interpolated(grid: np.ndarray, rates: np.ndarray) -> Callable[[float], float
     return h
 
 
-def against_chance(dataset: str, found: Mapping[tuple[str, float], Played]) -> list[str]:
-    """Compare the rules at half of the labels, order by order."""
-    lines = []
+def against_chance(
+    dataset: str, found: Mapping[tuple[str, float], Played]
+) -> tuple[list[str], list[Row]]:
+    """Compare the rules at half of the labels, order by order: lines and rows."""
+    lines: list[str] = []
+    measured: list[Row] = []
     for other in ("chance", "margin"):
         if ("unsure", HALF) not in found or (other, HALF) not in found:
             continue
@@ -369,7 +380,9 @@ def against_chance(dataset: str, found: Mapping[tuple[str, float], Played]) -> l
         rates = f"{one['label_rate'].mean():.1%} and {two['label_rate'].mean():.1%} of the labels"
         what = f"{dataset}, unsure less {other}, with {rates}"
         lines += [told(what, metric, difference(one[metric], two[metric])) for metric in METRICS]
-    return lines
+        apart = {metric: one[metric] - two[metric] for metric in METRICS}
+        measured += rows(("multitask", dataset, f"unsure less {other} ({HALF:.0%})"), apart)
+    return lines, measured
 
 
 def draw(

@@ -2,6 +2,7 @@
 
 :mod:`.plan` says what is played, :mod:`.entries` keeps the figures in a JSON file,
 :mod:`.templates` puts them into the Markdown files of this folder, which together are RESULTS.md.
+``elsewhere.md`` has sentences of README and the guides, whose figures a test compares with them.
 """
 
 import datetime

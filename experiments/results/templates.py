@@ -5,10 +5,13 @@ are separated by semicolons. Those without a name are, in this order, the play, 
 algorithm and the metric, whichever of them is not given otherwise; each may be written by its name
 too. The other fields are:
 
-    take         the mean, which is the default, or std, error (the standard error), printed, seeds
+    take         the mean, which is the default, or std, error (the standard error), printed,
+                 seeds, seconds (of a run)
     dataset      several data sets, or patterns of their names, between bars, none of which may be
-                 missing, if take is one of least, most, average, better, worse (how many means
-                 are two standard errors above or below 0)
+                 missing, if take is one of least, most, average, largest_error (the largest
+                 standard error), better, worse (how many means are two standard errors above or
+                 below 0)
+    algorithm    likewise several, or patterns
     unit         by what the number is divided; % is 0.01; default: 1
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
@@ -40,6 +43,7 @@ that was typed by hand, that table stands until all figures of the block are the
 
 import ast
 import fnmatch
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,11 +72,13 @@ OF_ONE: Mapping[str, Callable[[Row], float | None]] = {
     "error": lambda row: row.std / math.sqrt(row.seeds),
     "printed": lambda row: row.printed,
     "seeds": lambda row: row.seeds,
+    "seconds": lambda row: row.seconds_per_run,
 }
 OF_SEVERAL: Mapping[str, Callable[[Sequence[Row]], float]] = {
     "least": lambda rows: min(row.mean for row in rows),
     "most": lambda rows: max(row.mean for row in rows),
     "average": lambda rows: float(np.mean([row.mean for row in rows])),
+    "largest_error": lambda rows: max(row.std / math.sqrt(row.seeds) for row in rows),
     "better": lambda rows: apart(rows)[0],
     "worse": lambda rows: apart(rows)[1],
 }
@@ -271,18 +277,15 @@ def number(fields: Fields, figures: Figures) -> float:
         return value
     if take not in OF_SEVERAL:
         raise ValueError(f"take is one of {', '.join((*OF_ONE, *OF_SEVERAL))}; got {take!r}")
-    of_all = {
-        of_set: row
-        for (of_play, of_set, *others), row in figures.items()
-        if (of_play, *others) == (play, algorithm, metric)
-    }
+    of_all = [name for name in figures if (name[0], name[-1]) == (play, metric)]
     rows = []
-    for pattern in map(str.strip, dataset.split(" | ")):
-        matching = [row for of_set, row in of_all.items() if fnmatch.fnmatchcase(of_set, pattern)]
+    for of_set, of_learner in itertools.product(dataset.split(" | "), algorithm.split(" | ")):
+        pattern = play, of_set.strip(), of_learner.strip(), metric
+        matching = [name for name in of_all if all(map(fnmatch.fnmatchcase, name, pattern))]
         if not matching:
-            where = f"algorithm {algorithm!r}, metric {metric!r} on {pattern}"
+            where = f"algorithm {pattern[2]!r}, metric {metric!r} on {pattern[1]}"
             raise Missing(f"the play {play!r} has no figures of {where}")
-        rows += matching
+        rows += [figures[name] for name in matching]
     return OF_SEVERAL[take](rows)
 
 
@@ -319,8 +322,8 @@ def formatted(value: float, fields: Fields) -> str:
     value = value / (0.01 if unit == "%" else float(unit))
     digits = int(fields.get("digits", "1"))
     if "significant" in fields and value:
-        size = math.floor(math.log10(abs(float(f"{value:.{int(fields['significant']) - 1}e}"))))
-        digits = max(0, int(fields["significant"]) - 1 - size)
+        value = float(f"{value:.{int(fields['significant']) - 1}e}")
+        digits = max(0, int(fields["significant"]) - 1 - math.floor(math.log10(abs(value))))
     sign, comma = "+" if "signed" in looks else "", "," if "comma" in looks else ""
     text = f"{value:{sign}{comma}.{digits}f}"
     if not text.strip("+-0.,"):
