@@ -19,6 +19,7 @@ from .. import page
 from ..decisions import DECISIONS
 from ..options import Options
 from ..papers import PAPERS
+from ..papers.amkl_densities import DATASETS as DENSITIES
 from ..papers.amkl_learned import DATASETS as LEARNED
 from ..papers.amkl_probabilities import DATASETS as PROBABLE
 from ..papers.amkl_river import DATASETS as RIVER
@@ -164,7 +165,7 @@ PLAN: Sequence[Play] = (
     Play("amkl", "drift", ("abrupt",)),
     Play("amkl", "river", RIVER, seeds=5, needs=("river",)),
     Play("amkl", "learned", LEARNED),
-    Play("amkl", "densities", LEARNED),
+    Play("amkl", "densities", DENSITIES),
     Play("amkl", "probabilities", PROBABLE, ("german",)),
     Play("amkl", "tradeoff", ("tom",)),
     Play("amkl", "regret", ("stationary",)),
