@@ -17,6 +17,7 @@ from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
+from jaxmkl.streaming._kernel import scan_in_kernel
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
@@ -33,10 +34,13 @@ class Plan(NamedTuple):
     delay: int = 0
     on_accelerator: bool = False
     """Whether the program is for a device where each kernel takes a while to begin."""
+    fused: bool | str = False
+    """Whether the rounds of a block are one kernel; of a device, its platform or ""."""
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan as it is best on a device."""
-        return self._replace(on_accelerator=device.platform != "cpu")
+        fused = self.fused and device.platform
+        return self._replace(on_accelerator=device.platform != "cpu", fused=fused)
 
 
 def plan_of(
@@ -104,17 +108,24 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if not plan.on_accelerator:
+        if not (plan.on_accelerator or plan.fused):
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
             return learner.advance_unjudged(state, *example)
 
-        together = _rounds_a_turn(one, state, examples)
-        state, left = jax.lax.scan(unjudged, state, examples, unroll=together)
-        state, outputs = learner.judge(state, left, y)
-        return state, codes, jax.vmap(plan.record)(outputs)
+        def judged(state: PyTree, left: PyTree) -> tuple[PyTree, PyTree]:
+            state, outputs = learner.judge(state, left, y)
+            return state, jax.vmap(plan.record)(outputs)
+
+        if plan.fused:
+            after, left = scan_in_kernel(unjudged, state, examples, judged, plan.fused)
+        else:
+            together = _rounds_a_turn(one, state, examples)
+            after, left = jax.lax.scan(unjudged, state, examples, unroll=together)
+        state, recorded = judged(after, left)
+        return state, codes, recorded
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         state, codes, recorded = played(state, number)
