@@ -300,6 +300,12 @@ class _Player(NamedTuple):
             self.run(alive, known)
             return [self.value(known, v) for v in program.outvars]
         (out,) = operation.outvars
+        if name == "select_n" and out.aval.dtype == bool:
+            # not of booleans, for Mosaic
+            which, *cases = values
+            numbers = [case._replace(array=case.array.astype(jnp.int32)) for case in cases]
+            chosen = self._elementwise(jax.lax.select_n, which, *numbers)
+            return [chosen._replace(array=chosen.array != 0)]
         if name in _ELEMENTWISE:
             return [self._elementwise(partial(operation.primitive.bind, **params), *values)]
         if name == "is_finite":
