@@ -17,7 +17,6 @@ from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
-from jaxmkl.streaming._kernel import scan_in_kernel
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
@@ -35,7 +34,7 @@ class Plan(NamedTuple):
     on_accelerator: bool = False
     """Whether the program is for a device where each kernel takes a while to begin."""
     fused: bool | str = False
-    """Whether the rounds of a block are one kernel; of a device, its platform or ""."""
+    """Whether the rounds of a block are one kernel: once the device is known, its platform."""
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan as it is best on a device."""
@@ -44,18 +43,24 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    driver: str, learner: Learner, block_size: int | None, record: Record, delay: int = 0
+    driver: str,
+    learner: Learner,
+    block_size: int | None,
+    record: Record,
+    delay: int = 0,
+    fused: bool = False,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1 or a negative delay.
+      ValueError: for a block size below 1, a negative delay or ``fused`` that is no boolean.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    return Plan(learner.fit_block_size(int(size)), record, delay)
+    refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
+    return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
 
 
 class Rows(NamedTuple):
@@ -120,7 +125,9 @@ def scan_rows(
             return state, jax.vmap(plan.record)(outputs)
 
         if plan.fused:
-            after, left = scan_in_kernel(unjudged, state, examples, judged, plan.fused)
+            from jaxmkl.streaming._kernel import scan_in_kernel  # Pallas takes a while
+
+            after, left = scan_in_kernel(unjudged, state, examples, judged, str(plan.fused))
         else:
             together = _rounds_a_turn(one, state, examples)
             after, left = jax.lax.scan(unjudged, state, examples, unroll=together)
