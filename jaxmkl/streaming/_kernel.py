@@ -20,6 +20,7 @@ Padding may hold anything, as reductions leave it out. What has no such form, as
 and products of two matrices, is refused.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -51,6 +52,7 @@ _REDUCTIONS: dict[str, tuple[Callable, float]] = {
     "reduce_and": (jnp.min, np.inf),
 }
 _GPUS = {"gpu", "cuda", "rocm"}
+_MOST = 512  # numbers of a row that becomes a column, by way of a square
 _VMEM = 100 * 2**20  # bytes of the 128 MiB that a TPU has; of itself a kernel takes 16 MiB
 
 
@@ -109,7 +111,8 @@ def scan_in_kernel(
     likes, form_of_outputs = jax.tree.flatten(outputs)
     states = [play.like(v.aval) for v in carried]
     records = [play.like(like, 1) for like, wanted in zip(likes, read, strict=True) if wanted]
-    call = pl.pallas_call(kernel, (states, records), name="rounds", **_options(platform))
+    size = max((math.prod(like.shape) for like in states), default=1)
+    call = pl.pallas_call(kernel, (states, records), name="rounds", **_options(platform, size))
     stored = [[play.stored(given[v]) for v in each] for each in (fixed, carried)]
     behind, written = map(iter, call(*stored, [play.stored(given[v], 1) for v in rows]))
     leaves = [
@@ -123,12 +126,14 @@ def scan_in_kernel(
     return jax.tree.unflatten(form, leaves), jax.tree.unflatten(form_of_outputs, recorded)
 
 
-def _options(platform: str) -> dict[str, Any]:
-    """The arguments of ``pallas_call`` by which a platform's compiler is chosen and told more."""
+def _options(platform: str, size: int) -> dict[str, Any]:
+    """The arguments of ``pallas_call`` for a platform; the largest array has so many numbers."""
     if platform in _GPUS:
         from jax.experimental.pallas import triton
 
-        return {"compiler_params": triton.CompilerParams(num_warps=4)}
+        # some 32 numbers for each thread; within a warp, sums need no memory
+        warps = min(16, max(1, _power_of_two(size) // 1024))
+        return {"compiler_params": triton.CompilerParams(num_warps=warps)}
     if platform == "tpu":
         from jax.experimental.pallas import tpu
 
@@ -212,12 +217,15 @@ def _picked(where: jax.Array, array: jax.Array, axis: int) -> jax.Array:
     """Along an axis the one number where it is true, and (n, 1) or (1, n) are left."""
     shape = np.broadcast_shapes(where.shape, array.shape)
     chosen = jnp.where(_broadcast(where, shape), _number(array), 0)
-    return jnp.sum(chosen, axis, keepdims=True, dtype=chosen.dtype)
+    found = jnp.sum(chosen, axis, keepdims=True, dtype=chosen.dtype)
+    return found != 0 if array.dtype == jnp.bool else found
 
 
 def _turned(array: jax.Array, axis: int) -> jax.Array:
     """Of a row (1, n) the column, for ``axis`` 1, or of a column (n, 1) the row, for 0."""
     n = max(array.shape)
+    if n > _MOST:
+        raise _refusal(f"{n} models, of at most {_MOST}")
     return _picked(_broadcast(_along(0, n), (n, n)) == _along(1, n), array, axis)
 
 

@@ -142,8 +142,8 @@ def run(
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, labels that are not the learner's classes, a negative delay, or ``fused``
-        for a learner whose rounds are not for one kernel.
+        NaN or infinite values, labels that are not the learner's classes, a negative delay,
+        or ``fused`` for a learner whose rounds are not for one kernel.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
