@@ -42,7 +42,7 @@ _ELEMENTWISE = (
     *("convert_element_type", "copy", "stop_gradient"),
 )
 _PROGRAMS = "jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"
-_RESHAPES = "reshape", "squeeze", "expand_dims"
+_RESHAPES = "reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_dim"
 # Each reduction, and the number that changes none; booleans are reduced as 0 and 1.
 _REDUCTIONS: dict[str, tuple[Callable, float]] = {
     "reduce_sum": (jnp.sum, 0),
@@ -104,7 +104,8 @@ def scan_in_kernel(
                 play.write_row(ref, t, value)
             return tuple(map(play.settled, values[: len(ends)]))
 
-        after = jax.lax.fori_loop(0, B, turn, tuple(ref[...] for ref in before))
+        begin, end = np.int32(0), np.int32(B)  # of 32 bits also where JAX has 64
+        after = jax.lax.fori_loop(begin, end, turn, tuple(ref[...] for ref in before))
         for ref, array in zip(behind, after, strict=True):
             ref[...] = array
 
@@ -188,6 +189,21 @@ def _places(shape: Sequence[int]) -> tuple[int | None, ...]:
     """The axes, as in :class:`_Value`, of an array in a state."""
     long = _long(shape)
     return tuple(long.index(axis) if axis in long else None for axis in range(len(shape)))
+
+
+def _old_axes(name: str, old: Sequence[int], new: Sequence[int], params: Any) -> list[int | None]:
+    """The axes before a reshape, transposition or broadcast from which those after it come."""
+    if name == "transpose":
+        return list(params["permutation"])
+    if name == "broadcast_in_dim":
+        pairs = zip(params["broadcast_dimensions"], range(len(old)), strict=True)
+    else:
+        before, after = ([a for a, n in enumerate(shape) if n != 1] for shape in (old, new))
+        if [old[axis] for axis in before] != [new[axis] for axis in after]:
+            raise _refusal(f"a reshape from {tuple(old)} to {tuple(new)}")
+        pairs = zip(after, before, strict=True)
+    places = dict(pairs)
+    return [places.get(axis) for axis in range(len(new))]
 
 
 def _along(axis: int, size: int, dtype: Any = jnp.int32) -> jax.Array:
@@ -321,7 +337,9 @@ class _Player(NamedTuple):
         if name == "is_finite":
             return [self._elementwise(lambda x: jnp.abs(x) < jnp.inf, *values)]
         if name in _RESHAPES:
-            return [self._reshaped(values[0], result.shape)]
+            places = _old_axes(name, values[0].shape, result.shape, params)
+            axes = dict(enumerate(values[0].axes)) | {None: None}
+            return [_Value(values[0].array, result.shape, tuple(axes[old] for old in places))]
         if name in _REDUCTIONS:
             return [self._reduced(name, values[0], params["axes"])]
         played = getattr(self, f"_{name}", None)
@@ -340,16 +358,6 @@ class _Player(NamedTuple):
             axes += places or [None]
         common = np.broadcast_shapes(*(value.array.shape for value in values))
         return _Value(function(*(_broadcast(v.array, common) for v in values)), shape, tuple(axes))
-
-    def _reshaped(self, value: _Value, shape: tuple[int, ...]) -> _Value:
-        before, after = (
-            [axis for axis, size in enumerate(sizes) if size != 1]
-            for sizes in (value.shape, shape)
-        )
-        if [value.shape[axis] for axis in before] != [shape[axis] for axis in after]:
-            raise _refusal(f"a reshape from {value.shape} to {shape}")
-        places = {new: value.axes[old] for old, new in zip(before, after, strict=True)}
-        return _Value(value.array, shape, tuple(map(places.get, range(len(shape)))))
 
     def _spread(self, value: _Value, axis: int) -> tuple[_Value, int]:
         """The value with numbers along an axis of the learner's, and the kernel's axis of it."""
@@ -382,16 +390,7 @@ class _Player(NamedTuple):
         shape, places = tuple(value.shape[a] for a in left), tuple(value.axes[a] for a in left)
         return _Value(value.array != 0 if dtype == jnp.bool else value.array, shape, places)
 
-    # The others are called by the names of operations.
-
-    def _broadcast_in_dim(self, value: _Value, *, result: Any, **params: Any) -> _Value:
-        places = dict(zip(params["broadcast_dimensions"], value.axes, strict=True))
-        axes = tuple(map(places.get, range(len(result.shape))))
-        return _Value(value.array, result.shape, axes)
-
-    def _transpose(self, value: _Value, *, result: Any, permutation: Any, **_: Any) -> _Value:
-        axes = tuple(value.axes[axis] for axis in permutation)
-        return _Value(value.array, result.shape, axes)
+    # These are called by the names of operations.
 
     def _iota(self, *, result: Any, dimension: int, **_: Any) -> _Value:
         axes = tuple(0 if axis == dimension else None for axis in range(len(result.shape)))

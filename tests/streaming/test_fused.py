@@ -35,7 +35,7 @@ LEARNERS = {
 }
 
 
-@pytest.fixture(params=["tpu", "gpu"])
+@pytest.fixture(params=["gpu", pytest.param("tpu", marks=pytest.mark.slow)])
 def platform(request, monkeypatch):
     """A platform for which kernels are made, and interpreted here."""
     monkeypatch.setattr(_kernel, "_options", lambda platform, size: {"interpret": True})
