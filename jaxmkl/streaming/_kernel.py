@@ -32,6 +32,7 @@ from jax.experimental import pallas as pl
 from jax.extend import core
 
 from jaxmkl._types import PyTree
+from jaxmkl.streaming._spread import bytes_of
 
 # Operations that act on each number alone, and are the same in the kernel.
 _ELEMENTWISE = (
@@ -53,7 +54,7 @@ _REDUCTIONS: dict[str, tuple[Callable, float]] = {
 }
 _GPUS = {"gpu", "cuda", "rocm"}
 _MOST = 512  # numbers of a row that becomes a column, by way of a square
-_VMEM = 100 * 2**20  # bytes of the 128 MiB that a TPU has; of itself a kernel takes 16 MiB
+_VMEM = 16 * 2**20  # bytes that a kernel has by default
 
 
 def scan_in_kernel(
@@ -112,10 +113,11 @@ def scan_in_kernel(
     likes, form_of_outputs = jax.tree.flatten(outputs)
     states = [play.like(v.aval) for v in carried]
     records = [play.like(like, 1) for like, wanted in zip(likes, read, strict=True) if wanted]
-    size = max((math.prod(like.shape) for like in states), default=1)
-    call = pl.pallas_call(kernel, (states, records), name="rounds", **_options(platform, size))
     stored = [[play.stored(given[v]) for v in each] for each in (fixed, carried)]
-    behind, written = map(iter, call(*stored, [play.stored(given[v], 1) for v in rows]))
+    stored.append([play.stored(given[v], 1) for v in rows])
+    options = _options(platform, [*states, *records, *jax.tree.leaves(stored)])
+    call = pl.pallas_call(kernel, (states, records), name="rounds", **options)
+    behind, written = map(iter, call(*stored))
     leaves = [
         _restored(next(behind), leaf) if moved else leaf
         for leaf, moved in zip(leaves[:number], moves, strict=True)
@@ -127,18 +129,21 @@ def scan_in_kernel(
     return jax.tree.unflatten(form, leaves), jax.tree.unflatten(form_of_outputs, recorded)
 
 
-def _options(platform: str, size: int) -> dict[str, Any]:
-    """The arguments of ``pallas_call`` for a platform; the largest array has so many numbers."""
+def _options(platform: str, arrays: Sequence[Any]) -> dict[str, Any]:
+    """The arguments of ``pallas_call`` for a platform and all arrays that the kernel has."""
     if platform in _GPUS:
         from jax.experimental.pallas import triton
 
         # some 32 numbers for each thread; within a warp, sums need no memory
-        warps = min(16, max(1, _power_of_two(size) // 1024))
+        sizes = [math.prod(array.shape[1:]) for array in arrays if len(array.shape) == 3]
+        warps = min(16, -(-max(sizes, default=1) // 1024))
         return {"compiler_params": triton.CompilerParams(num_warps=warps)}
     if platform == "tpu":
         from jax.experimental.pallas import tpu
 
-        return {"compiler_params": tpu.CompilerParams(vmem_limit_bytes=_VMEM)}
+        # of runs side by side there are those of the next one, too
+        needed = 2 * sum(map(bytes_of, arrays)) + _VMEM // 4
+        return {"compiler_params": tpu.CompilerParams(vmem_limit_bytes=max(needed, _VMEM))}
     return {"interpret": True}
 
 

@@ -295,7 +295,7 @@ FUSED_TOO = "raker: orthogonal, mean, hinge", "label_budget of amkl", "kernel_og
 )
 def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
     """As JAX interprets the kernels of these platforms."""
-    monkeypatch.setattr(_kernel, "_options", lambda platform, size: {"interpret": True})
+    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
     monkeypatch.setattr(_engine.Plan, "on", lambda plan, device: plan._replace(fused=platform))
     learner = learner_of(fused)
     check_learner(learner, examples=stream(learner), block_sizes=(16, 7))

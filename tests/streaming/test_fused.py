@@ -38,7 +38,7 @@ LEARNERS = {
 @pytest.fixture(params=["gpu", pytest.param("tpu", marks=pytest.mark.slow)])
 def platform(request, monkeypatch):
     """A platform for which kernels are made, and interpreted here."""
-    monkeypatch.setattr(_kernel, "_options", lambda platform, size: {"interpret": True})
+    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
     return request.param
 
 
