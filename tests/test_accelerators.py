@@ -419,6 +419,31 @@ def test_rounds_are_one_kernel(platform, name):
         assert kernels_a_block(text) < plan.block_size * KERNELS[name] / 20
 
 
+#: Other losses, queries, selections and rules whose rounds are one kernel.
+VARIANTS = {
+    "huber, relative": lambda: jaxmkl.amkl_aks(loss="huber", relative=True),
+    "logistic, margin": lambda: jaxmkl.raker(loss="logistic", query=jaxmkl.query.Margin(0.1)),
+    "hinge, rate": lambda: jaxmkl.raker(loss="hinge", query=jaxmkl.query.Rate(0.1)),
+    "pinball, sampled": lambda: jaxmkl.raker(loss="pinball", select=jaxmkl.select.Sampled()),
+    "normalized": lambda: jaxmkl.MKL(
+        jaxmkl.models.FeatureModels(
+            jaxmkl.kernels.two_decades(), jaxmkl.updates.NormalizedOGD(loss="epsilon_insensitive")
+        )
+    ),
+    "a budget of labels": lambda: jaxmkl.label_budget(jaxmkl.amkl(), 100),
+    "many features": lambda: jaxmkl.amkl_aks(num_features=500),
+}
+
+
+@pytest.mark.accelerators
+@pytest.mark.parametrize("name", long(["huber, relative"], VARIANTS))
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_rounds_of_variants_are_one_kernel(platform, name):
+    device(platform)
+    learner = VARIANTS[name]()
+    compiled(platform, *one_stream(learner, fused_on(platform, learner)))
+
+
 @pytest.mark.accelerators
 @pytest.mark.parametrize("seeds", [32, 1024])
 @pytest.mark.parametrize("name", long(["amkl_aks"], FUSED))

@@ -36,12 +36,17 @@ from jaxmkl.streaming._spread import bytes_of
 
 # Operations that act on each number alone, and are the same in the kernel.
 _ELEMENTWISE = (
-    *("abs", "neg", "sign", "floor", "ceil", "add", "add_any", "sub", "mul", "div", "rem"),
+    *("abs", "neg", "floor", "ceil", "add", "add_any", "sub", "mul", "div", "rem"),
     *("square", "sqrt", "rsqrt", "integer_pow", "pow", "exp", "exp2", "expm1", "log", "log1p"),
     *("sin", "cos", "tanh", "logistic", "erf", "max", "min", "clamp", "select_n"),
     *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not"),
     *("convert_element_type", "copy", "stop_gradient"),
 )
+# Those that not all compilers know, or only where the device is.
+_REPLACED: dict[str, Callable] = {
+    "is_finite": lambda x: jnp.abs(x) < jnp.inf,
+    "sign": lambda x: jnp.where(x > 0, 1, jnp.where(x < 0, -1, x)).astype(x.dtype),
+}
 _PROGRAMS = "jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"
 _RESHAPES = "reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_dim"
 # Each reduction, and the number that changes none; booleans are reduced as 0 and 1.
@@ -339,8 +344,8 @@ class _Player(NamedTuple):
             return [chosen._replace(array=chosen.array != 0)]
         if name in _ELEMENTWISE:
             return [self._elementwise(partial(operation.primitive.bind, **params), *values)]
-        if name == "is_finite":
-            return [self._elementwise(lambda x: jnp.abs(x) < jnp.inf, *values)]
+        if name in _REPLACED:
+            return [self._elementwise(_REPLACED[name], *values)]
         if name in _RESHAPES:
             places = _old_axes(name, values[0].shape, result.shape, params)
             axes = dict(enumerate(values[0].axes)) | {None: None}

@@ -142,7 +142,8 @@ def of_extremes(state, row):
     state = {"sum": state["sum"] + jnp.sum(x - 7.0), "low": jnp.minimum(state["low"], x)}
     found = jnp.max(x - 9.0), jnp.min(x + 9.0), jnp.argmax(jnp.floor(x)), jnp.max(z - 9, axis=0)
     where = jnp.where(jnp.arange(3) == row["n"] % 3, jnp.nan, x)
-    return state, (*found, jnp.argmax(where), jnp.min(z + 9.0, axis=1), jnp.max(z))
+    signs = jnp.sign(where), jnp.isfinite(1.0 / where), row["n"] // 2
+    return state, (*found, *signs, jnp.argmax(where), jnp.min(z + 9.0, axis=1), jnp.max(z))
 
 
 def of_booleans(state, row):
