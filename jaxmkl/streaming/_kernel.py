@@ -7,14 +7,15 @@ that both compilers take. So no learner is written twice, and refusals, counters
 selections are those of the scan, to the rounding of sums. Random numbers are in the codes of a
 block, which are made before.
 
-The compilers take less than XLA does: no booleans in memory, no arrays of three axes, no gathers,
-and Triton only sizes that are powers of two. Hence in the kernel every array has two axes. At most
-two of the axes of a learner's array are longer than 1, and lie along these (:class:`_Value`):
+The compilers take less than XLA does: no booleans in memory, no gathers, hardly an array without
+two axes, and Triton only sizes that are powers of two. Hence every array in the kernel has two
+axes. At most two of the axes of a learner's array may be longer than 1, and these lie along them
+(:class:`_Value`):
 
-    shape                      in the kernel    in a state    in a block of B
-    (), (1, 1), ...            (1, 1)           (1, 1)        (B, 1)
-    (n,), (1, n, 1), ...       (n, 1)           (n, 1)        (B, n)       less than B columns take
-    (n, m), (n, 1, 1, m) ...   (n, m)           (n, m)        (B, n, m)
+    shape                       in the kernel    in the codes and records of a block
+    (), (1, 1), ...             (1, 1)           (B, 1)
+    (n,), (1, n, 1), ...        (n, 1)           (B, n), as a TPU fills up (B, n, 1) to (B, n, 128)
+    (n, m), (n, 1, 1, m), ...   (n, m)           (B, n, m)
 
 Padding may hold anything, as reductions leave it out. What has no such form, as gathers, branches
 and products of two matrices, is refused.
@@ -83,7 +84,8 @@ def scan_in_kernel(
     program, (after, output) = jax.make_jaxpr(step, return_shape=True)(state, first)
     outputs = jax.tree.map(lambda like: jax.ShapeDtypeStruct((B, *like.shape), like.dtype), output)
     rest = jax.make_jaxpr(then)(after, outputs).jaxpr
-    read = [v in _between(rest, rest.outvars)[0] for v in rest.invars[number:]]
+    needed, _ = _between(rest, rest.outvars)
+    read = [v in needed for v in rest.invars[number:]]
 
     round = program.jaxpr
     given = dict(zip(round.constvars, map(jnp.asarray, program.consts), strict=True))
@@ -199,6 +201,11 @@ def _places(shape: Sequence[int]) -> tuple[int | None, ...]:
     """The axes, as in :class:`_Value`, of an array in a state."""
     long = _long(shape)
     return tuple(long.index(axis) if axis in long else None for axis in range(len(shape)))
+
+
+def _only(axis: int, shape: Sequence[int]) -> tuple[int | None, ...]:
+    """The axes, as in :class:`_Value`, of an array (n, 1) along one axis of a shape."""
+    return tuple(0 if a == axis and n != 1 else None for a, n in enumerate(shape))
 
 
 def _old_axes(name: str, old: Sequence[int], new: Sequence[int], params: Any) -> list[int | None]:
@@ -390,9 +397,9 @@ class _Player(NamedTuple):
             array, size = value.array, value.shape[axis]
             if array.shape[place] != size:
                 inside = _broadcast(_along(place, array.shape[place]) < size, array.shape)
-                if not jnp.issubdtype(array.dtype, jnp.floating):
+                if neutral and not jnp.issubdtype(array.dtype, jnp.floating):
                     limits = jnp.iinfo(array.dtype)
-                    neutral = np.clip(neutral, limits.min, limits.max)
+                    neutral = limits.max if neutral > 0 else limits.min
                 array = jnp.where(inside, array, jnp.asarray(neutral, array.dtype))
             array = function(array, place, keepdims=True).astype(array.dtype)
             value = value._replace(array=array)
@@ -403,9 +410,8 @@ class _Player(NamedTuple):
     # These are called by the names of operations.
 
     def _iota(self, *, result: Any, dimension: int, **_: Any) -> _Value:
-        axes = tuple(0 if axis == dimension else None for axis in range(len(result.shape)))
-        size = self.pad(result.shape[dimension])
-        return _Value(_along(0, size, result.dtype), result.shape, axes)
+        numbers = _along(0, self.pad(result.shape[dimension]), result.dtype)
+        return _Value(numbers, result.shape, _only(dimension, result.shape))
 
     def _slice(self, value: _Value, *, result: Any, start_indices: Any, **_: Any) -> _Value:
         for axis, size in enumerate(result.shape):
@@ -424,8 +430,7 @@ class _Player(NamedTuple):
         size, array = self.pad(len(values)), values[0].array
         for i, value in enumerate(values[1:], 1):
             array = jnp.where(_along(0, size) < i, array, value.array)
-        axes = tuple(0 if a == axis else None for a in range(len(result.shape)))
-        return _Value(_broadcast(array, (size, 1)), result.shape, axes)
+        return _Value(_broadcast(array, (size, 1)), result.shape, _only(axis, result.shape))
 
     def _argmax(self, value: _Value, *, result: Any, axes: tuple[int], **_: Any) -> _Value:
         value, place = self._spread(value, axes[0])
