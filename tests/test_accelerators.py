@@ -21,7 +21,7 @@ from marks import long, quick
 from trees import assert_close, everything
 
 import jaxmkl
-from experiments.bench.launches import kernels_a_round
+from experiments.bench.launches import computations, kernels, kernels_a_round, turns_and_body
 from jaxmkl import _devices, design, wrappers
 from jaxmkl.streaming import _engine, _spread, checks, run
 
@@ -384,6 +384,74 @@ def test_learners_begin_and_run(platform, name):
     if platform == "cuda":
         found = kernels_a_round(text, plan.block_size)
         assert found == pytest.approx(KERNELS[name], rel=0.05)
+
+
+#: Kernels a block of 256 rounds, the codes among them, where its rounds are one.
+FUSED = {"raker": 23, "omkl_aks": 28, "amkl": 24, "amkl_aks": 29}
+
+
+def kernels_a_block(text):
+    """The kernels of the one loop of a program, that over the blocks."""
+    found = computations(text)
+    operations = itertools.chain(*found.values())
+    (body,) = (turns_and_body(rest)[1] for opcode, rest in operations if opcode == "while")
+    return kernels(found, body)
+
+
+def fused_on(platform, learner):
+    """The plan with the rounds of a block in one kernel."""
+    return plan_of(learner)._replace(fused={"cuda": "gpu"}.get(platform, platform))
+
+
+@pytest.mark.accelerators
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_rounds_are_one_kernel(platform, name):
+    device(platform)
+    learner = jaxmkl.LEARNERS[name]()
+    plan = fused_on(platform, learner)
+    text = compiled(platform, *one_stream(learner, plan)).as_text()
+    assert (
+        len(re.findall(r'custom_call_target="(__gpu\$xla.gpu.triton|tpu_custom_call)"', text)) == 1
+    )
+    if platform == "cuda":
+        assert kernels_a_block(text) == pytest.approx(FUSED[name], rel=0.1)
+        assert kernels_a_block(text) < plan.block_size * KERNELS[name] / 20
+
+
+#: Other losses, queries, selections and rules whose rounds are one kernel.
+VARIANTS = {
+    "huber, relative": lambda: jaxmkl.amkl_aks(loss="huber", relative=True),
+    "logistic, margin": lambda: jaxmkl.raker(loss="logistic", query=jaxmkl.query.Margin(0.1)),
+    "hinge, rate": lambda: jaxmkl.raker(loss="hinge", query=jaxmkl.query.Rate(0.1)),
+    "pinball, sampled": lambda: jaxmkl.raker(loss="pinball", select=jaxmkl.select.Sampled()),
+    "normalized": lambda: jaxmkl.MKL(
+        jaxmkl.models.FeatureModels(
+            jaxmkl.kernels.two_decades(), jaxmkl.updates.NormalizedOGD(loss="epsilon_insensitive")
+        )
+    ),
+    "a budget of labels": lambda: jaxmkl.label_budget(jaxmkl.amkl(), 100),
+    "many features": lambda: jaxmkl.amkl_aks(num_features=500),
+}
+
+
+@pytest.mark.accelerators
+@pytest.mark.parametrize("name", long(["huber, relative"], VARIANTS))
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_rounds_of_variants_are_one_kernel(platform, name):
+    device(platform)
+    learner = VARIANTS[name]()
+    compiled(platform, *one_stream(learner, fused_on(platform, learner)))
+
+
+@pytest.mark.accelerators
+@pytest.mark.parametrize("seeds", [32, 1024])
+@pytest.mark.parametrize("name", long(["amkl_aks"], FUSED))
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_rounds_of_many_seeds_are_one_kernel(platform, name, seeds):
+    device(platform)
+    learner = jaxmkl.LEARNERS[name]()
+    compiled(platform, *many(seeds, learner, fused_on(platform, learner), MEMORY[platform]))
 
 
 @pytest.mark.accelerators

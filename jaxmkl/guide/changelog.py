@@ -44,6 +44,9 @@
   TPUs; products of ``design.rrss``, of merged noise and of densities are at full precision. Tests
   marked ``accelerators`` compile for both without a device
   (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
+- ``fused=True`` of ``run``, ``run_many``, ``run_fleet`` and ``stream``: for ``raker``,
+  ``omkl_aks``, ``amkl`` and ``amkl_aks`` the rounds of a block are one kernel on a GPU or TPU,
+  written in Pallas; compiled for both, run on neither (``help("jaxmkl.guide.many_devices")``).
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

@@ -89,6 +89,39 @@ This is from counting kernels; nothing was measured on a device. What differs th
   in turn.
 - All matrix products are at full precision. TF32 and bfloat16 are not used.
 
+### Rounds in one kernel
+
+With ``fused=True`` the rounds of a block are one kernel, with the loop inside and the state in
+registers or VMEM. It is written in Pallas, whose compilers are Triton for GPUs and Mosaic for
+TPUs:
+
+>>> state = learner.init(jax.random.key(8), num_inputs=3)
+>>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0], fused=True)
+
+The kernel plays the learner's own round, operation by operation, so the result is that of the
+scan, to rounding: queries, selections, refused examples and counters too. An H100 begins so many
+kernels for a block of 256 rounds, those that encode the block among them:
+
+    learner     rounds of the scan      the whole block with fused=True
+    raker           832                     23
+    omkl_aks      1,664                     28
+    amkl          1,504                     24
+    amkl_aks      2,496                     29
+
+It is for learners of first order on random features with one output and one step size: ``raker``,
+``omkl_aks``, ``amkl``, ``amkl_aks`` and what one composes of such parts, under any of their
+losses. Others are refused with the operation that has no form in the kernel. Consider that
+
+- **no device has run it.** The tests compile it for an H100 and a TPU v5e, alone and for 1,024
+  seeds, and compare with the scan as JAX interprets it. Hence it is not the default. Compare the
+  outputs, and the times, of both forms on your device before you rely on it.
+- it pays for one stream, or for as many runs side by side as a GPU has multiprocessors and some
+  times more. A TPU takes the runs of one kernel in turn, where the scan advances them together.
+- all arrays of the state, (P, 2 F), should fit into the registers of one multiprocessor: 17
+  kernels with 50 features take a sixteenth of those of an H100.
+- Triton has sizes that are powers of two, so the codes of a block take up to four times the room.
+- it has no derivatives, and on a CPU, where it is interpreted, it is slower than the scan.
+
 ``python -m experiments bench --device`` shows, for 1, 32 and 1,024 seeds, the time of an example
 and seed beside the kernels that a round begins and the memory that the program needs, on whatever
 device there is. If a round takes much longer than its kernels take to begin, the device computes

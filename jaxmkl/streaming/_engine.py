@@ -33,25 +33,34 @@ class Plan(NamedTuple):
     delay: int = 0
     on_accelerator: bool = False
     """Whether the program is for a device where each kernel takes a while to begin."""
+    fused: bool | str = False
+    """Whether the rounds of a block are one kernel: once the device is known, its platform."""
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan as it is best on a device."""
-        return self._replace(on_accelerator=device.platform != "cpu")
+        fused = self.fused and device.platform
+        return self._replace(on_accelerator=device.platform != "cpu", fused=fused)
 
 
 def plan_of(
-    driver: str, learner: Learner, block_size: int | None, record: Record, delay: int = 0
+    driver: str,
+    learner: Learner,
+    block_size: int | None,
+    record: Record,
+    delay: int = 0,
+    fused: bool = False,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1 or a negative delay.
+      ValueError: for a block size below 1, a negative delay or ``fused`` that is no boolean.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    return Plan(learner.fit_block_size(int(size)), record, delay)
+    refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
+    return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
 
 
 class Rows(NamedTuple):
@@ -104,17 +113,26 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if not plan.on_accelerator:
+        if not (plan.on_accelerator or plan.fused):
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
             return learner.advance_unjudged(state, *example)
 
-        together = _rounds_a_turn(one, state, examples)
-        state, left = jax.lax.scan(unjudged, state, examples, unroll=together)
-        state, outputs = learner.judge(state, left, y)
-        return state, codes, jax.vmap(plan.record)(outputs)
+        def judged(state: PyTree, left: PyTree) -> tuple[PyTree, PyTree]:
+            state, outputs = learner.judge(state, left, y)
+            return state, jax.vmap(plan.record)(outputs)
+
+        if plan.fused:
+            from jaxmkl.streaming._kernel import scan_in_kernel  # Pallas takes a while
+
+            after, left = scan_in_kernel(unjudged, state, examples, judged, str(plan.fused))
+        else:
+            together = _rounds_a_turn(one, state, examples)
+            after, left = jax.lax.scan(unjudged, state, examples, unroll=together)
+        state, recorded = judged(after, left)
+        return state, codes, recorded
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         state, codes, recorded = played(state, number)

@@ -17,6 +17,8 @@ _CACHE = 10 * 2**20  # bytes
 # Of the memory of an accelerator the part that runs side by side may hold. What a program needs
 # beside them, for copies and for what is between two results, is several times as much.
 _SHARE = 1 / 8
+# Sizes of the tiles of a TPU, along the last axis and that before it.
+TILES = 128, 8
 
 
 class Room(NamedTuple):
@@ -69,15 +71,16 @@ def at_once(held: Callable[[], PyTree], number: int, room: Room | None) -> int:
     if number == 0 or room is None:
         return number
 
-    def size(leaf: PyTree) -> int:
-        shape = list(leaf.shape)
-        if not room.is_cache:
-            for axis, tile in zip(range(-1, -1 - len(shape), -1), (128, 8), strict=False):
-                shape[axis] = -(-shape[axis] // tile) * tile
-        return math.prod(shape) * leaf.dtype.itemsize
+    leaves, tiles = jax.tree.leaves(jax.eval_shape(held)), () if room.is_cache else TILES
+    return max(1, min(number, room.bytes // sum(bytes_of(leaf, tiles) for leaf in leaves)))
 
-    leaves = jax.tree.leaves(jax.eval_shape(held))
-    return max(1, min(number, room.bytes // sum(map(size, leaves))))
+
+def bytes_of(like: Any, tiles: tuple[int, ...] = TILES) -> int:
+    """The bytes of an array of this shape and dtype, whose last axes are filled up to tiles."""
+    shape = list(like.shape)
+    for axis, tile in zip(range(-1, -1 - len(shape), -1), tiles, strict=False):
+        shape[axis] = -(-shape[axis] // tile) * tile
+    return math.prod(shape) * like.dtype.itemsize
 
 
 def in_groups(play: Callable[[PyTree], PyTree], given: PyTree, size: int) -> PyTree:

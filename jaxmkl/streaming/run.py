@@ -107,6 +107,7 @@ def run(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
+    fused: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
@@ -130,6 +131,9 @@ def run(
       delay: N, rounds after which a label is known, an integer of at least 0: see
         :func:`jaxmkl.wrappers.delayed`. What is due after the last round is learned then,
         so the state is the learner's own.
+      fused: whether the rounds of a block are one kernel, for learners of first order on random
+        features, as :func:`jaxmkl.raker`, on a GPU or TPU: see :mod:`jaxmkl.guide.many_devices`.
+        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
@@ -138,7 +142,8 @@ def run(
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, labels that are not the learner's classes, or a negative delay.
+        NaN or infinite values, labels that are not the learner's classes, a negative delay,
+        or ``fused`` for a learner whose rounds are not for one kernel.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
@@ -155,7 +160,7 @@ def run(
     checks.check_arguments("run", learner, state)
     dtype = learner.dtype(state)
     X, y = checks.check_examples(learner, X, y, learner.num_inputs(state), dtype)
-    plan = plan_of("run", learner, block_size, record, delay)
+    plan = plan_of("run", learner, block_size, record, delay, fused)
     if checks.is_traced(learner, state, X, y):
         X, y = X.astype(dtype), y.astype(dtype)
         return run_rows(learner, state, Rows(X, y), plan.on(device_of(state)))
@@ -173,6 +178,7 @@ def run_many(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
+    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
@@ -186,7 +192,7 @@ def run_many(
       learner: any learner.
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
         in equal parts, the runs are shared out likewise.
-      X, y, block_size, record, delay: as in :func:`run`.
+      X, y, block_size, record, delay, fused: as in :func:`run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
       mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
         number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
@@ -214,7 +220,7 @@ def run_many(
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
-    plan = plan_of("run_many", learner, block_size, record, delay)
+    plan = plan_of("run_many", learner, block_size, record, delay, fused)
     sharding = _spread.sharding_of("run_many", mesh, keys)
     traced = checks.is_traced(learner, keys, X, y)
     if traced:
@@ -240,6 +246,7 @@ def stream(
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
+    fused: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
@@ -252,7 +259,7 @@ def stream(
     chunk to the next.
 
     Args:
-      learner, state, block_size, record: as in :func:`run`.
+      learner, state, block_size, record, fused: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
       gaps: whether labels may be missing, as NaN or masked: such an example is predicted and
         counted among the invalid ones, not learned.
@@ -272,7 +279,7 @@ def stream(
     110 (20,)
     """
     checks.check_arguments("stream", learner, state)
-    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps)
+    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps, fused=fused)
     for chunk in chunks:
         if not isinstance(chunk, tuple | list) or len(chunk) != 2:
             given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
@@ -290,7 +297,7 @@ class Stream:
     length that chunks are padded to, and the meaning of labels in words.
 
     Args:
-      learner, block_size, record, gaps: as in :func:`stream`.
+      learner, block_size, record, gaps, fused: as in :func:`stream`.
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
@@ -309,9 +316,11 @@ class Stream:
         block_size: int | None = None,
         record: Record = without_info,
         gaps: bool = False,
+        fused: bool = False,
     ) -> None:
         self.learner = learner
-        self._plan, self._gaps = plan_of("stream", learner, block_size, record), gaps
+        self._plan = plan_of("stream", learner, block_size, record, fused=fused)
+        self._gaps = gaps
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
 

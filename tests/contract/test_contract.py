@@ -14,6 +14,7 @@ import pytest
 import jaxmkl
 from contract import crossings
 from jaxmkl import features, kernels, models, optimizers, query, updates, wrappers
+from jaxmkl.streaming import _engine, _kernel
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -278,6 +279,31 @@ def test_keeps_the_contract(name):
     is_long = name in LONG and name not in TOGETHER
     sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
+
+
+#: Learners whose rounds can be one kernel; arrays in that for GPUs are padded.
+FUSED = {
+    **dict.fromkeys(
+        itertools.product(("raker", "omkl_aks", "amkl", "amkl_aks"), ("gpu",)), "slow"
+    ),
+    ("amkl_aks", "tpu"): "slow",
+    **dict.fromkeys(itertools.product(("raker", "omkl_aks", "amkl"), ("tpu",)), "endless"),
+    ("label_budget of amkl", "gpu"): "endless",
+    ("kernel_ogd", "gpu"): "endless",
+}
+
+
+@pytest.mark.parametrize(
+    ("fused", "platform"),
+    [pytest.param(*given, marks=getattr(pytest.mark, mark)) for given, mark in FUSED.items()],
+)
+def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
+    """As JAX interprets the kernels of these platforms."""
+    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
+    monkeypatch.setattr(_engine.Plan, "on", lambda plan, device: plan._replace(fused=platform))
+    learner = learner_of(fused)
+    check_learner(learner, examples=stream(learner), block_sizes=(16, 7))
+    jax.clear_caches()
 
 
 def test_learner_is_differentiable(kind):
