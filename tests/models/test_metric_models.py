@@ -37,23 +37,29 @@ def stream(T, D=3, outputs=None, dtype=np.float64):
     return X.astype(dtype), y.astype(dtype)
 
 
+@functools.partial(jax.jit, static_argnames=("num_inputs", "seed"))
+def begin(learner, num_inputs=3, seed=0):
+    return learner.init(jax.random.key(seed), num_inputs)
+
+
 def values_of(bank, state, round, x):
     codes = bank.encode(state, x[None], round, None)
     return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "outputs", "forgetting"),
     [
         ("diagonal", 2, 0.95),
+        ("full", 2, 1.0),
         pytest.param("full", None, 0.95, marks=pytest.mark.endless),
-        pytest.param("full", 2, 1.0, marks=pytest.mark.slow),
     ],
 )
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     X, y = stream(40, outputs=outputs)
     learner = learner_of(shape, forgetting=forgetting, outputs=outputs)
-    state = learner.init(jax.random.key(2), num_inputs=3)
+    state = begin(learner, seed=2)
     frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     loop = MetricBank(
         frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, 1 if outputs is None else 2
@@ -74,17 +80,22 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
             # the jitter that keeps S definite is of the size of rounding
             np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9)
             np.testing.assert_allclose(own.losses, loop.losses, rtol=0, atol=1e-9)
-            metric = own.metrics[0] if shape == "full" else jnp.diag(own.metrics[0])
+            metric = np.asarray(own.metrics[0] if shape == "full" else np.diag(own.metrics[0]))
             np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
 
 
 def test_gradients_in_closed_form_are_those_of_any_map(x64):
     features, kernels = FourierFeatures(4), jaxmkl.Gaussian([0.5, 1.0, 3.0])
-    state = features.init(jax.random.key(0), kernels, 2, jnp.float64)
     X, _ = stream(6, 2)
-    weights = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 8)))
-    closed = features.gradients(state, kernels, X, weights)
-    derived = FeatureMap.gradients(features, state, kernels, X, weights)
+    weights = np.random.default_rng(0).normal(size=(2, 3, 8))
+
+    @jax.jit
+    def both(X, weights):
+        state = features.init(jax.random.key(0), kernels, 2, jnp.float64)
+        derived = FeatureMap.gradients(features, state, kernels, X, weights)
+        return features.gradients(state, kernels, X, weights), derived
+
+    closed, derived = both(X, weights)
     assert closed.shape == (6, 2, 3, 2)
     np.testing.assert_allclose(closed, derived, atol=1e-12)
 
@@ -93,9 +104,13 @@ def test_least_squares_at_once_are_those_of_a_stream(x64):
     """With all counts 1 and nothing forgotten; then one goes on like the other."""
     rule, draws = RLS([0.1, 2.0], period=8), np.random.default_rng(0)
     Z, y = draws.normal(size=(16, 2, 3)), draws.normal(size=(16, 2))
-    state = rule.init(2, 3, jnp.float64, 2)
-    at_once = rule.fitted(state, Z, y, jnp.ones(16), jnp.asarray(16))
-    streamed = jaxmkl.updates.Rule.fitted(rule, state, Z, y, jnp.ones(16), jnp.asarray(16))
+
+    @jax.jit
+    def both(Z, y):
+        given = rule.init(2, 3, jnp.float64, 2), Z, y, jnp.ones(16), jnp.asarray(16)
+        return rule.fitted(*given), jaxmkl.updates.Rule.fitted(rule, *given)
+
+    at_once, streamed = both(Z, y)
     for name in "weights", "covariance":
         ours, theirs = getattr(at_once, name), getattr(streamed, name)
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
@@ -106,11 +121,13 @@ def test_examples_count_as_often_as_they_say(x64):
     rule, draws = RLS(0.5), np.random.default_rng(0)
     Z, y = draws.normal(size=(5, 1, 3)), draws.normal(size=5)
     counts = np.array([2, 0, 1, 3, 1])
-    state, next_round = rule.init(1, 3, jnp.float64), jnp.asarray(7)
-    weighted = rule.fitted(state, Z, y, jnp.asarray(counts, float), next_round)
-    repeated = rule.fitted(
-        state, np.repeat(Z, counts, axis=0), np.repeat(y, counts), jnp.ones(7), next_round
-    )
+
+    @jax.jit
+    def fitted(Z, y, counts):
+        return rule.fitted(rule.init(1, 3, jnp.float64), Z, y, counts, jnp.asarray(7))
+
+    weighted = fitted(Z, y, counts.astype(float))
+    repeated = fitted(np.repeat(Z, counts, axis=0), np.repeat(y, counts), np.ones(7))
     np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-12)
     np.testing.assert_allclose(weighted.covariance, repeated.covariance, atol=1e-12)
 
@@ -119,10 +136,14 @@ def test_examples_count_as_often_as_they_say(x64):
 def test_gradient_steps_leave_out_what_does_not_count():
     rule, draws = OGD(0.3), np.random.default_rng(0)
     Z, y = (draws.normal(size=s).astype(np.float32) for s in ((6, 1, 3), 6))
-    state, counts = rule.init(1, 3, jnp.float32), jnp.array([1.0, 0, 1, 1, 0, 0])
-    some = rule.fitted(state, Z, y, counts, jnp.asarray(9))
-    kept = np.flatnonzero(counts)
-    alone = rule.fitted(state, Z[kept], y[kept], jnp.ones(3), jnp.asarray(9))
+    counts = np.array([1, 0, 1, 1, 0, 0], np.float32)
+
+    @jax.jit
+    def fitted(Z, y, counts):
+        return rule.fitted(rule.init(1, 3, jnp.float32), Z, y, counts, jnp.asarray(9))
+
+    some, kept = fitted(Z, y, counts), np.flatnonzero(counts)
+    alone = fitted(Z[kept], y[kept], np.ones(3, np.float32))
     assert_equal(some, alone)
 
 
@@ -140,7 +161,7 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
-@pytest.mark.slow
+@pytest.mark.endless  # with the likelihood it is played with the slow tests
 def test_finds_the_input_that_matters():
     draws = np.random.default_rng(0)
     X = draws.normal(size=(600, 6)).astype(np.float32)
@@ -166,7 +187,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
     cases = [(X, np.ones(32)), (X, half)]
     cases += [(np.ones_like(X), y), (X, np.zeros(32)), (X, single)]  # where the metric stays
     for i, (inputs, labels) in enumerate(cases):
-        start = learner.init(jax.random.key(0), num_inputs=3)
+        start = begin(learner)
         state, outputs = scan(learner, start, inputs, labels.astype(np.float32))
         own, learns = state.models[0], i < 2
         assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
@@ -176,7 +197,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
             variances = np.var(own.reservoir.X, axis=0)
             L = np.diag(own.metrics[0]) if shape == "diagonal" else own.metrics[0]
             np.testing.assert_allclose(variances @ np.diag(L @ L.T), 1.0, rtol=1e-4)
-    state = learner.init(jax.random.key(0), num_inputs=1)
+    state = begin(learner, num_inputs=1)
     state, _ = scan(learner, state, X[:, :1], y)
     own = state.models[0]
     deviation = np.std(own.reservoir.X)
@@ -193,20 +214,18 @@ def test_features_that_grow_are_refused():
 def test_importances_pass_through_wrappers():
     learner = learner_of(size=7)
     X, y = stream(32, dtype=np.float32)
-    state = learner.init(jax.random.key(0), num_inputs=3)
+    state = begin(learner)
     state, _ = scan(learner, state, X, y)
     shares = learner.importances(state)
     np.testing.assert_allclose(jnp.sum(shares), 1.0, rtol=1e-5)
     budget = jaxmkl.label_budget(learner, 10)
-    np.testing.assert_allclose(
-        budget.importances(budget.init(jax.random.key(0), 3)), np.full(3, 1 / 3), rtol=1e-6
-    )
+    shares = budget.importances(begin(budget))
+    np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-6)
     lagged = jaxmkl.wrappers.lagged(learner, 2)
-    assert lagged.importances(lagged.init(jax.random.key(0), 3)).shape == (3,)
-    rest = jaxmkl.wrappers.one_vs_rest(
-        jaxmkl.MKL(learner.models, loss="squared", task="classification"), 3
-    )
-    assert rest.importances(rest.init(jax.random.key(0), 4)).shape == (4,)
+    of_classes = jaxmkl.MKL(learner.models, loss="squared", task="classification")
+    for wrapped in (lagged, jaxmkl.wrappers.one_vs_rest(of_classes, 3)):
+        state = jax.eval_shape(begin, wrapped)
+        assert jax.eval_shape(wrapped.importances, state).shape == (3,)
     raker = jaxmkl.raker(num_features=3)
     with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
-        raker.importances(raker.init(jax.random.key(0), 3))
+        raker.importances(jax.eval_shape(begin, raker))

@@ -87,7 +87,7 @@ def test_keeps_the_contract(inner):
     check_learner(learned_metric(inner(), reservoir=Reservoir(9, latest=2), first=16))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_learns_which_input_matters():
     X, y = stream(600, 5, np.float32)
     inner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0))
