@@ -32,10 +32,14 @@ def grow(keys, X, y, number, depth, max_inputs=32):
     return grown(keys, X, labels, number, depth, max_inputs)
 
 
+drawn_of = jax.jit(draws_of, static_argnums=(1, 2, 3))
+at_level = jax.jit(lambda numbers, level: numbers.at(level))
+
+
 def draws(key, room, num_inputs, wanted=None):
     """The random numbers of a tree's levels, for the oracle."""
-    numbers, _ = draws_of(key, room, num_inputs, wanted or num_inputs)
-    return lambda level: [np.asarray(each).T for each in numbers.at(level)]
+    numbers, _ = drawn_of(key, room, num_inputs, wanted or num_inputs)
+    return lambda level: [np.asarray(each).T for each in at_level(numbers, level)]
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -69,7 +73,7 @@ def test_each_tree_has_inputs_of_its_own():
     X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))
     keys = jax.random.split(jax.random.key(3), 3)
     forest, leaf = grow(keys, X, y.astype(np.float32), 40, 20, 2)
-    chosen = [np.asarray(draws_of(key, 40, 5, 2)[1]) for key in keys]
+    chosen = [np.asarray(drawn_of(key, 40, 5, 2)[1]) for key in keys]
     assert len({tuple(sorted(own)) for own in chosen}) > 1
     for i, key in enumerate(keys):
         splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 40, 5, 2))
