@@ -9,7 +9,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl import models, pytree, updates
-from jaxmkl.testing import check_kernel, check_learner
+from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
 
@@ -80,11 +80,6 @@ class Neighbours(jaxmkl.Algorithm):
 # -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_kernel():
-    check_kernel(Matern32(0.7))
-
-
 def test_a_kernel_is_used_everywhere():
     kernel = Matern32([0.3, 1.0])
     assert kernel.gram(jnp.zeros((3, 2))).shape == (2, 3, 3)
@@ -95,7 +90,7 @@ def test_a_kernel_is_used_everywhere():
 RULE = PlainSteps(0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_an_update_rule():
     bank = models.SupportModels(Matern32([0.5, 2.0]), RULE)
     check_learner(jaxmkl.MKL(bank), block_sizes=(16,))
@@ -120,11 +115,6 @@ def test_rates_without_an_axis_of_their_own_are_refused(bank):
     wanted = r"PlainSteps: coefficient of step must be .*num_rates.*got \(1, 2\)"
     with jax.numpy_rank_promotion("allow"), pytest.raises(ValueError, match=wanted):
         bank(jaxmkl.Gaussian([0.5, 2.0]), PlainSteps([0.1, 0.5]))
-
-
-@pytest.mark.slow
-def test_a_learner():
-    check_learner(Neighbours(0.5, query=jaxmkl.query.Disagreement(0.3, 2)))
 
 
 def test_a_learner_learns():

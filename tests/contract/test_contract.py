@@ -171,7 +171,7 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 QUICK = {"amkl_aks"}
 LONG = {
     *("expert_mkl", "omkc_sd", "spa", "bpas", "projectron", "omkl"),
-    *("oks_sil", "okl_gd", "oks", "proj_ka", "multitask"),
+    *("oks_sil", "oks", "proj_ka", "multitask"),
     "label_budget of scaled omkl",
     "late labels, lagged",
     "intervals of a distribution",
@@ -333,7 +333,7 @@ def test_repr_says_all_there_is(name):
 
 
 # the first, and the recipes, cover most parts
-NUM_LONG = 5
+NUM_LONG = 3
 MARKS = [pytest.mark.slow] * NUM_LONG
 MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
 

@@ -102,7 +102,7 @@ PAPER = {
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("data", long(["spambase"], PAPER_SETS))
+@pytest.mark.parametrize("data", long([], PAPER_SETS))
 def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
     check(*paper_stream(data, data_dir), PAPER[data], 40, 300)
 

@@ -88,7 +88,7 @@ def draws(state, num_rounds, samples):
     def one(t):
         return jax.random.uniform(jax.random.fold_in(state.key, t), (samples,), jnp.float32)
 
-    return np.asarray(jax.vmap(one)(jnp.arange(num_rounds)), np.float64)
+    return np.asarray(jax.jit(jax.vmap(one))(np.arange(num_rounds)), np.float64)
 
 
 class Expected(NamedTuple):
@@ -141,7 +141,10 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-@pytest.mark.parametrize("name", quick(["one width"], CASES))
+PLAYED = "one width", "a width for each input", "two Gaussians, squared"
+
+
+@pytest.mark.parametrize("name", quick(["one width"], long(PLAYED, CASES)))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 
@@ -157,7 +160,7 @@ PAPER = {"german": (0.7, 3.0), "svmguide3": (0.25, 30.0), "spambase": (0.25, 100
         [("one width", 150)], [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
     ),
 )
-@pytest.mark.parametrize("data", long(["german"], PAPER_SETS))
+@pytest.mark.parametrize("data", long([], PAPER_SETS))
 def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir, x64):
     width, rate = PAPER[data]
     space = widths(width, per_input=CASES[name].space.per_input)
@@ -210,7 +213,7 @@ def test_rotations_project_as_the_pseudoinverse_does():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("space", ["GaussianWidths", "KernelBox"])
+@pytest.mark.parametrize("space", long(["KernelBox"], ["GaussianWidths", "KernelBox"]))
 def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
     """Squares of differences overflow; near examples move the kernel all the same."""
     X, y = raw("bound", 8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from marks import long, quick
+from marks import long
 from support_cases import (
     ALL,
     BUDGET_CROSSINGS,
@@ -15,19 +15,19 @@ from support_cases import (
 SMALL_PROGRAMS = FEW_ROWS = True
 
 
-# their parts are those of the Forgetron and of omkl_b, which others sample too
-VARIANTS = "bogd", "sampled Forgetrons"
-LONG = [name for name in (*BUDGETS, *BUDGET_CROSSINGS) if name not in VARIANTS]
+# its parts are those of the Forgetron and of omkl_b
+LONG = [name for name in BUDGETS if name != "bogd"]
 
 
-@pytest.mark.parametrize("name", [*quick(["bpas"], LONG), *long([], VARIANTS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long(LONG, (*BUDGETS, *BUDGET_CROSSINGS)))
 def test_agrees_with_the_oracle(name, x64):
     state = check_run(name, learner_of(name))
     assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.data
-@pytest.mark.parametrize("name", long(["bpas"], BUDGETS))
+@pytest.mark.parametrize("name", BUDGETS)
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     check_on_the_papers_data(name, data_dir)

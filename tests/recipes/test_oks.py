@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 import pytest
-from marks import long
 from support_cases import NUM_EXAMPLES, begin, held, paper_stream, rounds, stream
 
 from jaxmkl import aggregate, updates
@@ -76,6 +75,7 @@ def test_agrees_with_the_oracle(x64):
     check(learner, WIDTHS, X, y, **arguments)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_not_drawn_does_not_decay(x64):
     X, y, _ = stream()
     arguments = {"step_size": 0.3, "smoothing": 0.3, "regularization": 0.2}
@@ -83,9 +83,9 @@ def test_a_kernel_that_is_not_drawn_does_not_decay(x64):
     check(learner, WIDTHS, X, y, **arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.data
-@pytest.mark.parametrize("name", long(["svmguide3"], ["german", "svmguide3"]))
+@pytest.mark.parametrize("name", ["german", "svmguide3"])
 def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
     X, y = paper_stream(name, data_dir)
     widths = tuple(plain_oks.candidate_widths())

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from marks import quick
-from trees import assert_equal
+from trees import assert_equal, plain, scan
 
 import jaxmkl
 from jaxmkl import features, models, query, updates
@@ -82,6 +82,7 @@ def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
     return np.array(predictions), np.array(queried), inner.theta
 
 
+@functools.partial(jax.jit, static_argnames="dtype")
 def begin(learner, dtype=None):
     return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
@@ -155,16 +156,6 @@ def test_rounds_of_padding_change_no_bit():
     assert_equal(absent(state), state)
 
 
-def test_the_first_labels_are_not_known():
-    """A label changes no prediction of the N rounds after its own, and then the next."""
-    learner, (X, y) = linear(query.All()), data()
-    one, other = (
-        jaxmkl.run(learner, begin(learner), X, labels, delay=6)[1].prediction
-        for labels in (y, np.where(np.arange(NUM_EXAMPLES) == 10, y + 1, y))
-    )
-    assert np.flatnonzero(one != other)[0] == 17
-
-
 # --- counts --------------------------------------------------------------------------------------
 
 
@@ -217,11 +208,11 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     X, y = (array.copy() for array in data())
     X[[4, 20]], y[9] = np.nan, np.nan
     learner = delayed(linear(query.All()), 3)
-    state, outputs = jax.lax.scan(learner.step, begin(learner), (X, y))
+    state, outputs = plain(scan(learner, begin(learner), X, y))
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.prediction)), [4, 20])
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), [4, 9, 20])
     np.testing.assert_array_equal(np.flatnonzero(~outputs.queried), [4, 20])
-    inner = learner.flushed(state).inner
+    inner = jax.jit(learner.flushed)(state).inner
     assert (int(inner.invalid), int(inner.nonfinite)) == (3, 0)
     predictions, _, theta = oracle(3, most=0, bad=(4, 9, 20))
     good = np.isfinite(outputs.prediction)
