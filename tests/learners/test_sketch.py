@@ -142,9 +142,10 @@ def check(case, X, y, at_least, **changes):
 
 
 PLAYED = "one width", "a width for each input", "two Gaussians, squared"
+OTHERS = [name for name in CASES if name not in PLAYED]
 
 
-@pytest.mark.parametrize("name", quick(["one width"], long(PLAYED, CASES)))
+@pytest.mark.parametrize("name", [*quick(["one width"], PLAYED), *long([], OTHERS)])
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 
