@@ -86,7 +86,9 @@ def passes(estimator, **options):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [classifier(scale=False), PoolSelector()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [classifier(scale=False), PoolSelector(method="random")], ids=repr
+)
 def test_keeps_the_conventions_of_estimators(estimator):
     passes(estimator, legacy=False)
 
@@ -97,6 +99,7 @@ CHECKED = [
     *map(MKLRegressor, ("expert_mkl", "omkl", "amkl_aks")),
     *map(MKLClassifier, ("spa", "expert_mkl", "bpas", "multitask")),
     *(PoolSelector(method=method) for method in ("ted", "gmkal", "cted", "rrss", "lmkal")),
+    PoolSelector(),
 ]
 
 

@@ -179,7 +179,7 @@ def test_finds_the_input_that_matters():
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_bad_input_leaves_the_metric_finite(shape):
-    """Constant inputs or labels, one input, half of the labels missing, a single label."""
+    """Constant inputs or labels, half of the labels missing, a single label."""
     learner = learner_of(shape, size=7)
     X, y = stream(32, dtype=np.float32)
     half = np.where(np.arange(32) % 2 == 0, np.nan, y)
@@ -197,8 +197,14 @@ def test_bad_input_leaves_the_metric_finite(shape):
             variances = np.var(own.reservoir.X, axis=0)
             L = np.diag(own.metrics[0]) if shape == "diagonal" else own.metrics[0]
             np.testing.assert_allclose(variances @ np.diag(L @ L.T), 1.0, rtol=1e-4)
-    state = begin(learner, num_inputs=1)
-    state, _ = scan(learner, state, X[:, :1], y)
+
+
+@pytest.mark.endless
+@pytest.mark.parametrize("shape", ["diagonal", "full"])
+def test_a_metric_of_one_input(shape):
+    learner = learner_of(shape, size=7)
+    X, y = stream(32, D=1, dtype=np.float32)
+    state, _ = scan(learner, begin(learner, num_inputs=1), X, y)
     own = state.models[0]
     deviation = np.std(own.reservoir.X)
     np.testing.assert_allclose(np.abs(own.metrics[0]) * deviation, 1.0, rtol=1e-4)
