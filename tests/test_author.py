@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import begin
 
 import jaxmkl
 from jaxmkl import models, pytree, updates
@@ -103,7 +104,7 @@ def test_an_update_rule_serves_features_and_supports_alike(bank):
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     y = np.sin(2 * X[:, 0])
     learner = jaxmkl.MKL(bank(jaxmkl.Gaussian([0.5, 2.0]), RULE))
-    state = learner.init(jax.random.key(0), num_inputs=2)
+    state = begin(learner)
     losses = jaxmkl.run(learner, state, X, y)[1].loss
     assert losses.max() < 10
     assert losses[-100:].mean() < y.var() / 4
@@ -120,6 +121,6 @@ def test_rates_without_an_axis_of_their_own_are_refused(bank):
 def test_a_learner_learns():
     X = np.random.default_rng(0).uniform(size=(400, 1)).astype(np.float32)
     learner = Neighbours(0.1, size=32)
-    state = learner.init(jax.random.key(0), num_inputs=1)
+    state = begin(learner, 1)
     state, outputs = jaxmkl.run(learner, state, X, np.sin(6 * X[:, 0]))
     assert outputs.loss[-100:].mean() < 0.05

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from trees import begin
 
 import jaxmkl
 from jaxmkl import aggregate, losses, models, updates
@@ -213,7 +214,7 @@ def test_gradient_descent_on_features_and_supports(x64):
     )
     for bank in banks:
         learner = jaxmkl.MKL(bank, aggregate.Uniform())
-        state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+        state = begin(learner)
         _, outputs = jaxmkl.run(learner, state, X, y, block_size=16)
         if isinstance(bank, models.FeatureModels):
             turns = X @ np.asarray(state.models[0].frequencies)[0].T
@@ -236,7 +237,7 @@ def test_parameters_are_swept_and_differentiated(x64):
 
     def total(quantile):
         learner = jaxmkl.raker(KERNELS, num_features=4, loss=losses.Pinball(quantile))
-        state = learner.init(jax.random.key(0), 2)
+        state = begin(learner)
         return jax.lax.scan(learner.step, state, (X, y))[1].loss.sum()
 
     step = 1e-6
@@ -255,14 +256,14 @@ def test_quantiles_are_followed():
     rule = updates.OGD(0.05, loss=losses.Pinball(0.75))
     bank = models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
     learner = jaxmkl.MKL(bank)
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 1)
+    state = begin(learner, 1)
     _, outputs = jaxmkl.run(learner, state, np.ones((4000, 1)), y)
     assert abs(float((y[1000:] < outputs.prediction[1000:]).mean()) - 0.75) < 0.02
 
 
 def test_a_learner_with_losses_is_written_and_read(tmp_path):
     learner = jaxmkl.raker(KERNELS, num_features=3, loss=losses.EpsilonInsensitive(0.25))
-    state = learner.init(jax.random.key(0), 2)
+    state = begin(learner)
     jaxmkl.save(tmp_path / "it.npz", learner, state)
     loaded, _ = jaxmkl.load(tmp_path / "it.npz", like=learner)
     assert repr(loaded) == repr(learner)

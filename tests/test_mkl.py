@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_close, scan
+from trees import assert_close, begin, scan
 
 import jaxmkl
 from jaxmkl.aggregate import DrawOne, Hedge, Uniform
@@ -108,7 +108,7 @@ def test_banks_side_by_side():
     learner = jaxmkl.MKL(banks, Uniform())
     assert learner.num_models == 4 + 3
     assert learner.preferred_block_size == 8
-    start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+    start = begin(learner)
     state, outputs = scan(learner, start, X, y)
     mean = 0.0
     for i, own in enumerate(banks):
@@ -132,7 +132,7 @@ def test_banks_side_by_side():
 
 def test_banks_alike_draw_frequencies_of_their_own():
     learner = jaxmkl.MKL((bank(OGD()), bank(OGD())))
-    one, two = (m.frequencies for m in learner.init(jax.random.key(0), 2).models)
+    one, two = (m.frequencies for m in begin(learner).models)
     assert not np.any(np.asarray(one) == np.asarray(two))
 
 

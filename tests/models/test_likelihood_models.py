@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import long
-from trees import scan
+from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
@@ -40,11 +40,6 @@ def stream(T, D=3, outputs=None, dtype=np.float64):
     y = np.sin(2 * X[:, 0]) + 0.1 * draws.normal(size=T)
     y = y if outputs is None else np.stack([y, X[:, 0] * X[:, -1]], axis=1)
     return X.astype(dtype), y.astype(dtype)
-
-
-@functools.partial(jax.jit, static_argnames=("num_inputs", "seed"))
-def begin(learner, num_inputs=3, seed=0):
-    return learner.init(jax.random.key(seed), num_inputs)
 
 
 def values_of(bank, state, x):
@@ -80,7 +75,7 @@ def test_the_evidence_is_that_of_a_gaussian_process(x64):
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
     X, y = stream(32, outputs=outputs)
     learner = learner_of(shape, outputs=outputs)
-    state = begin(learner, seed=2)
+    state = begin(learner, 3, seed=2)
     frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     state, _ = scan(learner, state, X, y)
     L = np.eye(3) / np.sqrt(3)
@@ -139,7 +134,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
     none = np.full(40, np.nan)
     labels = (y, np.zeros(40), np.ones(40), half, single, none)
     for inputs, given in [(np.ones_like(X), y), *((X, given) for given in labels)]:
-        state = begin(learner)
+        state = begin(learner, 3)
         state, outputs = scan(learner, state, inputs, given.astype(np.float32))
         own = state.models[0]
         assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
@@ -155,7 +150,7 @@ def test_a_constant_input_does_not_matter():
     X, y = stream(40, dtype=np.float32)
     X[:, 1] = 3.0
     learner = learner_of()
-    state, _ = scan(learner, begin(learner), X, y)
+    state, _ = scan(learner, begin(learner, 3), X, y)
     assert learner.importances(state)[1] == 0
 
 
@@ -167,7 +162,7 @@ def test_derivatives_go_through_a_run():
         inside = FeatureModels(jaxmkl.Gaussian(width), RLS(0.1, period=8), FourierFeatures(3))
         bank = LikelihoodModels(inside, first=16, reservoir=Reservoir(8), steps=2)
         learner = jaxmkl.MKL(bank, loss="squared")
-        state = begin(learner)
+        state = begin(learner, 3)
         return scan(learner, state, X, y)[1].loss.sum()
 
     assert np.isfinite(jax.jit(jax.grad(total))(jnp.array([0.7]))).all()

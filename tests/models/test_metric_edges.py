@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_equal, scan
+from trees import assert_equal, begin, scan
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
@@ -22,11 +22,6 @@ pytestmark = pytest.mark.slow
 def bank_of(rules, shape="diagonal", size=8):
     inside = FeatureModels(jaxmkl.Gaussian([0.7, 2.0]), rules, FourierFeatures(3))
     return MetricModels(inside, shape, Reservoir(size), first=16)
-
-
-@jax.jit
-def begin(learner):
-    return learner.init(jax.random.key(0), num_inputs=2)
 
 
 def stream(T):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import long
-from trees import assert_equal, scan
+from trees import assert_equal, begin, scan
 
 import jaxmkl
 from jaxmkl.features import FeatureMap, FourierFeatures, SampledDictionary
@@ -37,11 +37,6 @@ def stream(T, D=3, outputs=None, dtype=np.float64):
     return X.astype(dtype), y.astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("num_inputs", "seed"))
-def begin(learner, num_inputs=3, seed=0):
-    return learner.init(jax.random.key(seed), num_inputs)
-
-
 def values_of(bank, state, round, x):
     codes = bank.encode(state, x[None], round, None)
     return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
@@ -59,7 +54,7 @@ def values_of(bank, state, round, x):
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     X, y = stream(40, outputs=outputs)
     learner = learner_of(shape, forgetting=forgetting, outputs=outputs)
-    state = begin(learner, seed=2)
+    state = begin(learner, 3, seed=2)
     frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     loop = MetricBank(
         frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, 1 if outputs is None else 2
@@ -187,7 +182,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
     cases = [(X, np.ones(32)), (X, half)]
     cases += [(np.ones_like(X), y), (X, np.zeros(32)), (X, single)]  # where the metric stays
     for i, (inputs, labels) in enumerate(cases):
-        start = begin(learner)
+        start = begin(learner, 3)
         state, outputs = scan(learner, start, inputs, labels.astype(np.float32))
         own, learns = state.models[0], i < 2
         assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
@@ -220,18 +215,18 @@ def test_features_that_grow_are_refused():
 def test_importances_pass_through_wrappers():
     learner = learner_of(size=7)
     X, y = stream(32, dtype=np.float32)
-    state = begin(learner)
+    state = begin(learner, 3)
     state, _ = scan(learner, state, X, y)
     shares = learner.importances(state)
     np.testing.assert_allclose(jnp.sum(shares), 1.0, rtol=1e-5)
     budget = jaxmkl.label_budget(learner, 10)
-    shares = budget.importances(begin(budget))
+    shares = budget.importances(begin(budget, 3))
     np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-6)
     lagged = jaxmkl.wrappers.lagged(learner, 2)
     of_classes = jaxmkl.MKL(learner.models, loss="squared", task="classification")
     for wrapped in (lagged, jaxmkl.wrappers.one_vs_rest(of_classes, 3)):
-        state = jax.eval_shape(begin, wrapped)
+        state = jax.eval_shape(lambda of: begin(of, 3), wrapped)
         assert jax.eval_shape(wrapped.importances, state).shape == (3,)
     raker = jaxmkl.raker(num_features=3)
     with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
-        raker.importances(jax.eval_shape(begin, raker))
+        raker.importances(jax.eval_shape(lambda of: begin(of, 3), raker))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import long
-from trees import assert_equal, scan
+from trees import assert_equal, begin, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
@@ -28,11 +28,6 @@ def small(name="raker", **arguments):
 ARGUMENTS = {"amkl_aks": {"tolerance": 0.5, "max_skips": 2}}
 
 
-@jax.jit
-def begin(learner):
-    return learner.init(jax.random.key(0), NUM_INPUTS)
-
-
 def at_round(state, number):
     """A state, set to a round."""
 
@@ -47,7 +42,7 @@ def bare_run(name):
     X, y = data()
     X = (X - [0, 5, -1e3]).astype(np.float32)
     learner = small(name, **ARGUMENTS.get(name, {}))
-    state = begin(learner)
+    state = begin(learner, NUM_INPUTS)
     return learner, state, (X, y), scan(learner, state, X, y)
 
 
@@ -57,7 +52,7 @@ def test_label_budget_is_the_learner_until_it_is_spent():
     bare, state, (X, y), (_, expected) = bare_run("amkl_aks")
     budget = 12
     learner = wrappers.label_budget(bare, budget)
-    start = begin(learner)
+    start = begin(learner, NUM_INPUTS)
     assert_equal(start.inner, state)
     end, outputs = scan(learner, start, X, y)
 
@@ -83,7 +78,7 @@ def test_label_budget_is_the_learner_until_it_is_spent():
 def test_a_budget_for_all_changes_nothing():
     bare, _, (X, y), (bare_end, expected) = bare_run("amkl_aks")
     learner = wrappers.label_budget(bare, NUM_EXAMPLES)
-    end, outputs = scan(learner, begin(learner), X, y)
+    end, outputs = scan(learner, begin(learner, NUM_INPUTS), X, y)
     assert_equal(outputs, expected)
     assert_equal(end.inner, bare_end)
     assert int(end.remaining) == NUM_EXAMPLES - int(expected.queried.sum())
@@ -93,7 +88,7 @@ def test_a_budget_for_all_changes_nothing():
 def test_no_budget_is_no_label():
     bare, state, (X, y), _ = bare_run("raker")
     learner = wrappers.label_budget(bare, 0)
-    end, outputs = scan(learner, begin(learner), X, y)
+    end, outputs = scan(learner, begin(learner, NUM_INPUTS), X, y)
     assert not np.asarray(outputs.queried).any()
     np.testing.assert_array_equal(outputs.prediction, 0)
     assert_equal(end.inner.replace(round=state.round), state)
@@ -105,7 +100,7 @@ def test_unusable_inputs_cost_no_label():
     X = X.copy()
     X[:10] = np.nan
     learner = wrappers.label_budget(bare, 15)
-    end, outputs = scan(learner, begin(learner), X, y)
+    end, outputs = scan(learner, begin(learner, NUM_INPUTS), X, y)
     expected = np.isin(np.arange(NUM_EXAMPLES), np.arange(10, 25))
     np.testing.assert_array_equal(outputs.queried, expected)
     assert int(end.remaining) == 0
@@ -121,7 +116,7 @@ def test_budgets_side_by_side():
     def spent(budget):
         leaves = jax.tree.leaves(wrappers.label_budget(bare, 1))[:-1]
         learner = jax.tree.unflatten(structure, [*leaves, budget])
-        state = begin(learner)
+        state = begin(learner, NUM_INPUTS)
         return scan(learner, state, X, y)[1].queried.sum()
 
     np.testing.assert_array_equal(jax.jit(jax.vmap(spent))(budgets), [0, 3, 7])
@@ -132,7 +127,7 @@ def test_the_smaller_budget_counts():
     bare, _, (X, y), (_, expected) = bare_run("amkl_aks")
     for budgets in ((5, 9), (9, 5)):
         learner = wrappers.label_budget(wrappers.label_budget(bare, budgets[0]), budgets[1])
-        end, outputs = scan(learner, begin(learner), X, y)
+        end, outputs = scan(learner, begin(learner, NUM_INPUTS), X, y)
         wanted = np.asarray(expected.queried)
         np.testing.assert_array_equal(outputs.queried, wanted & (wanted.cumsum() <= 5))
         assert sorted([int(end.remaining), int(end.inner.remaining)]) == [0, 4]
@@ -150,7 +145,7 @@ def call(method, learner, *arguments):
 def played(learner, method, delay):
     """A user's loop in which labels come ``delay`` rounds late; how many were asked for."""
     X, y = data()
-    state = begin(learner)
+    state = begin(learner, NUM_INPUTS)
     waiting, asked = [], 0
     for t in range(NUM_EXAMPLES):
         prediction = call(method, learner, state, X[t])
@@ -188,7 +183,7 @@ def test_late_answers_do_not_overdraw(budgeted):
 def test_what_is_asked_for_is_outstanding_until_it_comes():
     learner = wrappers.label_budget(small(), 3)
     X, y = data()
-    state = begin(learner)
+    state = begin(learner, NUM_INPUTS)
     for t in range(5):
         prediction, state = call("ask", learner, state, X[t])
         assert bool(prediction.query) == (t < 3)
@@ -198,7 +193,7 @@ def test_what_is_asked_for_is_outstanding_until_it_comes():
     assert (int(state.remaining), int(state.outstanding), int(state.overdrawn)) == (0, 2, 0)
     # a pool in one scan, each example at the state that the one before left
     several = jax.jit(lambda s, X: jax.lax.scan(lambda s, x: learner.ask(s, x)[::-1], s, X))
-    _, predictions = several(begin(learner), X[:8])
+    _, predictions = several(begin(learner, NUM_INPUTS), X[:8])
     assert predictions.query.tolist() == [True] * 3 + [False] * 5
 
 
@@ -213,7 +208,7 @@ def test_predict_counts_nothing(delay):
 
 def test_ask_is_predict_for_learners_that_count_nothing():
     learner = small()
-    state = begin(learner)
+    state = begin(learner, NUM_INPUTS)
     x = data()[0][0]
     assert_equal(call("ask", learner, state, x), (call("predict", learner, state, x), state))
 
@@ -242,7 +237,7 @@ def test_wrappers_commute():
     inner = wrappers.scaled(wrappers.label_budget(bare, 8), scaler)
     runs = []
     for learner in (outer, inner):
-        runs.append(scan(learner, begin(learner), X, y))
+        runs.append(scan(learner, begin(learner, NUM_INPUTS), X, y))
     (outer_end, one), (inner_end, other) = runs
     assert_equal(one.queried, other.queried)
     assert int(one.queried.sum()) == 8
@@ -283,7 +278,7 @@ def test_derivative_through_wrappers():
 
     @jax.jit
     def total(learner):
-        state = begin(learner)
+        state = begin(learner, NUM_INPUTS)
         return scan(learner, state, X, y)[1].loss.mean()
 
     gradient = jax.grad(total)(learner)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from marks import quick
 from scipy import stats
-from trees import plain
+from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.wrappers import intervals, predictive, scaled_targets
@@ -30,16 +30,6 @@ def stream(T, seed=0, D=2):
     X = draws.normal(size=(T, D))
     deviation = 0.1 * np.exp(np.clip(X[:, 1], -2, 2))
     return X, np.sin(2 * X[:, 0]) + deviation * draws.standard_t(5, size=T)
-
-
-@jax.jit
-def begin(learner):
-    return learner.init(jax.random.key(0), 2)
-
-
-@jax.jit
-def steps(learner, state, examples):
-    return jax.lax.scan(learner.step, state, examples)
 
 
 class Oracle:
@@ -108,9 +98,8 @@ def test_oracle(x64, known):
     learner = predictive(inner)
     state, of_inner = begin(learner), begin(inner)
     oracle = Oracle(state.directions, 2, known)
-    examples = X, y
-    _, alone = plain(steps(inner, of_inner, examples))
-    state, outputs = plain(steps(learner, state, examples))
+    _, alone = plain(scan(inner, of_inner, X, y))
+    state, outputs = plain(scan(learner, state, X, y))
     np.testing.assert_allclose(outputs.prediction, alone.prediction, rtol=1e-12)
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         f = float(alone.prediction[t])
@@ -203,7 +192,7 @@ def bad(kind, T=100):
 def test_bad_data(kind):
     X, y = bad(kind)
     learner = predictive(learner_of(True))
-    state, outputs = plain(steps(learner, begin(learner), (X.astype("f"), y.astype("f"))))
+    state, outputs = plain(scan(learner, begin(learner), X.astype("f"), y.astype("f")))
     found = outputs.distribution
     for leaf in (found.mean, found.scales, found.weights, outputs.variance):
         assert np.isfinite(leaf).all()
@@ -216,7 +205,7 @@ def test_bad_data(kind):
 def test_padding_and_refused_examples_leave_no_trace():
     X, y = stream(40)
     learner = predictive(learner_of(True))
-    state, _ = steps(learner, begin(learner), (X.astype("f"), y.astype("f")))
+    state, _ = scan(learner, begin(learner), X.astype("f"), y.astype("f"))
 
     @jax.jit
     def after(label, present):
