@@ -7,7 +7,6 @@ from support_cases import (
     ALL,
     BUDGET_CROSSINGS,
     BUDGETS,
-    check_on_the_papers_data,
     check_run,
     learner_of,
 )
@@ -24,10 +23,3 @@ LONG = [name for name in BUDGETS if name != "bogd"]
 def test_agrees_with_the_oracle(name, x64):
     state = check_run(name, learner_of(name))
     assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"
-
-
-@pytest.mark.endless
-@pytest.mark.data
-@pytest.mark.parametrize("name", BUDGETS)
-def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
-    check_on_the_papers_data(name, data_dir)
