@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 
 import jaxmkl
 from jaxmkl import MKL, run, wrappers
@@ -209,7 +210,7 @@ AT_HALF = {"Random": Random(0.5), "from outside": Unsure()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", AT_HALF)
+@pytest.mark.parametrize("name", long(["from outside"], AT_HALF))
 def test_points_of_a_pool_draw_for_themselves(name, pool):
     """Ten at one state do not all ask or all stay silent; alone each does the same."""
     learner = MKL(BANK, query=AT_HALF[name])

@@ -71,7 +71,9 @@ def test_the_evidence_is_that_of_a_gaussian_process(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("shape", "outputs"), [("diagonal", None), ("full", 2)])
+@pytest.mark.parametrize(
+    ("shape", "outputs"), long([("diagonal", None)], [("diagonal", None), ("full", 2)])
+)
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
     X, y = stream(32, outputs=outputs)
     learner = learner_of(shape, outputs=outputs)

@@ -46,9 +46,9 @@ def values_of(bank, state, round, x):
 @pytest.mark.parametrize(
     ("shape", "outputs", "forgetting"),
     [
-        ("diagonal", 2, 0.95),
         ("full", 2, 1.0),
         pytest.param("full", None, 0.95, marks=pytest.mark.endless),
+        pytest.param("diagonal", 2, 0.95, marks=pytest.mark.endless),
     ],
 )
 def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):

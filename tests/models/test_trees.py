@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor
+from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
@@ -155,10 +156,9 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
     missing = rng.random(60) < 0.4
     bank = TreeModels(2, depth=3, groups=2, reservoir=Reservoir(64), first=32, forgetting=0.9)
     learner = jaxmkl.MKL(bank, Uniform())
-    start = learner.init(jax.random.key(0), 2)
-    state, outputs = jax.lax.scan(learner.step, start, (X, np.where(missing, np.nan, y)))
+    state, outputs = plain(scan(learner, begin(learner), X, np.where(missing, np.nan, y)))
     own = state.models[0]
-    leaf = np.asarray(leaves(own.trees, jnp.asarray(X)))
+    leaf = np.asarray(jax.jit(leaves)(own.trees, X))
     known = np.flatnonzero(~missing)
     np.testing.assert_array_equal(own.reservoir.y[: len(known)], y[known])
     for tree in range(2):

@@ -245,7 +245,7 @@ def test_covariances_survive_forgetting_in_single_precision():
     assert losses[1_000:2_000].mean() < 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.endless  # the rule's loop is played with the quick tests
 def test_bounded_forgetting_agrees_with_the_oracle(x64):
     """The same in double precision against the per-example form, with the bound at work."""
     rng = np.random.default_rng(9)
