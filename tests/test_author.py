@@ -8,7 +8,6 @@ import pytest
 
 import jaxmkl
 from jaxmkl import models, pytree, updates
-from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
 
@@ -42,15 +41,6 @@ def test_a_kernel_is_used_everywhere():
     assert kernel.gram(jnp.zeros((3, 2))).shape == (2, 3, 3)
     with pytest.raises(ValueError, match="Matern32"):  # it says no spectrum
         models.FeatureModels(kernel, updates.OGD(0.1))
-
-
-RULE = PlainSteps(0.5)
-
-
-@pytest.mark.endless
-def test_an_update_rule():
-    bank = models.SupportModels(Matern32([0.5, 2.0]), RULE)
-    check_learner(jaxmkl.MKL(bank), block_sizes=(16,))
 
 
 @pytest.mark.parametrize("bank", [models.FeatureModels, models.SupportModels])

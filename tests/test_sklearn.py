@@ -225,14 +225,6 @@ def test_rows_that_are_sorted_are_shuffled():
     np.testing.assert_array_equal(again.predict_proba(X), shuffled.predict_proba(X))
 
 
-@pytest.mark.endless
-def test_sorted_folds_are_said():
-    X, y = load_iris(return_X_y=True)
-    with pytest.warns(UserWarning, match="y is sorted by class") as caught:
-        cross_val_score(classifier(), X, y, cv=3)
-    assert len(caught) == 3
-
-
 @pytest.mark.parametrize("counts", [(6, 6), (3, 9), (3, 3, 3), (2, 2, 5)])
 def test_what_is_sorted_is_hardly_chance(counts):
     """Of all orders of few labels, fewer than one in a thousand is taken for sorted."""

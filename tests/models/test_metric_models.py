@@ -156,21 +156,6 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
-@pytest.mark.endless  # with the likelihood it is played with the slow tests
-def test_finds_the_input_that_matters():
-    draws = np.random.default_rng(0)
-    X = draws.normal(size=(600, 6)).astype(np.float32)
-    y = np.sin(2 * X[:, 4])
-    inside = FeatureModels(jaxmkl.Gaussian([1.0, 3.0]), RLS(), FourierFeatures(20))
-    errors = []
-    for bank in (inside, MetricModels(inside, reservoir=Reservoir(200))):
-        learner = jaxmkl.MKL(bank, loss="squared")
-        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 6), X, y)
-        errors.append(outputs.loss[300:].mean())
-    assert learner.models[0].importances(state.models[0]).argmax() == 4
-    assert errors[1] < errors[0] / 5
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_bad_input_leaves_the_metric_finite(shape):

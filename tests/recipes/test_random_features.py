@@ -243,24 +243,3 @@ def test_covariances_survive_forgetting_in_single_precision():
     losses = np.asarray(outputs.loss, np.float64)
     assert losses[4_500:].mean() <= 1.2 * np.asarray(fresh.loss, np.float64)[500:].mean()
     assert losses[1_000:2_000].mean() < 1e-4
-
-
-@pytest.mark.endless  # the rule's loop is played with the quick tests
-def test_bounded_forgetting_agrees_with_the_oracle(x64):
-    """The same in double precision against the per-example form, with the bound at work."""
-    rng = np.random.default_rng(9)
-    X = np.tile(rng.normal(size=(1, 3)), (320, 1))
-    X[150:200] = rng.normal(size=(50, 3))
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=320)
-    learner = small("expert_mkl", step_sizes=(0.1,), forgetting=(0.8,), regularization=0.5)
-    (rule,) = [r for r in learner.models[0].rules if isinstance(r, RLS)]
-    growth = float(rule.max_growth)
-    rules = [ogd(0.1, 0.0), rls(0.8, 0.5, rule.max_growth, rule.period)]
-    arguments = {"rules": rules, "hedge_rate": 1.0, "feature_scale": "mean"}
-    start = learner.init(jax.random.key(4), 3, dtype=jnp.float64)
-    expected = run_oracle(learner, arguments, SMALL, start, X, y)
-    traces = np.array([np.trace(S) for S in expected.covariance])
-    np.testing.assert_allclose(traces, growth * 10 / 0.5, rtol=0.05)  # the bound is reached
-    state, outputs = jaxmkl.run(learner, start, X, y, block_size=16, record=everything)
-    check_outputs(outputs, expected, tolerance=1e-8)
-    check_state(learner, state, expected, tolerance=1e-8)

@@ -1,7 +1,6 @@
 """Labels that come late: against loops in NumPy, and the same however a stream is cut."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
@@ -137,25 +136,6 @@ def test_no_delay_is_the_learner_itself(x64):
     assert int(state.due) == 0
 
 
-@pytest.mark.endless
-def test_rounds_of_padding_change_no_bit():
-    """Neither while nothing is due, nor where a period of the learner inside has just ended."""
-    store = models.supports.DenseSupport(8, tile=8, period=4)
-    inner = jaxmkl.MKL(models.SupportModels(KERNELS, updates.OGD(0.1), store))
-    learner, (X, y) = delayed(inner, 2), data()
-
-    @jax.jit
-    def absent(state):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
-        return learner.advance(state, code, y[0], present=False)[0]
-
-    state = learner.enlarged(begin(learner), 64)
-    for a, b in itertools.pairwise([0, 1, 10, 18, 34]):
-        assert_equal(absent(state), state)
-        state = jaxmkl.run(learner, state, X[a:b], y[a:b])[0]
-    assert_equal(absent(state), state)
-
-
 # --- counts --------------------------------------------------------------------------------------
 
 
@@ -263,22 +243,6 @@ def test_supports_find_room_in_a_run():
         room = late.capacity(state) - int(late.num_supports(state))
         assert room >= 0
     assert int(late.info(late.flushed(state)).overflow) == 0
-
-
-@pytest.mark.endless
-def test_slope_through_late_labels(x64):
-    X, y = (array.astype(np.float64) for array in data())
-
-    @jax.jit
-    def total(rate):
-        bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(rate), features.LinearFeatures())
-        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
-        state, outputs = jaxmkl.run(learner, begin(learner, X.dtype), X, y, delay=5)
-        return outputs.loss.mean() + learner.predict(state, X[0]).value
-
-    slope = jax.grad(total)(0.1)
-    np.testing.assert_allclose(slope, (total(0.1 + 1e-6) - total(0.1 - 1e-6)) / 2e-6, rtol=1e-6)
-    assert slope != 0
 
 
 @pytest.mark.parametrize("delay", [-1, 1.0, True])
