@@ -208,6 +208,7 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
 @pytest.mark.slow
 def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(source, "ROWS", 64)
+    begin = (*SMALL, "--first", "60")
     pipeline, calls = tmp_path / "m", []
     original = play.Player.play
 
@@ -219,12 +220,12 @@ def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatc
 
     with monkeypatch.context() as patched:
         patched.setattr(play.Player, "play", interrupted)
-        assert main(["run", str(plants), *SMALL, "--save", str(pipeline)]) == 130
+        assert main(["run", str(plants), *begin, "--save", str(pipeline)]) == 130
     out, error = capsys.readouterr()
     assert "128 rows" in out
     assert f"continue with: jaxmkl run {plants} --from {pipeline} --skip 128" in error
     run(plants, "--from", pipeline, "--skip", "128", "--save", pipeline)
-    run(plants, *SMALL, "--save", tmp_path / "whole")
+    run(plants, *begin, "--save", tmp_path / "whole")
     whole = jaxmkl.load_pipeline(tmp_path / "whole")
     assert_equal(jaxmkl.load_pipeline(pipeline).state, whole.state)
     assert jaxmkl.load_pipeline(pipeline).rows == 300

@@ -87,7 +87,7 @@ def passes(estimator, **options):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "estimator", [classifier(scale=False), PoolSelector(method="random")], ids=repr
+    "estimator", [classifier(scale=False), PoolSelector(method="random", random_state=0)], ids=repr
 )
 def test_keeps_the_conventions_of_estimators(estimator):
     passes(estimator, legacy=False)

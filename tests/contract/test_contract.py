@@ -166,13 +166,14 @@ LEARNERS = KNOWN | VARIANTS | OTHERS
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-# The others take minutes. With the long tests come a recipe of each kind and some variants, among
-# them one with dense supports; those recipes that are made of the same parts in other combinations
-# are endless, as are other variants.
+# The others take minutes. With the long tests come recipes on features, with supports that grow or
+# are on a budget, in a space of kernels and of many tasks, and some variants, among them one with
+# dense supports; those made of the same parts in other combinations are endless, and proj_ka, which
+# is a loop in NumPy in the gate.
 QUICK = {"amkl_aks"}
 LONG = {
     *("expert_mkl", "spa", "bpas"),
-    *("oks_sil", "oks", "proj_ka", "multitask"),
+    *("oks_sil", "multitask"),
     "label_budget of scaled omkl",
     "late labels, lagged",
     "intervals of a distribution",

@@ -188,7 +188,8 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     X, y = (array.copy() for array in data())
     X[[4, 20]], y[9] = np.nan, np.nan
     learner = delayed(linear(query.All()), 3)
-    state, outputs = plain(scan(learner, begin(learner), X, y))
+    state, outputs = scan(learner, begin(learner), X, y)
+    outputs = plain(outputs)
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.prediction)), [4, 20])
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), [4, 9, 20])
     np.testing.assert_array_equal(np.flatnonzero(~outputs.queried), [4, 20])
