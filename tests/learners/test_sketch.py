@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import long, quick
+from marks import long
 from oracles import oks as oracle
 from selection_streams import (
     CAUCHY,
@@ -140,10 +140,10 @@ def check(case, X, y, at_least, **changes):
 
 
 PLAYED = "one width", "a width for each input", "two Gaussians, squared"
-OTHERS = [name for name in CASES if name not in PLAYED]
 
 
-@pytest.mark.parametrize("name", [*quick(["one width"], PLAYED), *long([], OTHERS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long(PLAYED, CASES))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 
