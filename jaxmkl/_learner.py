@@ -255,7 +255,7 @@ class Learner(abc.ABC):
         >>> import jax.numpy as jnp, jaxmkl
         >>> learner = jaxmkl.raker()
         >>> state = learner.init(jax.random.key(0), num_inputs=2)
-        >>> learner.predict_many(state, jnp.ones((3, 2))).value.shape
+        >>> jax.jit(learner.predict_many)(state, jnp.ones((3, 2))).value.shape
         (3,)
         """
         check_state(self, state)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from marks import long
 
 import jaxmkl
 from jaxmkl import models, query, updates
@@ -160,8 +159,8 @@ LEARNERS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", long(["classes"], LEARNERS))
+@pytest.mark.endless
+@pytest.mark.parametrize("name", LEARNERS)
 def test_learners_keep_the_contract(name):
     made = LEARNERS[name]()
     # an object of optax cannot be written to a file

@@ -81,7 +81,7 @@ def session(tmp_path):
         journals.close()
         journal = journals.enter_context(Journal(path or tmp_path / "journal", rows.about))
         learner = learner_of(rows)
-        state = learner.init(jax.random.key(0), rows.X.shape[1])
+        state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), rows.X.shape[1])
         learner, state = asking(learner, state, rows, budget, is_pool)
         return Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
 

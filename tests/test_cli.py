@@ -23,7 +23,7 @@ from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.cli import main, play, show
-from jaxmkl.tables import Columns, open_table
+from jaxmkl.tables import Columns, open_table, source
 from jaxmkl.tables._bytes import zstd
 
 SMALL_PROGRAMS = True
@@ -207,9 +207,8 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatch, capsys):
-    text = plants.read_text()
-    header, rows = text.split("\n", 1)
-    plants.write_text(f"{header}\n{rows * 60}")  # 18,000 rows: three chunks
+    monkeypatch.setattr(source, "ROWS", 64)
+    begin = (*SMALL, "--first", "60")
     pipeline, calls = tmp_path / "m", []
     original = play.Player.play
 
@@ -219,17 +218,17 @@ def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return original(self, X, y)
 
-    monkeypatch.setattr(play.Player, "play", interrupted)
-    assert main(["run", str(plants), *SMALL, "--save", str(pipeline)]) == 130
+    with monkeypatch.context() as patched:
+        patched.setattr(play.Player, "play", interrupted)
+        assert main(["run", str(plants), *begin, "--save", str(pipeline)]) == 130
     out, error = capsys.readouterr()
-    assert "16,384 rows" in out
-    assert f"continue with: jaxmkl run {plants} --from {pipeline} --skip 16384" in error
-    monkeypatch.undo()
-    run(plants, "--from", pipeline, "--skip", "16384", "--save", pipeline)
-    run(plants, *SMALL, "--save", tmp_path / "whole")
+    assert "128 rows" in out
+    assert f"continue with: jaxmkl run {plants} --from {pipeline} --skip 128" in error
+    run(plants, "--from", pipeline, "--skip", "128", "--save", pipeline)
+    run(plants, *begin, "--save", tmp_path / "whole")
     whole = jaxmkl.load_pipeline(tmp_path / "whole")
     assert_equal(jaxmkl.load_pipeline(pipeline).state, whole.state)
-    assert jaxmkl.load_pipeline(pipeline).rows == 18_000
+    assert jaxmkl.load_pipeline(pipeline).rows == 300
 
 
 @pytest.fixture
@@ -265,20 +264,6 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
         assert means[name, "kappa"] == pytest.approx(kappa)
         against = 1 - (found != labels).mean() / (last != labels).mean()
         assert means[name, "kappa_last"] == pytest.approx(against)
-
-
-@pytest.mark.slow
-def test_late_labels(iris, tmp_path):
-    path, labels = iris
-    out, pipeline = tmp_path / "iris.json", tmp_path / "m"
-    run(path, *SMALL, "--delay", "20", "--json", out, "--save", pipeline)
-    means, content = figures(out)
-    assert content["judged_from"] == 22
-    wrong = labels[:-21] != labels[21:]
-    assert means["last label", "mistake_rate"] == pytest.approx(wrong.mean())
-    pipeline = jaxmkl.load_pipeline(pipeline)
-    assert isinstance(pipeline.learner, jaxmkl.wrappers.Probabilities)
-    assert int(pipeline.state.round) == 1200
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from oracles import design as oracle
 
 from jaxmkl import design
@@ -89,7 +90,7 @@ def test_the_form_of_weights_is_that_of_gram_matrices(features: np.ndarray) -> N
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("method", ["rrss", "ted", "gmkal", "lmkal"])
+@pytest.mark.parametrize("method", long(["ted", "gmkal"], ["rrss", "ted", "gmkal", "lmkal"]))
 def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
     given = features if method in SEVERAL else features[0]
     # where an objective is flat, weights a point are near each other only near the minimum
@@ -162,7 +163,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from jaxmkl import design
 assert len(jax.devices()) == 8
 mesh = jax.make_mesh((8,), ("pool",), axis_types=(AxisType.Auto,))
-F = np.random.default_rng(0).normal(size=(4096, 6)).astype(np.float32)
+F = np.random.default_rng(0).normal(size=(1024, 6)).astype(np.float32)
 sharding = NamedSharding(mesh, Spec("pool", None))
 call = lambda F: design.cted(features=F, regularization=0.05, tolerance=1e-4)
 whole, split = call(F), call(jax.device_put(F, sharding))
@@ -172,8 +173,8 @@ np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
 assert len(set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())) >= 17
 sharded = jax.ShapeDtypeStruct(F.shape, F.dtype, sharding=sharding)
 text = jax.jit(call).lower(sharded).compile().as_text()
-assert "f32[512,6]" in text  # a device's share of the features
-assert "f32[4096,6]" not in text  # and nowhere all of them
+assert "f32[128,6]" in text  # a device's share of the features
+assert "f32[1024,6]" not in text  # and nowhere all of them
 assert "all-reduce" in text
 print("done")
 """
@@ -183,6 +184,7 @@ print("done")
 def test_sharded_along_the_pool() -> None:
     """Eight devices, each with an eighth of the points, which it keeps to itself."""
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    devices |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     result = subprocess.run(
         [sys.executable, "-c", SHARDED],
         env=devices | {"PATH": "", "OPENBLAS_NUM_THREADS": "1"},

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import begin
 
 import jaxmkl
 from jaxmkl import wrappers
@@ -43,7 +44,7 @@ def around_the_largest(make, rounds):
     X, learner = draws.normal(size=(rounds, 2)).astype(np.float32), make()
     y = X[:, 0] * X[:, 1]
     y = np.sign(y) if learner.task == "classification" else y
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+    state, _ = jaxmkl.run(learner, begin(learner), X, y)
 
     def with_counts(by):
         large = 2**30 + by
@@ -111,7 +112,7 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     X = draws.normal(size=(3000, 2))
     y = np.where(X[:, 0] * X[:, 1] + draws.normal(size=3000) > 0, 1.0, -1.0)
     learner = jaxmkl.forgetron(jaxmkl.Gaussian(1.0), budget=8)
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+    state, _ = jaxmkl.run(learner, begin(learner), X, y)
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
 
 
@@ -120,7 +121,7 @@ def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
     # the narrowest, the middle and the widest of the default kernels
     learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.01, 1.0, 100.0]), num_features=20)
-    state = learner.init(jax.random.key(0), num_inputs=3)
+    state = begin(learner, 3)
     X = jax.random.normal(jax.random.key(1), (60_000, 3))
     state, _ = jaxmkl.run(learner, state, X, jnp.sin(X[:, 0]))
     for covariance in (state.models[0].rules[1].covariance, state.aggregate.models.covariance):
@@ -142,7 +143,7 @@ def test_least_squares_that_forget_nothing_go_on_getting_better():
     X = draws.normal(size=(400_000, 3)).astype(np.float32)
     wanted = np.sin(X[:, 0] / 4)
     y = wanted + 0.1 * draws.normal(size=len(X)).astype(np.float32)
-    state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 3), X, y)
+    state, outputs = jaxmkl.run(learner, begin(learner, 3), X, y)
     S = np.asarray(state.models[0].rules[0].covariance, np.float64)
     assert np.linalg.eigvalsh(S).min() > 0
     errors = np.mean((np.asarray(outputs.prediction) - wanted).reshape(10, -1) ** 2, axis=1)

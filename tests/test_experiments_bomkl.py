@@ -168,6 +168,7 @@ def test_budgets_are_those_of_table_2():
             )
 
 
+@pytest.mark.endless
 @pytest.mark.data
 def test_spa_on_real_data_errs_as_printed(data_dir, tmp_path):
     out = tmp_path / "bomkl.json"

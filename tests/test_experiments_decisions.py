@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from experiment_rows import SMALL, rows_of_run, value
-from trees import assert_equal
+from trees import assert_equal, plain, row_of
 
 from experiments.__main__ import main
 from experiments.decisions import arms, labels, search
@@ -14,7 +14,7 @@ from experiments.evaluate import Stream, keys_of
 SMALL_PROGRAMS = True
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_bandits_without_any_file(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(arms, "ROUNDS", 200)
@@ -41,18 +41,19 @@ def test_the_wheel_and_the_digits():
     assert (rounds.means != arms.digits(jax.random.key(1)).means).any()
 
 
+@pytest.mark.slow
 def test_arms_learn_apart_but_for_the_noise():
-    X = jax.random.normal(jax.random.key(0), (4, 2))
+    X = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
     learner = arms.learner_of(X)
-    start = jax.vmap(lambda key: learner.init(key, 2))(jax.random.split(jax.random.key(1), 3))
+    begin = jax.jit(jax.vmap(lambda key: learner.init(key, 2)))
+    start = begin(jax.random.split(jax.random.key(1), 3))
     states, step, alone = start, jax.jit(arms.learned), jax.jit(learner.update)
-    one = jax.tree.map(lambda leaf: leaf[1], start)
+    one = row_of(start, 1)
     for x, reward in zip(X, (1.0, 0.0, 2.0, 1.0), strict=True):
         states, one = step(learner, states, jnp.array(1), x, reward), alone(one, x, reward)
-    assert_equal(jax.tree.map(lambda leaf: leaf[1], states), one)
-    others = np.array([0, 2])  # which were not played
-    before, after = (jax.tree.map(lambda leaf: leaf[others], s.models) for s in (start, states))
-    assert_equal(after, before)
+    assert_equal(row_of(states, 1), one)
+    for other in (0, 2):  # which were not played
+        assert_equal(row_of(plain(states.models), other), row_of(plain(start.models), other))
     assert states.noise.number.tolist() == [4, 4, 4]
     np.testing.assert_array_equal(states.noise.variance, one.noise.variance)
     assert 0 < one.noise.variance < 2

@@ -381,7 +381,7 @@ def test_pools_of_the_benchmark(monkeypatch):
         np.testing.assert_allclose(F @ F.T, np.exp(-squares / (2 * width**2)), atol=0.35)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(small, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "GRID", (0.1, 1000.0))
     arguments = ["design", "--parts", "tuned", "--datasets", "wine", "--seeds", "2"]

@@ -113,6 +113,7 @@ def test_an_interrupt_ends_a_run_and_loses_nothing(
     assert_same(outcome(tmp_path / "parts"), outcome(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_files_are_closed(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
     line, close = [*command(flowers, tmp_path / "folder"), *SMALL], run.Run.close
     with monkeypatch.context() as patched:

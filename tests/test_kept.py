@@ -21,7 +21,8 @@ from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
 TIMES = {"seconds", "peak_bytes", "command", "settings", "is_interrupted"}
-SMALL = ["--learner", "raker,amkl_aks", "--set", "num_features=4", "--seeds", "2", "--delay", "3"]
+SMALL = ["--learner", "raker", "--set", "num_features=4", "--seeds", "2"]
+SEVERAL = ["--learner", "raker,amkl_aks", "--delay", "3"]
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def stopped(monkeypatch, after):
 
 @pytest.mark.slow
 def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys):
-    assert main(command(flowers, tmp_path / "whole")) == 0
-    kept = ["--checkpoint", str(tmp_path / "kept"), "--every", "100"]
+    assert main(command(flowers, tmp_path / "whole", *SEVERAL)) == 0
+    kept = [*SEVERAL, "--checkpoint", str(tmp_path / "kept"), "--every", "100"]
     parts = command(flowers, tmp_path / "parts", *kept)
     for after, rows in ((10, 128), (6, 192), (15, 384)):
         with monkeypatch.context() as patched:
@@ -95,6 +96,8 @@ def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys)
     assert main(parts) == 0
     assert_same(outcome(tmp_path / "parts"), wanted)
     assert wanted[0]["num_rows"] == 600
+    assert wanted[0]["judged_from"] == 5
+    assert isinstance(wanted[2].learner, jaxmkl.wrappers.Probabilities)
 
 
 def test_what_was_written_behind_the_checkpoint_is_written_again(flowers, tmp_path, monkeypatch):
@@ -237,7 +240,7 @@ def killed_and_resumed(tmp_path, rows, columns, block, every, wait, kills=3):
     outcomes, draws = [], random.Random(0)
     for folder in (tmp_path / "whole", tmp_path / "parts"):
         kept = folder / "kept"
-        line = [*command(tmp_path / "long.svm", folder), "--checkpoint", str(kept)]
+        line = [*command(tmp_path / "long.svm", folder), *SEVERAL, "--checkpoint", str(kept)]
         line = [sys.executable, "-m", "jaxmkl", *line, "--every", str(every)]
         for _ in range(kills if folder.name == "parts" else 0):
             before = written_at(kept)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_equal
+from trees import assert_equal, begin
 
 import jaxmkl
 from jaxmkl._magnitudes import Magnitudes
@@ -97,7 +97,7 @@ def test_outputs_are_judged_each_by_its_own():
 @pytest.mark.slow
 def test_an_absurd_label_is_as_one_that_is_missing():
     learner, (X, y) = small(), stream()
-    start, absurd, missing = learner.init(jax.random.key(0), 2), y.copy(), y.copy()
+    start, absurd, missing = begin(learner), y.copy(), y.copy()
     absurd[40], missing[40] = 1e12, np.nan
     with pytest.warns(RuntimeWarning, match=r"^run: 1 label\(s\) were more than a hundred.*clip"):
         state, outputs = jaxmkl.run(learner, start, X, absurd)
@@ -115,7 +115,7 @@ def test_what_is_known_goes_on_with_the_state():
     learner, (X, y) = small(), stream()
     y[40:44] = 3e7  # the last of them is believed
     assert np.flatnonzero(~believed(y)).tolist() == [40, 41, 42]
-    start = learner.init(jax.random.key(0), 2)
+    start = begin(learner)
     with pytest.warns(RuntimeWarning, match=r"run: 3 label\(s\)"):
         whole, _ = jaxmkl.run(learner, start, X, y)
     chunks = [(X[a:b], y[a:b]) for a, b in [(0, 41), (41, 43), (43, 80)]]
@@ -147,14 +147,14 @@ def test_scaled_targets_have_nothing_refused():
     """Their own clip is nearer; a label of theirs is never far beyond those before."""
     learner, (X, y) = jaxmkl.wrappers.scaled_targets(small()), stream()
     y[40] = 1e12
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+    state, _ = jaxmkl.run(learner, begin(learner), X, y)
     assert int(state.outlying) == 0
 
 
 @pytest.mark.slow
 def test_classes_are_all_believed():
     learner, (X, y) = jaxmkl.raker(KERNELS, num_features=5, loss="logistic"), stream()
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y > 0)
+    state, _ = jaxmkl.run(learner, begin(learner), X, y > 0)
     assert state.magnitudes == ()
     state = jax.jit(learner.update)(state, X[0], 1e30)
     assert (int(state.outlying), int(state.invalid)) == (0, 0)

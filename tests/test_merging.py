@@ -32,8 +32,13 @@ def data():
     return X, np.sin(2 * X[..., 0]) + X[..., 1] * X[..., 2]
 
 
+@jax.jit
+def stacked(*states):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
 def shards_of(state, number=4):
-    return jax.tree.map(lambda leaf: jnp.stack([leaf] * number), state)
+    return stacked(*[state] * number)
 
 
 @functools.partial(jax.jit, static_argnames="seed")
@@ -91,7 +96,7 @@ def test_shards_are_one_pass_over_all():
     np.testing.assert_allclose(found, values(LEARNER, one, points).reshape(2, 2, 9), atol=1e-8)
     assert int(merged.round) == int(one.round) == sum(LENGTHS)
     assert_equal(merged.key, one.key)
-    ahead = [jaxmkl.run(LEARNER, state, X[2], y[2])[0] for state in (merged, one)]
+    ahead = [jaxmkl.run(LEARNER, state, joined(X), joined(y))[0] for state in (merged, one)]
     assert_close(values(LEARNER, ahead[0], points), values(LEARNER, ahead[1], points), 1e-8)
 
 
@@ -129,13 +134,14 @@ def test_models_of_several_outputs():
     X, y = data()
     X, y = X[:2], np.stack([y, X[..., 0]], axis=-1)[:2]
     y[1, 5] = np.nan
-    play = jax.jit(lambda states, X, y: jaxmkl.run_fleet(learner, states, X, y)[0])
-    merged = jaxmkl.merge(learner, play(shards_of(begin(learner), 2), X, y))
     play = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y)[0])
-    one = play(begin(learner), X.reshape(-1, 3), y.reshape(-1, 2))
+    shards = [play(begin(learner), *shard) for shard in zip(X, y, strict=True)]
+    merged = jaxmkl.merge(learner, stacked(*shards))
+    one = play(shards[0], X[1], y[1])
     assert int(merged.invalid) == int(one.invalid) == 1
     points = np.random.default_rng(1).normal(size=(9, 3))
-    found, expected = (jax.jit(learner.predict_many)(s, points).value for s in (merged, one))
+    predict = jax.jit(learner.predict_many)
+    found, expected = (predict(state, points).value for state in (merged, one))
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
@@ -167,7 +173,7 @@ def test_what_does_not_add_up_is_refused(learner, message):
 @pytest.mark.slow
 def test_states_that_do_not_belong_together_are_refused():
     one, other = begin(LEARNER, seed=0), begin(LEARNER, seed=1)
-    apart = jax.tree.map(lambda a, b: jnp.stack([a, b]), one, other)
+    apart = stacked(one, other)
     with pytest.raises(ValueError, match="features must be the same in all states"):
         jaxmkl.merge(LEARNER, apart)
     with pytest.raises(ValueError, match="features must be the same in all states and the start"):

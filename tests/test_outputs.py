@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from marks import long
 from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recall_score
+from trees import assert_equal
 
 import jaxmkl
 from jaxmkl import metrics, query, updates, wrappers
@@ -34,7 +35,8 @@ def classes():
 
 
 def played(learner, X, y, **how):
-    state = learner.init(jax.random.key(0), X.shape[1], jnp.float64)
+    begin = jax.jit(learner.init, static_argnums=(1, 2))
+    state = begin(jax.random.key(0), X.shape[1], np.dtype("float64"))
     return jaxmkl.run(learner, state, X, y, **how)
 
 
@@ -77,10 +79,7 @@ def learners(name, task, several):
 @pytest.mark.parametrize(
     ("name", "task"),
     long(
-        [
-            ("stack", "classification"),
-            ("rules of all kinds", "regression"),
-        ],
+        [("stack", "classification")],
         itertools.product(
             ("raker", "hedge", "stack", "rules of all kinds", "sampled dictionary"),
             ("regression", "classification"),
@@ -103,7 +102,8 @@ def test_oracle(x64):
     """Every output against the paper's loops, with the learner's frequencies."""
     X, y = targets()
     learner = small(hedge_rate=0.7, orthogonal=False, num_outputs=K)
-    start = learner.init(jax.random.key(3), D, jnp.float64)
+    begin = jax.jit(learner.init, static_argnums=(1, 2))
+    start = begin(jax.random.key(3), D, np.dtype("float64"))
     outputs = jaxmkl.run(learner, start, X, y)[1]
     rule = learner.models[0].rules[1]
     rules = [
@@ -174,10 +174,10 @@ def test_disagreement_is_summed_over_outputs():
 
 @pytest.mark.slow
 def test_labels_mean_the_same_everywhere():
-    learner = small(task="classification", num_classes=K, hedge_rate=0.1)
+    learner = jaxmkl.raker(KERNELS, num_features=4, loss="logistic", num_classes=K)
     X, y = classes()
     X = X.astype(np.float32)
-    start = learner.init(jax.random.key(0), D)
+    start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), D)
     eager = jaxmkl.run(learner, start, X, y)[1].prediction
     words = jaxmkl.run(learner, start, X, np.array(["ash", "elm", "oak"])[y])[1].prediction
     jitted = jax.jit(lambda y: jaxmkl.run(learner, start, X, y)[1].prediction)(y)
@@ -197,17 +197,15 @@ def test_labels_mean_the_same_everywhere():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", [3.0, -1.0, 0.5, np.nan])
-def test_what_is_no_class_is_refused_and_counted(label):
-    learner = small(task="classification", num_classes=K, hedge_rate=0.1)
-    start = learner.init(jax.random.key(0), D)
-    state, output = jax.jit(learner.step)(start, (np.ones(D, np.float32), label))
-    assert (int(state.invalid), int(state.round)) == (1, 1)
-    assert np.isnan(output.loss)
-    for before, after in zip(
-        jax.tree.leaves(start.models), jax.tree.leaves(state.models), strict=True
-    ):
-        np.testing.assert_array_equal(before, after)
+def test_what_is_no_class_is_refused_and_counted():
+    learner = jaxmkl.raker(KERNELS, num_features=4, loss="logistic", num_classes=K)
+    start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), D)
+    step = jax.jit(learner.step)
+    for label in (3.0, -1.0, 0.5, np.nan):
+        state, output = step(start, (np.ones(D, np.float32), label))
+        assert (int(state.invalid), int(state.round)) == (1, 1)
+        assert np.isnan(output.loss)
+        assert_equal(start.models, state.models)
 
 
 @pytest.mark.parametrize(
@@ -296,9 +294,12 @@ def test_metrics_against_scikit_learn(num_classes):
     rate = metrics.running_mistake_rate(f, y, num_classes)[-1]
     np.testing.assert_allclose(rate, np.mean(predicted != y))
     # of JAX arrays, of several runs, with a round that was refused
-    both, holed = jnp.stack([f, -f]), jnp.asarray(y, jnp.float32).at[3].set(jnp.nan)
-    counts = metrics.confusion(both, holed, num_classes)
+    both, holed = np.stack([f, -f]), np.where(np.arange(200) == 3, np.nan, y)
+    inside = jax.jit(
+        lambda f, y: (metrics.confusion(f, y, num_classes), metrics.log_loss(f, y, num_classes))
+    )
+    counts, losses = inside(both, holed)
     np.testing.assert_array_equal(
         counts[0], confusion_matrix(np.delete(y, 3), np.delete(predicted, 3))
     )
-    assert np.isfinite(metrics.log_loss(both, holed, num_classes)).all()
+    assert np.isfinite(losses).all()

@@ -31,7 +31,7 @@ def trained(frame, target, **options):
     learner = jaxmkl.scaled(learner, RunningMoments())
     learner = probabilities(learner) if K else scaled_targets(learner)
     seen = Seen(0.0 if K else y[0])
-    state = learner.init(jax.random.key(0), X.shape[1])
+    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(learner, state, X, y - seen.start)
     return Pipeline(learner, state, columns, fills, len(y), "a table", seen=seen), X
 
@@ -48,6 +48,10 @@ def iris(K):
     return frame[: 50 * K].sample(fraction=1.0, shuffle=True, seed=0)
 
 
+def values_of(pipeline, X):
+    return jax.jit(pipeline.learner.predict_many)(pipeline.state, X).value
+
+
 @pytest.fixture(scope="module")
 def two():
     return trained(iris(2), "flower")
@@ -56,7 +60,7 @@ def two():
 @pytest.mark.slow
 def test_classes_by_their_names(two, tmp_path):
     for frame, (pipeline, X) in ((iris(2), two), (iris(3), trained(iris(3), "flower"))):
-        values = np.asarray(pipeline.learner.predict_many(pipeline.state, X).value)
+        values = np.asarray(values_of(pipeline, X))
         jaxmkl.save_pipeline(tmp_path / "m", pipeline)
         again = jaxmkl.load_pipeline(tmp_path / "m")
         predicted, shares = again.predict(frame), again.predict_proba(frame)
@@ -80,7 +84,7 @@ def test_numbers_in_their_own_units(tmp_path):
     again = jaxmkl.load_pipeline(tmp_path / "m")
     predicted = again.predict(frame)
     assert predicted.dtype == np.float64
-    value = np.asarray(pipeline.learner.predict_many(pipeline.state, X).value, np.float64)
+    value = np.asarray(values_of(pipeline, X), np.float64)
     np.testing.assert_allclose(predicted, frame["target"][0] + value, rtol=1e-9)
     assert np.square(predicted - frame["target"]).mean() < 0.9 * frame["target"].var()
     with pytest.raises(ValueError, match=r"predict_proba: learner must be a classifier in"):

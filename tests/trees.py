@@ -1,4 +1,6 @@
-"""Trees of arrays compared, for all tests."""
+"""Trees of arrays compared, and learners begun and played by one program, for all tests."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +44,12 @@ def row_of(tree, row):
 def everything(output):
     """Record the diagnostics too; one function, as each other one would be compiled again."""
     return output
+
+
+@functools.partial(jax.jit, static_argnames=("num_inputs", "seed"))
+def begin(learner, num_inputs=2, seed=0):
+    """The first state; call by call each array would be a program."""
+    return learner.init(jax.random.key(seed), num_inputs)
 
 
 @jax.jit

@@ -173,9 +173,9 @@ class Mixture(Aggregate):
     >>> import jaxmkl
     >>> rule, values = Mixture(), jnp.array([0.0, 1.0])
     >>> state = rule.init(2, jnp.float32)
-    >>> _, aux = rule.predict(state, values, None, ())  # predicts .5, too much for a label of .2
+    >>> _, aux = jax.jit(rule.predict)(state, values, None, ())      # .5, for a label of .2
     >>> loss, judged = jaxmkl.losses.Squared(), jnp.array([True, True])
-    >>> rule.weights(rule.update(state, aux, jnp.array(0.2), loss, judged))
+    >>> rule.weights(jax.jit(rule.update)(state, aux, jnp.array(0.2), loss, judged))
     Array([1., 0.], dtype=float32)
     """
 

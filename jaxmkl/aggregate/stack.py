@@ -66,7 +66,8 @@ class Stack(Aggregate):
 
     >>> rule = Stack(Mixture((1.0, 0.99)), RLS((1.0, 10.0)))
     >>> state = rule.init(num_models=2, dtype=jnp.float32)
-    >>> float(rule.predict(state, jnp.array([0.2, 0.6]), None, ())[0].value)  # equal weights
+    >>> said, _ = jax.jit(rule.predict)(state, jnp.array([0.2, 0.6]), None, ())
+    >>> float(said.value)                                               # equal weights
     0.4...
     """
 

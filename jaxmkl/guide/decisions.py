@@ -29,7 +29,7 @@ played is taken out, learns the reward, and is put back. The noise of rewards is
 ...     return states, jnp.cos(x[0] - 2 * jnp.arange(arms)).max() - reward
 >>> X = jax.random.normal(jax.random.key(0), (300, 3))
 >>> keys = jax.random.split(jax.random.key(2), 300)
->>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys[:arms])
+>>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=3)))(keys[:arms])
 >>> states, regret = jax.lax.scan(play, states, (X, keys))
 >>> bool(regret[150:].mean() < 0.3 * regret[:50].mean())
 True

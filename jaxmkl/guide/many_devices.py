@@ -26,14 +26,14 @@ Thousands of sensors, each with its own stream and learner, advance in one call.
 the number of examples of each:
 
 >>> keys = jax.random.split(jax.random.key(2), 1000)
->>> states = jax.vmap(lambda key: learner.init(key, num_inputs=3))(keys)
+>>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=3)))(keys)
 >>> X = jax.random.normal(jax.random.key(3), (1000, 10, 3))
 >>> lengths = jax.random.randint(jax.random.key(4), (1000,), 0, 11)
 >>> states, outputs = jaxmkl.run_fleet(learner, states, X, X[..., 0], lengths=lengths, mesh=mesh)
 >>> bool((states.round == lengths).all())
 True
 >>> one = jax.tree.map(lambda leaf: leaf[17], states)           # an ordinary state
->>> prediction = learner.predict(one, jnp.zeros(3))
+>>> prediction = jax.jit(learner.predict)(one, jnp.zeros(3))
 
 Pass the states in again with the next examples. One checkpoint holds all of them
 (``jaxmkl.save(path, learner, states)``).

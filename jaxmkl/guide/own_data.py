@@ -73,7 +73,7 @@ later one if labels are late or missing at first; the table says which). A pipel
 label, asked for or not: with ``--labels`` they know more than the learner.
 
 >>> from jaxmkl.cli import main
->>> options = ["--learner", "expert_mkl", "--set", "num_features=20"]
+>>> options = ["--learner", "expert_mkl", "--set", "num_features=20", "--set", "banks='fixed'"]
 >>> wanted = [*options, "--density", "--save", "trees.npz", "--json", "trees.json"]
 >>> status = main(["run", "trees.csv", *wanted])                    # doctest: +ELLIPSIS
 <BLANKLINE>

@@ -15,7 +15,7 @@ If steps are too large, each makes the next one larger. A run counts such update
 the step size, or scale the inputs by :func:`jaxmkl.scaled` and the targets by
 :func:`jaxmkl.wrappers.scaled_targets`. To stop at once, turn the warning into an error:
 
->>> fast = jaxmkl.raker(num_features=50, step_size=3.0)
+>>> fast = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=3.0)
 >>> with warnings.catch_warnings():
 ...     warnings.simplefilter("error")
 ...     jaxmkl.run(fast, fast.init(jax.random.key(0), num_inputs=2), X, y)
@@ -79,7 +79,8 @@ ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the 
 A state fits the learner that made it, and learners with the same shapes. A step size may change;
 with another number of features, kernels or parts, start again:
 
->>> jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1).predict(state, X[0])
+>>> slower = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1)
+>>> jax.jit(slower.predict)(state, X[0])
 Prediction(value=..., query=Array(True, dtype=bool), score=..., variance=None, ...)
 >>> jaxmkl.raker(num_features=50).predict(state, X[0])
 Traceback (most recent call last):

@@ -356,7 +356,8 @@ def predictive(learner: Learner) -> Predictive:
     >>> learner = predictive(jaxmkl.raker(jaxmkl.Gaussian([1.0, 3.0])))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> wide, narrow = (learner.distribution(state, jnp.array([0.0, z])) for z in (1.0, -1.0))
+    >>> distribution = jax.jit(learner.distribution)
+    >>> wide, narrow = (distribution(state, jnp.array([0.0, z])) for z in (1.0, -1.0))
     >>> bool(wide.variance > 3 * narrow.variance), bool(narrow.log_prob(0.0) > wide.log_prob(0.0))
     (True, True)
     """

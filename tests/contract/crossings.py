@@ -80,7 +80,7 @@ ENDS = "of a budget", "self-tuned budget", "best replaced", "projected"
 BUDGETS = [name for name in MODELS if name.endswith(ENDS)]
 COVERED = {name: MODELS[name] for name in MODELS if name not in BUDGETS[1:]}
 PARTS = (COVERED, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
-# Recipes that are played with the long tests: what they cross needs no other learner.
+# Recipes, which are played too: what they cross needs no other learner.
 ALL = "all", "every label"
 OF_RECIPES = {
     "expert_mkl": ("Fourier features", "least squares", "stack", *ALL, "regression"),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import plain
 
 import jaxmkl
 from jaxmkl.features import SampledDictionary
@@ -130,9 +131,9 @@ def test_earlier_coordinates_stay_as_they_were(x64):
     dictionary = SampledDictionary(60)
     X, uniform = data()
     _, _, before = sampled(dictionary, X, uniform)
-    last = np.zeros(60)
+    last, settled = np.zeros(60), jax.jit(dictionary.settled)
     for t in (5, 20, 59):
-        state = dictionary.settled(jax.tree.map(lambda leaf, t=t: leaf[t], before))
+        state = settled(jax.tree.map(lambda leaf, t=t: leaf[t], plain(before)))
         (phi,), n = np.asarray(looked_at(dictionary, state, X[:1] + 0.3)[1]), int(state.number)
         known = np.flatnonzero(last)
         np.testing.assert_allclose(phi[known], last[known], rtol=1e-12)
@@ -140,6 +141,7 @@ def test_earlier_coordinates_stay_as_they_were(x64):
         last = phi
 
 
+@pytest.mark.slow
 def test_blocks_change_nothing(x64):
     dictionary = SampledDictionary(12)
     X, uniform = data()

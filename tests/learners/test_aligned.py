@@ -3,16 +3,13 @@
 import jax
 import numpy as np
 import pytest
-from marks import long
 from oracles import oks as oracle
 from oracles.support_mkl import SupportMKL, gaussian
 from selection_streams import (
-    PAPER_SETS,
     assert_finite,
     begin,
     keyless,
     mistakes,
-    paper_stream,
     raw,
     stream,
 )
@@ -92,19 +89,6 @@ def test_agrees_with_the_oracles(x64):
     best = check(*stream(), WIDTHS, BUDGET, NUM_ALIGNED)
     assert len(set(best[1:NUM_ALIGNED])) > 1, "one kernel after another was best"
     assert best[-1] != 0
-
-
-PAPER = {
-    "german": (0.2, 0.3, 0.4, 0.5),
-    "svmguide3": (0.05, 0.1, 0.15),
-    "spambase": (0.05, 0.1, 0.15),
-}
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("data", long(["spambase"], PAPER_SETS))
-def test_agrees_with_the_oracles_on_the_papers_data(data, data_dir, x64):
-    check(*paper_stream(data, data_dir), PAPER[data], 40, 300)
 
 
 @pytest.mark.endless

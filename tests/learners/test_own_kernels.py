@@ -3,13 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from marks import long, quick
+from marks import quick
 from oracles import oks as oracle
 from selection_streams import (
     HIGH,
     LOW,
     NUM_EXAMPLES,
-    PAPER_SETS,
     PRECISION,
     TWO,
     WIDTH,
@@ -17,7 +16,6 @@ from selection_streams import (
     begin,
     box,
     check_zero_rate,
-    paper_stream,
     parameters_of_two,
     stream,
     theta_of_rounds,
@@ -102,20 +100,6 @@ def test_agrees_with_the_oracle(name, x64):
     assert came > 1.5 * BUDGET
     if CASES[name].arguments.get("loss", "hinge") == "hinge":
         assert came < NUM_EXAMPLES - 30
-
-
-# width of the start and step size of the width
-PAPER = {"german": (0.7, 1.0), "svmguide3": (0.25, 0.3), "spambase": (0.25, 0.3)}
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("budget", long([200], [200, 2000]))
-@pytest.mark.parametrize("data", long(["svmguide3"], PAPER_SETS))
-def test_agrees_with_the_oracle_on_the_papers_data(data, budget, data_dir, x64):
-    width, rate = PAPER[data]
-    case = CASES["one width"]._replace(space=widths(width, coordinate="bandwidth"))
-    came = check(case, *paper_stream(data, data_dir), budget, rate=rate)
-    assert came > 300
 
 
 def test_widths_stay_in_their_space(x64):

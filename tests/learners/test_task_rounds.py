@@ -52,9 +52,7 @@ MODES = {
 # Each mode takes seconds to compile: the others are for `pytest -m endless`.
 LONG = {
     "full",
-    "full, global, squared",
     "active, mixed, squared",
-    "active, local, queried",
     "active, restart, squared",
     "chance",
 }
@@ -68,7 +66,7 @@ def modes(quick=(), played=LONG):
     return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 
 
-ALONE = {"active, local, queried", "active, mixed, squared", "active, restart, squared"}
+ALONE = {"active, local, queried", "active, mixed, squared"}
 
 
 @pytest.mark.parametrize("mode", modes({"active, local, queried"}, ALONE))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_equal, scan
+from trees import assert_equal, begin, scan
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
@@ -38,7 +38,7 @@ def test_padding_behind_a_renewal_renews_nothing_again(kind):
         learner = learned_metric(
             jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=3), reservoir=Reservoir(8), first=16
         )
-    start = learner.init(jax.random.key(0), num_inputs=2)
+    start = begin(learner)
     state, _ = scan(learner, start, X, y)
     metrics = [
         own.models[0].metrics[0] if kind == "bank" else own.metric for own in (start, state)
@@ -57,8 +57,8 @@ def test_late_labels_renew_once():
     X, y = stream(19)
     learner = jaxmkl.MKL(bank_of(RLS(0.1)))
     late = delayed(learner, 3)
-    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X[:16], y[:16])
-    after, _ = scan(late, late.init(jax.random.key(0), num_inputs=2), X, y)
+    state, _ = scan(learner, begin(learner), X[:16], y[:16])
+    after, _ = scan(late, begin(late), X, y)
     assert after.inner.round == 16
     np.testing.assert_allclose(
         after.inner.models[0].metrics[0], state.models[0].metrics[0], rtol=1e-3
@@ -70,13 +70,13 @@ def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)
     learner = jaxmkl.MKL(bank_of(OGD([0.1, 50.0])), loss="squared")
-    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X, y)
+    state, _ = scan(learner, begin(learner), X, y)
     own = state.models[0]
     assert not np.isfinite(own.losses[2:]).any()
     assert np.isfinite(own.losses[:2]).all()
     # as without the second rate
     alone = jaxmkl.MKL(bank_of(OGD([0.1])), loss="squared")
-    apart, _ = scan(alone, alone.init(jax.random.key(0), num_inputs=2), X, y)
+    apart, _ = scan(alone, begin(alone), X, y)
     np.testing.assert_allclose(own.metrics[0], apart.models[0].metrics[0], rtol=1e-3)
 
 
@@ -101,7 +101,7 @@ def test_least_squares_of_very_many_examples_stay_definite():
 def test_steps_by_chance_are_taken_in_a_renewal():
     X, y = stream(40)
     learner = jaxmkl.MKL(bank_of(SparsePassiveAggressive(0.5)))
-    state, _ = scan(learner, learner.init(jax.random.key(0), num_inputs=2), X, np.sign(y))
+    state, _ = scan(learner, begin(learner), X, np.sign(y))
     assert np.abs(state.models[0].bank.rules[0].weights).max() > 0
     assert np.isfinite(state.models[0].metrics[0]).all()
 
@@ -119,7 +119,7 @@ def test_derivatives_go_through_a_run(other):
         bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))
         bank = MetricModels(bank, first=16, reservoir=Reservoir(8)) if learns else bank
         learner = jaxmkl.MKL(bank, loss="squared")
-        state = learner.init(jax.random.key(0), num_inputs=2)
+        state = begin(learner)
         return scan(learner, state, X[:T], y[:T])[1].loss.sum()
 
     slope = jax.jit(jax.grad(total), static_argnums=(1, 2))
@@ -131,7 +131,7 @@ def test_derivatives_go_through_a_run(other):
 def test_importances_are_the_mean_over_banks_that_learn_them():
     fixed = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1))
     learner = jaxmkl.MKL((bank_of(RLS(0.1)), fixed, bank_of(RLS(0.1), "full")))
-    state = learner.init(jax.random.key(0), num_inputs=2)
+    state = begin(learner)
     one, other = (np.random.default_rng(0).normal(size=shape) for shape in (2, (2, 2)))
     banks = list(state.models)
     for place, metric in ((0, one), (2, other)):
@@ -142,6 +142,3 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     full = np.diag(other @ other.T)
     expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2
     np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)
-    alone = jaxmkl.MKL(fixed)
-    with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
-        alone.importances(alone.init(jax.random.key(0), num_inputs=2))

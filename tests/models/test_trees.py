@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor
+from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
@@ -32,10 +33,14 @@ def grow(keys, X, y, number, depth, max_inputs=32):
     return grown(keys, X, labels, number, depth, max_inputs)
 
 
+drawn_of = jax.jit(draws_of, static_argnums=(1, 2, 3))
+at_level = jax.jit(lambda numbers, level: numbers.at(level))
+
+
 def draws(key, room, num_inputs, wanted=None):
     """The random numbers of a tree's levels, for the oracle."""
-    numbers, _ = draws_of(key, room, num_inputs, wanted or num_inputs)
-    return lambda level: [np.asarray(each).T for each in numbers.at(level)]
+    numbers, _ = drawn_of(key, room, num_inputs, wanted or num_inputs)
+    return lambda level: [np.asarray(each).T for each in at_level(numbers, level)]
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -69,7 +74,7 @@ def test_each_tree_has_inputs_of_its_own():
     X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))
     keys = jax.random.split(jax.random.key(3), 3)
     forest, leaf = grow(keys, X, y.astype(np.float32), 40, 20, 2)
-    chosen = [np.asarray(draws_of(key, 40, 5, 2)[1]) for key in keys]
+    chosen = [np.asarray(drawn_of(key, 40, 5, 2)[1]) for key in keys]
     assert len({tuple(sorted(own)) for own in chosen}) > 1
     for i, key in enumerate(keys):
         splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 40, 5, 2))
@@ -151,10 +156,9 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
     missing = rng.random(60) < 0.4
     bank = TreeModels(2, depth=3, groups=2, reservoir=Reservoir(64), first=32, forgetting=0.9)
     learner = jaxmkl.MKL(bank, Uniform())
-    start = learner.init(jax.random.key(0), 2)
-    state, outputs = jax.lax.scan(learner.step, start, (X, np.where(missing, np.nan, y)))
+    state, outputs = plain(scan(learner, begin(learner), X, np.where(missing, np.nan, y)))
     own = state.models[0]
-    leaf = np.asarray(leaves(own.trees, jnp.asarray(X)))
+    leaf = np.asarray(jax.jit(leaves)(own.trees, X))
     known = np.flatnonzero(~missing)
     np.testing.assert_array_equal(own.reservoir.y[: len(known)], y[known])
     for tree in range(2):

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from marks import long, quick
+from marks import long
 from support_cases import (
     ALL,
     BUDGET_CROSSINGS,
     BUDGETS,
-    check_on_the_papers_data,
     check_run,
     learner_of,
 )
@@ -15,19 +14,12 @@ from support_cases import (
 SMALL_PROGRAMS = FEW_ROWS = True
 
 
-# their parts are those of the Forgetron and of omkl_b, which others sample too
-VARIANTS = "bogd", "sampled Forgetrons"
-LONG = [name for name in (*BUDGETS, *BUDGET_CROSSINGS) if name not in VARIANTS]
-
-
-@pytest.mark.parametrize("name", [*quick(["bpas"], LONG), *long([], VARIANTS)])
-def test_agrees_with_the_oracle(name, x64):
-    state = check_run(name, learner_of(name))
-    assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"
+# its parts are those of the Forgetron and of omkl_b
+LONG = [name for name in BUDGETS if name != "bogd"]
 
 
 @pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize("name", long(["bpas"], BUDGETS))
-def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
-    check_on_the_papers_data(name, data_dir)
+@pytest.mark.parametrize("name", long(LONG, (*BUDGETS, *BUDGET_CROSSINGS)))
+def test_agrees_with_the_oracle(name, x64):
+    state = check_run(name, learner_of(name))
+    assert (np.asarray(state.models[0].number) == ALL[name].budget).any(), "one is full"

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from marks import long
-from support_cases import NUM_EXAMPLES, begin, held, paper_stream, rounds, stream
+from support_cases import NUM_EXAMPLES, begin, held, rounds, stream
 
 from jaxmkl import aggregate, updates
 from jaxmkl.kernels import Gaussian
@@ -76,22 +75,12 @@ def test_agrees_with_the_oracle(x64):
     check(learner, WIDTHS, X, y, **arguments)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_not_drawn_does_not_decay(x64):
     X, y, _ = stream()
     arguments = {"step_size": 0.3, "smoothing": 0.3, "regularization": 0.2}
     learner = decaying(Gaussian(WIDTHS), num_rounds=len(X), **arguments)
     check(learner, WIDTHS, X, y, **arguments)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize("name", long(["svmguide3"], ["german", "svmguide3"]))
-def test_agrees_with_the_oracle_on_the_papers_data(name, data_dir, x64):
-    X, y = paper_stream(name, data_dir)
-    widths = tuple(plain_oks.candidate_widths())
-    arguments = {"step_size": 0.1, "smoothing": 0.2}
-    learner = kernel_selection.oks(num_rounds=len(X), **arguments)
-    check(learner, widths, X, y, **arguments)
 
 
 def test_the_papers_kernels_and_rate():

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from feature_cases import PAPER_BANDWIDTHS, SMALL, small, two_classes, wave
+from marks import long
 from trees import scan
 
 import jaxmkl
@@ -101,7 +102,7 @@ def mean_loss(learner, state, X, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl_aks", "expert_mkl"])
+@pytest.mark.parametrize("name", long(["expert_mkl"], ["amkl_aks", "expert_mkl"]))
 def test_run_compiles_once_for_all_values(name, caplog):
     X, y = wave(20)
 
@@ -197,7 +198,7 @@ def hard_streams(num_examples=50):
     "make",
     [
         pytest.param(lambda: jaxmkl.raker(num_features=300), marks=pytest.mark.endless),
-        jaxmkl.amkl_aks,
+        pytest.param(jaxmkl.amkl_aks, marks=pytest.mark.endless),
         lambda: jaxmkl.expert_mkl(num_features=20, banks="fixed"),
         pytest.param(lambda: jaxmkl.expert_mkl(num_features=20), marks=pytest.mark.endless),
     ],

@@ -81,7 +81,7 @@ def check_agreement(name, bandwidths, num_features, rate, tolerance, X, y):
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["amkl_aks", "expert_mkl"])
+@pytest.mark.parametrize("name", long(["amkl_aks"], ["amkl_aks", "expert_mkl"]))
 def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
     with np.load(data_dir / "tom.npz") as file:
         X, y = file["X"][:1024].astype(np.float64), file["y"][:1024].astype(np.float64)
@@ -93,7 +93,7 @@ def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
 @pytest.mark.parametrize(
     "name",
     long(
-        ["omkl_aks", "amkl_aks", "expert_mkl"],
+        ["amkl_aks", "expert_mkl"],
         ["raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl"],
     ),
 )
@@ -103,7 +103,9 @@ def test_agrees_with_the_oracle_on_a_wave(name, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "loss"), [("raker", "logistic"), ("amkl_aks", "hinge")])
+@pytest.mark.parametrize(
+    ("name", "loss"), long([("amkl_aks", "hinge")], [("raker", "logistic"), ("amkl_aks", "hinge")])
+)
 def test_agrees_with_the_oracle_on_classes(name, loss, x64):
     X, y = two_classes(120)
     bandwidths = np.array([0.5, 1.0, 2.0, 5.0])
@@ -130,7 +132,7 @@ def test_agrees_with_the_oracle_on_classes(name, loss, x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", long(["squared"], ["squared", "huber"]))
 def test_relative_tolerances_agree_with_the_oracle(loss, x64):
     """In units of the target far from 1; of Huber's loss, whose threshold is 1, in few."""
     X, y = wave(120)
@@ -241,24 +243,3 @@ def test_covariances_survive_forgetting_in_single_precision():
     losses = np.asarray(outputs.loss, np.float64)
     assert losses[4_500:].mean() <= 1.2 * np.asarray(fresh.loss, np.float64)[500:].mean()
     assert losses[1_000:2_000].mean() < 1e-4
-
-
-@pytest.mark.slow
-def test_bounded_forgetting_agrees_with_the_oracle(x64):
-    """The same in double precision against the per-example form, with the bound at work."""
-    rng = np.random.default_rng(9)
-    X = np.tile(rng.normal(size=(1, 3)), (320, 1))
-    X[150:200] = rng.normal(size=(50, 3))
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=320)
-    learner = small("expert_mkl", step_sizes=(0.1,), forgetting=(0.8,), regularization=0.5)
-    (rule,) = [r for r in learner.models[0].rules if isinstance(r, RLS)]
-    growth = float(rule.max_growth)
-    rules = [ogd(0.1, 0.0), rls(0.8, 0.5, rule.max_growth, rule.period)]
-    arguments = {"rules": rules, "hedge_rate": 1.0, "feature_scale": "mean"}
-    start = learner.init(jax.random.key(4), 3, dtype=jnp.float64)
-    expected = run_oracle(learner, arguments, SMALL, start, X, y)
-    traces = np.array([np.trace(S) for S in expected.covariance])
-    np.testing.assert_allclose(traces, growth * 10 / 0.5, rtol=0.05)  # the bound is reached
-    state, outputs = jaxmkl.run(learner, start, X, y, block_size=16, record=everything)
-    check_outputs(outputs, expected, tolerance=1e-8)
-    check_state(learner, state, expected, tolerance=1e-8)

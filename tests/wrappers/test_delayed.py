@@ -1,13 +1,12 @@
 """Labels that come late: against loops in NumPy, and the same however a stream is cut."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
 import pytest
 from marks import quick
-from trees import assert_equal
+from trees import assert_equal, plain, scan
 
 import jaxmkl
 from jaxmkl import features, models, query, updates
@@ -82,6 +81,7 @@ def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
     return np.array(predictions), np.array(queried), inner.theta
 
 
+@functools.partial(jax.jit, static_argnames="dtype")
 def begin(learner, dtype=None):
     return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
@@ -136,35 +136,6 @@ def test_no_delay_is_the_learner_itself(x64):
     assert int(state.due) == 0
 
 
-@pytest.mark.endless
-def test_rounds_of_padding_change_no_bit():
-    """Neither while nothing is due, nor where a period of the learner inside has just ended."""
-    store = models.supports.DenseSupport(8, tile=8, period=4)
-    inner = jaxmkl.MKL(models.SupportModels(KERNELS, updates.OGD(0.1), store))
-    learner, (X, y) = delayed(inner, 2), data()
-
-    @jax.jit
-    def absent(state):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
-        return learner.advance(state, code, y[0], present=False)[0]
-
-    state = learner.enlarged(begin(learner), 64)
-    for a, b in itertools.pairwise([0, 1, 10, 18, 34]):
-        assert_equal(absent(state), state)
-        state = jaxmkl.run(learner, state, X[a:b], y[a:b])[0]
-    assert_equal(absent(state), state)
-
-
-def test_the_first_labels_are_not_known():
-    """A label changes no prediction of the N rounds after its own, and then the next."""
-    learner, (X, y) = linear(query.All()), data()
-    one, other = (
-        jaxmkl.run(learner, begin(learner), X, labels, delay=6)[1].prediction
-        for labels in (y, np.where(np.arange(NUM_EXAMPLES) == 10, y + 1, y))
-    )
-    assert np.flatnonzero(one != other)[0] == 17
-
-
 # --- counts --------------------------------------------------------------------------------------
 
 
@@ -217,11 +188,12 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     X, y = (array.copy() for array in data())
     X[[4, 20]], y[9] = np.nan, np.nan
     learner = delayed(linear(query.All()), 3)
-    state, outputs = jax.lax.scan(learner.step, begin(learner), (X, y))
+    state, outputs = scan(learner, begin(learner), X, y)
+    outputs = plain(outputs)
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.prediction)), [4, 20])
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(outputs.loss)), [4, 9, 20])
     np.testing.assert_array_equal(np.flatnonzero(~outputs.queried), [4, 20])
-    inner = learner.flushed(state).inner
+    inner = jax.jit(learner.flushed)(state).inner
     assert (int(inner.invalid), int(inner.nonfinite)) == (3, 0)
     predictions, _, theta = oracle(3, most=0, bad=(4, 9, 20))
     good = np.isfinite(outputs.prediction)
@@ -272,22 +244,6 @@ def test_supports_find_room_in_a_run():
         room = late.capacity(state) - int(late.num_supports(state))
         assert room >= 0
     assert int(late.info(late.flushed(state)).overflow) == 0
-
-
-@pytest.mark.endless
-def test_slope_through_late_labels(x64):
-    X, y = (array.astype(np.float64) for array in data())
-
-    @jax.jit
-    def total(rate):
-        bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(rate), features.LinearFeatures())
-        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
-        state, outputs = jaxmkl.run(learner, begin(learner, X.dtype), X, y, delay=5)
-        return outputs.loss.mean() + learner.predict(state, X[0]).value
-
-    slope = jax.grad(total)(0.1)
-    np.testing.assert_allclose(slope, (total(0.1 + 1e-6) - total(0.1 - 1e-6)) / 2e-6, rtol=1e-6)
-    assert slope != 0
 
 
 @pytest.mark.parametrize("delay", [-1, 1.0, True])

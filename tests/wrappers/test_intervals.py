@@ -1,9 +1,9 @@
 """Intervals: against NumPy in double precision, and the coverage of each half of a stream."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.wrappers import Intervals, intervals
@@ -23,10 +23,7 @@ def test_oracle(x64):
     y[17], X[30] = np.nan, np.nan
     inner = jaxmkl.raker(KERNELS, num_features=4, query=jaxmkl.query.Random(0.7))
     learner = intervals(inner, 0.8, 0.1)
-    state = learner.init(jax.random.key(0), 2, jnp.float64)
-    X, y = jnp.asarray(X), jnp.asarray(y)
-    scan = jax.jit(lambda state: jax.lax.scan(learner.step, state, (X, y)))
-    state, outputs = scan(state)
+    state, outputs = plain(scan(learner, begin(learner), X, y))
     radius, quantile, excess, labels = np.nan, np.nan, 0.0, 0
     for t, f in enumerate(np.asarray(outputs.prediction)):
         np.testing.assert_allclose(outputs.info.radius[t], radius, rtol=1e-9)
@@ -43,8 +40,7 @@ def test_oracle(x64):
     assert abs(excess) > 0.5
     assert int(state.labels) == labels < 199
     # predictions are those of the learner inside
-    bare = inner.init(jax.random.key(0), 2, jnp.float64)
-    _, alone = jax.jit(lambda state: jax.lax.scan(inner.step, state, (X, y)))(bare)
+    _, alone = scan(inner, begin(inner), X, y)
     np.testing.assert_array_equal(alone.prediction, outputs.prediction)
 
 
@@ -55,15 +51,15 @@ def test_every_half_is_covered(coverage, growing):
     size = 4000
     X, y = stream(size, np.geomspace(0.1, 1.0, size) if growing else 0.3)
     learner = intervals(jaxmkl.raker(KERNELS, num_features=4), coverage)
-    state = learner.init(jax.random.key(0), 2)
+    state = begin(learner)
     state, outputs = jaxmkl.run(learner, state, X, y)
-    low, high = outputs.interval
-    inside = (np.asarray(low) <= y) & (y <= np.asarray(high))
+    low, high = map(np.asarray, outputs.interval)
+    inside = (low <= y) & (y <= high)
     shares = inside.reshape(2, -1).mean(axis=1)
     np.testing.assert_allclose(shares, coverage, atol=0.015)
     known = jaxmkl.metrics.coverage(low, high, y)
     np.testing.assert_allclose(known, inside[1:].mean(), rtol=1e-4)
-    lower, upper = learner.interval(state, X[0])
+    lower, upper = jax.jit(learner.interval)(state, X[0])
     np.testing.assert_allclose(upper - lower, 2 * state.radius, rtol=1e-5)
 
 

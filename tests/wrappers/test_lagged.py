@@ -5,7 +5,6 @@ import functools
 import jax
 import numpy as np
 import pytest
-from marks import quick
 from trees import assert_equal
 
 import jaxmkl
@@ -37,7 +36,8 @@ def small(task="regression", asking=BY_CHANCE):
     return jaxmkl.raker(KERNELS, num_features=4, loss=loss, query=asking)
 
 
-@pytest.mark.parametrize("task", quick(["regression"], ["regression", "classification"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["regression", "classification"])
 def test_oracle(task, x64):
     """The learner inside, fed by hand with what was seen before; of classes their signs."""
     X, y = data(task)

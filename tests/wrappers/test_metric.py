@@ -1,9 +1,10 @@
 """A metric learned around any learner: a plain loop, and the contract."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
+from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.reservoir import Reservoir
@@ -36,7 +37,7 @@ def gradient(x, X, a, width):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["diagonal", "full"])
+@pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_is_a_plain_loop_over_two_renewals(x64, shape):
     """The reservoir holds everything, so no draw matters but the order is that of the stream."""
     X, y = stream(40, 3)
@@ -45,7 +46,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape):
         jaxmkl.Gaussian(width), step_size=step, regularization=0.0, capacity=64
     )
     learner = learned_metric(inner, shape, reservoir=Reservoir(50), first=16)
-    state = learner.init(jax.random.key(0), num_inputs=3)
+    state = begin(learner, 3)
     state, outputs = jaxmkl.run(learner, state, X, y)
 
     L = np.eye(3)
@@ -87,13 +88,13 @@ def test_keeps_the_contract(inner):
     check_learner(learned_metric(inner(), reservoir=Reservoir(9, latest=2), first=16))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_learns_which_input_matters():
     X, y = stream(600, 5, np.float32)
     inner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0))
     learner = learned_metric(inner)
-    state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 5), X, y)
-    fixed = jaxmkl.run(inner, inner.init(jax.random.key(0), 5), X, y)[1]
+    state, outputs = jaxmkl.run(learner, begin(learner, 5), X, y)
+    fixed = jaxmkl.run(inner, begin(inner, 5), X, y)[1]
     assert learner.importances(state).argmax() == 1
     assert outputs.loss[300:].mean() < fixed.loss[300:].mean() / 5
 
@@ -105,8 +106,8 @@ def test_without_gradients_the_metric_stays():
     inner = jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0), capacity=64)
     learner = learned_metric(inner, "full", first=16)
     for y in np.zeros(40), np.full(40, np.nan):
-        state = learner.init(jax.random.key(0), num_inputs=2)
-        state, _ = jax.jit(lambda s, y: jax.lax.scan(learner.step, s, (X, y)))(state, y)
+        state = begin(learner)
+        state, _ = scan(learner, state, X, y)
         np.testing.assert_array_equal(state.metric, np.eye(2))
         assert state.round == 40
 
@@ -116,8 +117,8 @@ def test_refused_examples_stay_out_of_the_reservoir():
     X, y = stream(30, 2, np.float32)
     X[::3], y[1::3] = np.nan, np.inf
     learner = learned_metric(jaxmkl.kernel_ogd(capacity=64), first=16)
-    state = learner.init(jax.random.key(0), num_inputs=2)
-    state, _ = jax.jit(lambda s: jax.lax.scan(learner.step, s, (X, y)))(state)
+    state = begin(learner)
+    state, _ = scan(learner, state, X, y)
     assert state.reservoir.num_examples == 10 == state.round - state.invalid
     np.testing.assert_array_equal(state.reservoir.X[:10], X[2::3])
     np.testing.assert_array_equal(state.reservoir.X[10:], 0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from marks import quick
 from scipy import stats
+from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.wrappers import intervals, predictive, scaled_targets
@@ -95,12 +96,10 @@ def test_oracle(x64, known):
     y[17], X[30, 0] = np.nan, np.nan
     inner = learner_of(known, query=jaxmkl.query.Random(0.8))
     learner = predictive(inner)
-    state = learner.init(jax.random.key(0), 2, jnp.float64)
+    state, of_inner = begin(learner), begin(inner)
     oracle = Oracle(state.directions, 2, known)
-    of_inner = inner.init(jax.random.key(0), 2, jnp.float64)
-    examples = jnp.asarray(X), jnp.asarray(y)
-    _, alone = jax.jit(lambda state: jax.lax.scan(inner.step, state, examples))(of_inner)
-    state, outputs = jax.jit(lambda state: jax.lax.scan(learner.step, state, examples))(state)
+    _, alone = plain(scan(inner, of_inner, X, y))
+    state, outputs = plain(scan(learner, state, X, y))
     np.testing.assert_allclose(outputs.prediction, alone.prediction, rtol=1e-12)
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         f = float(alone.prediction[t])
@@ -186,27 +185,19 @@ def bad(kind, T=100):
     return X, y
 
 
-@jax.jit
-def steps(learner, state, examples):
-    return jax.lax.scan(learner.step, state, examples)
-
-
 @pytest.mark.parametrize(
     "kind", ["constant", "huge", "one label", "constant inputs", "wild inputs"]
 )
+@pytest.mark.slow
 def test_bad_data(kind):
     X, y = bad(kind)
     learner = predictive(learner_of(True))
-    examples = jnp.asarray(X, jnp.float32), jnp.asarray(y, jnp.float32)
-    start = learner.init(jax.random.key(0), 2)
-    state, outputs = steps(learner, start, examples)
+    state, outputs = plain(scan(learner, begin(learner), X.astype("f"), y.astype("f")))
     found = outputs.distribution
     for leaf in (found.mean, found.scales, found.weights, outputs.variance):
         assert np.isfinite(leaf).all()
-    assert (np.asarray(found.scales) > 0).all()
-    for leaf in jax.tree.leaves(state):
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            assert np.isfinite(leaf).all()
+    assert (found.scales > 0).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
     assert int(state.invalid) == (99 if kind == "one label" else 0)
 
 
@@ -214,11 +205,11 @@ def test_bad_data(kind):
 def test_padding_and_refused_examples_leave_no_trace():
     X, y = stream(40)
     learner = predictive(learner_of(True))
-    state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+    state, _ = scan(learner, begin(learner), X.astype("f"), y.astype("f"))
 
     @jax.jit
     def after(label, present):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, jnp.asarray(X[:1])))
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1].astype("f")))
         _, aux = learner.predict_code(state, code)
         yes = jnp.asarray(True)
         return learner.update_code(state, code, aux, label, yes, present).replace(inner=0)

@@ -1,7 +1,6 @@
 """wrappers.probabilities against a loop in NumPy."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import quick
@@ -52,11 +51,13 @@ def test_oracle(num_classes, x64):
         jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge", num_classes=num_classes
     )
     key, learner = jax.random.key(0), probabilities(inner)
-    labels = jnp.asarray(y, jnp.float64).at[20].set(jnp.nan)  # one is missing
-    examples = jnp.asarray(X), labels
-    start = inner.init(key, 2, jnp.float64), learner.init(key, 2, jnp.float64)
-    scan = jax.jit(lambda learner, state: jax.lax.scan(learner.step, state, examples)[1])
-    plain, outputs = scan(inner, start[0]), scan(learner, start[1])
+    labels = np.where(np.arange(60) == 20, np.nan, y)  # one is missing
+
+    @jax.jit
+    def scan(learner):
+        return jax.lax.scan(learner.step, learner.init(key, 2), (X, labels))[1]
+
+    plain, outputs = scan(inner), scan(learner)
     values = np.asarray(plain.prediction)
     if num_classes is None:
         values = np.stack([-values, values], axis=1)
@@ -67,7 +68,7 @@ def test_oracle(num_classes, x64):
     losses = -said[np.arange(60), y]
     losses[20] = np.nan
     np.testing.assert_allclose(outputs.loss, losses, rtol=1e-9)
-    found = jaxmkl.metrics.log_loss(outputs.prediction, labels, num_classes)
+    found = jaxmkl.metrics.log_loss(np.asarray(outputs.prediction), labels, num_classes)
     np.testing.assert_allclose(found, np.nanmean(losses), rtol=1e-9)
 
 
@@ -86,7 +87,8 @@ def test_probabilities_are_kept_by_the_stream():
         assert abs(y[1000:][rows].mean() - p[rows].mean()) < 0.1
 
 
-@pytest.mark.parametrize("num_classes", quick([None], [None, 3]))
+@pytest.mark.slow
+@pytest.mark.parametrize("num_classes", [None, 3])
 def test_one_class_and_wild_values_are_finite(num_classes):
     """A stream of one class, and values of a millionth and of a million."""
     rng = np.random.default_rng(2)
@@ -95,7 +97,8 @@ def test_one_class_and_wild_values_are_finite(num_classes):
         rule = jaxmkl.updates.OGD(size, loss="hinge")
         bank = jaxmkl.models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
         learner = probabilities(jaxmkl.MKL(bank, task="classification", num_outputs=num_classes))
-        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+        start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+        state, outputs = jaxmkl.run(learner, start, X, y)
         assert np.isfinite(outputs.prediction).all()
         assert np.isfinite(outputs.loss).all()
         assert all(np.isfinite(leaf).all() for leaf in state.calibration)

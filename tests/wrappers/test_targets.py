@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,8 +20,13 @@ def stream(num_examples=400):
     return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=num_examples)
 
 
-def predictions(learner, X, y, dtype=jnp.float32):
-    state = learner.init(jax.random.key(0), 2, dtype)
+@functools.partial(jax.jit, static_argnames="dtype")
+def begin(learner, dtype=np.float32):
+    return learner.init(jax.random.key(0), 2, dtype)
+
+
+def predictions(learner, X, y, dtype=np.float32):
+    state = begin(learner, dtype)
     return np.asarray(jaxmkl.run(learner, state, X, y)[1].prediction, np.float64)
 
 
@@ -31,9 +35,9 @@ def test_oracle(x64):
     X, y = stream(40)
     y = 100 + 7 * y
     inner = jaxmkl.raker(KERNELS, num_features=4)
-    said = predictions(scaled_targets(inner), X, y, jnp.float64)
+    said = predictions(scaled_targets(inner), X, y, np.float64)
     update, predict = jax.jit(inner.update), jax.jit(inner.predict)
-    state = inner.init(jax.random.key(0), 2, jnp.float64)
+    state = begin(inner, np.float64)
     for t in range(40):
         seen = y[:t]
         mean, spread = (seen.mean(), seen.std()) if t else (0.0, 0.0)
@@ -50,7 +54,7 @@ def test_units_change_nothing_else(clip, offset, scale, x64):
     X, y = stream()
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip)
     # whether a label is clipped may hang on rounding
-    dtype = jnp.float32 if clip is None else jnp.float64
+    dtype = np.float32 if clip is None else np.float64
     one = offset + scale * predictions(learner, X, y, dtype)
     other = predictions(learner, X, offset + scale * y, dtype)
     # the first prediction knows no label
@@ -67,7 +71,7 @@ def test_the_first_label_is_asked_for():
     for late in (0, 2):
         one = jaxmkl.wrappers.delayed(learner, late) if late else learner
         labels = np.where(np.arange(12) < 1, np.nan, y + 50)
-        state = one.init(jax.random.key(0), 2)
+        state = begin(one)
         ((state, outputs),) = jaxmkl.stream(one, state, [(X, labels)], gaps=True)
         asked[late] = np.flatnonzero(outputs.queried).tolist()
         first = outputs.prediction[asked[late][1] + late + 1]
@@ -127,7 +131,7 @@ def test_one_absurd_label_is_forgotten(at):
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
-    state = learner.init(jax.random.key(0), 2)
+    state = begin(learner)
     state, _ = jaxmkl.run(learner, state, X, y)
     after = jax.jit(learner.skip)(state, X[0])
     broken = jax.jit(learner.update)(state, X[0], np.nan)
