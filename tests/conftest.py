@@ -44,11 +44,11 @@ def _is_of_reference(path: Path) -> bool:
 
 
 class SmallExamples:
-    """Examples of the reference and of README are small programs, as tests that say so."""
+    """Examples of the reference are small programs, as those of tests that say so."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if not (_is_of_reference(item.path) or item.path.name == "README.md"):
+        if not _is_of_reference(item.path):
             return (yield)
         jax.config.update("jax_disable_most_optimizations", True)
         try:

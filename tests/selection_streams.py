@@ -14,6 +14,8 @@ from jaxmkl._checks import input_bound
 
 LOWEST, HIGHEST = 2.0**-6.5, 2.0**5.5
 NUM_EXAMPLES = 300
+PAPER_EXAMPLES = 1500
+PAPER_SETS = ("german", "svmguide3", "spambase")
 
 
 def unit_interval(X):
@@ -33,7 +35,19 @@ def stream():
     return unit_interval(X[rows]), y
 
 
-@functools.partial(jax.jit, static_argnames=("num_inputs", "dtype", "seed"))
+def paper_stream(name, folder):
+    """1,500 examples at most, in another order, in [0, 1], none twice.
+
+    An example that is stored already is compensated with 1 on itself and rounding on others, which
+    parts weights that were equal, and so decides which is the smallest.
+    """
+    with np.load(folder / f"{name}.npz") as file:
+        X, y = file["X"].astype(np.float64), file["y"].astype(np.float64)
+    first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+    rows = np.random.default_rng(1).permutation(first)[:PAPER_EXAMPLES]
+    return unit_interval(X[rows]), y[rows]
+
+
 def begin(learner, num_inputs, dtype=np.float64, seed=3):
     return learner.init(jax.random.key(seed), num_inputs, dtype=dtype)
 

@@ -231,6 +231,24 @@ def test_gradient_descent_on_features_and_supports(x64):
         np.testing.assert_allclose(outputs.loss, (predictions - y) ** 4, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.endless
+def test_parameters_are_swept_and_differentiated(x64):
+    X, y = stream()
+
+    def total(quantile):
+        learner = jaxmkl.raker(KERNELS, num_features=4, loss=losses.Pinball(quantile))
+        state = learner.init(jax.random.key(0), 2)
+        return jax.lax.scan(learner.step, state, (X, y))[1].loss.sum()
+
+    step = 1e-6
+    quantiles = jnp.array([0.1, 0.5, 0.9, 0.3 - step, 0.3 + step])
+    swept = jax.jit(jax.vmap(total))(quantiles)
+    assert len({float(value) for value in swept[:3]}) == 3
+    value, slope = jax.jit(jax.value_and_grad(total))(0.3)
+    np.testing.assert_allclose(value, (swept[3] + swept[4]) / 2, rtol=1e-9)
+    np.testing.assert_allclose(slope, (swept[4] - swept[3]) / (2 * step), rtol=1e-4)
+
+
 def test_quantiles_are_followed():
     """Without features that matter, predictions settle where q of the labels are below."""
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from selection_streams import (
     CAUCHY,
     HIGH,
     LOW,
+    PAPER_SETS,
     PRECISION,
     TWO,
     WIDTH,
@@ -25,6 +26,7 @@ from selection_streams import (
     check_zero_rate,
     keyless,
     numbers_of,
+    paper_stream,
     parameters_of_two,
     raw,
     stream,
@@ -146,6 +148,25 @@ PLAYED = "one width", "a width for each input", "two Gaussians, squared"
 @pytest.mark.parametrize("name", long(PLAYED, CASES))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
+
+
+# width of the start and step size of the width, so that examples are both near and far
+PAPER = {"german": (0.7, 3.0), "svmguide3": (0.25, 30.0), "spambase": (0.25, 100.0)}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "budget"),
+    long(
+        [("one width", 150)], [("one width", 150), ("oldest", 40), ("a width for each input", 40)]
+    ),
+)
+@pytest.mark.parametrize("data", long(["german"], PAPER_SETS))
+def test_agrees_with_the_oracle_on_the_papers_data(data, budget, name, data_dir, x64):
+    width, rate = PAPER[data]
+    space = widths(width, per_input=CASES[name].space.per_input)
+    case = CASES[name]._replace(space=space)
+    check(case, *paper_stream(data, data_dir), at_least=25, budget=budget, rate=rate)
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0, 0.0, 3.0), (0.0,) * 4])

@@ -246,6 +246,22 @@ def test_supports_find_room_in_a_run():
     assert int(late.info(late.flushed(state)).overflow) == 0
 
 
+@pytest.mark.endless
+def test_slope_through_late_labels(x64):
+    X, y = (array.astype(np.float64) for array in data())
+
+    @jax.jit
+    def total(rate):
+        bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(rate), features.LinearFeatures())
+        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
+        state, outputs = jaxmkl.run(learner, begin(learner, X.dtype), X, y, delay=5)
+        return outputs.loss.mean() + learner.predict(state, X[0]).value
+
+    slope = jax.grad(total)(0.1)
+    np.testing.assert_allclose(slope, (total(0.1 + 1e-6) - total(0.1 - 1e-6)) / 2e-6, rtol=1e-6)
+    assert slope != 0
+
+
 @pytest.mark.parametrize("delay", [-1, 1.0, True])
 def test_another_delay_is_refused(delay):
     X, y = data()
