@@ -24,7 +24,7 @@ and products of two matrices, is refused.
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,10 @@ from jax.extend import core
 from jaxmkl._types import PyTree
 from jaxmkl.streaming._spread import bytes_of
 
+Atom = Any  # a variable or a constant of a program
+Ref = Any  # memory of the kernel
+Shaped = Any  # what has a shape and a dtype
+Parameter = Any  # of an operation
 # Operations that act on each number alone, and are the same in the kernel.
 _ELEMENTWISE = (
     *("abs", "neg", "floor", "ceil", "add", "add_any", "sub", "mul", "div", "rem"),
@@ -101,10 +105,16 @@ def scan_in_kernel(
 
     play = _Player(_power_of_two if platform in _GPUS else int)
 
-    def kernel(constant: Any, before: Any, of_rows: Any, behind: Any, written: Any) -> None:
+    def kernel(
+        constant: Sequence[Ref],
+        before: Sequence[Ref],
+        of_rows: Sequence[Ref],
+        behind: Sequence[Ref],
+        written: Sequence[Ref],
+    ) -> None:
         known = {v: play.read(v, ref[...]) for v, ref in zip(fixed, constant, strict=True)}
 
-        def turn(t: Any, state: tuple) -> tuple:
+        def turn(t: jax.Array, state: tuple) -> tuple:
             now = {v: play.read(v, array) for v, array in zip(carried, state, strict=True)}
             now |= {v: play.read_row(v, ref, t) for v, ref in zip(rows, of_rows, strict=True)}
             values = play.run(operations, known | now, [*ends, *told])
@@ -136,7 +146,7 @@ def scan_in_kernel(
     return jax.tree.unflatten(form, leaves), jax.tree.unflatten(form_of_outputs, recorded)
 
 
-def _options(platform: str, arrays: Sequence[Any]) -> dict[str, Any]:
+def _options(platform: str, arrays: Sequence[Shaped]) -> dict[str, Parameter]:
     """The arguments of ``pallas_call`` for a platform and all arrays that the kernel has."""
     if platform in _GPUS:
         from jax.experimental.pallas import triton
@@ -154,7 +164,7 @@ def _options(platform: str, arrays: Sequence[Any]) -> dict[str, Any]:
     return {"interpret": True}
 
 
-def _between(jaxpr: core.Jaxpr, goals: Sequence[Any]) -> tuple[set, list[core.JaxprEqn]]:
+def _between(jaxpr: core.Jaxpr, goals: Sequence[Atom]) -> tuple[set, list[core.JaxprEqn]]:
     """What some results of a program depend on, and the operations that lead to them."""
     needed = {v for v in goals if isinstance(v, core.Var)}
     operations = []
@@ -208,7 +218,9 @@ def _only(axis: int, shape: Sequence[int]) -> tuple[int | None, ...]:
     return tuple(0 if a == axis and n != 1 else None for a, n in enumerate(shape))
 
 
-def _old_axes(name: str, old: Sequence[int], new: Sequence[int], params: Any) -> list[int | None]:
+def _old_axes(
+    name: str, old: Sequence[int], new: Sequence[int], params: Parameter
+) -> list[int | None]:
     """The axes before a reshape, transposition or broadcast from which those after it come."""
     if name == "transpose":
         return list(params["permutation"])
@@ -223,7 +235,7 @@ def _old_axes(name: str, old: Sequence[int], new: Sequence[int], params: Any) ->
     return [places.get(axis) for axis in range(len(new))]
 
 
-def _along(axis: int, size: int, dtype: Any = jnp.int32) -> jax.Array:
+def _along(axis: int, size: int, dtype: jax.typing.DTypeLike = jnp.int32) -> jax.Array:
     """The numbers 0, 1, 2, ... along an axis of the kernel."""
     return jax.lax.broadcasted_iota(dtype, (size, 1) if axis == 0 else (1, size), axis)
 
@@ -237,7 +249,7 @@ def _broadcast(array: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return jnp.broadcast_to(array, shape)
 
 
-def _dtype(array: Any) -> Any:
+def _dtype(array: Shaped) -> jax.typing.DTypeLike:
     """The dtype of an array as numbers: booleans are 0 and 1."""
     return jnp.int32 if array.dtype == jnp.bool else array.dtype
 
@@ -262,7 +274,7 @@ def _turned(array: jax.Array, axis: int) -> jax.Array:
     return _picked(_broadcast(_along(0, n), (n, n)) == _along(1, n), array, axis)
 
 
-def _restored(array: jax.Array, like: Any, leading: int = 0) -> jax.Array:
+def _restored(array: jax.Array, like: Shaped, leading: int = 0) -> jax.Array:
     """The array in the kernel's memory as that of a learner, ``like`` in shape and dtype."""
     sizes = *like.shape[:leading], *(n for n in like.shape[leading:] if n != 1)
     cut = array[tuple(map(slice, sizes))]
@@ -275,7 +287,7 @@ class _Player(NamedTuple):
     pad: Callable[[int], int]
     """The size, with its padding, of an axis in the kernel."""
 
-    def like(self, array: Any, leading: int = 0) -> jax.ShapeDtypeStruct:
+    def like(self, array: Shaped, leading: int = 0) -> jax.ShapeDtypeStruct:
         """How an array is in memory, of a state, or of a block with ``leading`` 1."""
         own = array.shape[leading:]
         sizes = [*array.shape[:leading], *(self.pad(own[axis]) for axis in _long(own))]
@@ -290,19 +302,19 @@ class _Player(NamedTuple):
         missing = np.subtract(like.shape, array.shape)
         return jnp.pad(array, [(0, number) for number in missing]) if any(missing) else array
 
-    def read(self, v: Any, array: jax.Array) -> _Value:
+    def read(self, v: Atom, array: jax.Array) -> _Value:
         """The value of a variable, of which this is in memory."""
         shape = v.aval.shape
         return _Value(array != 0 if v.aval.dtype == jnp.bool else array, shape, _places(shape))
 
-    def read_row(self, v: Any, ref: Any, t: Any) -> _Value:
+    def read_row(self, v: Atom, ref: Ref, t: jax.Array) -> _Value:
         """The value of a variable in the round t of a block."""
         if len(ref.shape) == 3:
             return self.read(v, ref[t])
         row = ref[pl.ds(t, 1), :]
         return self.read(v, _turned(row, 1) if _long(v.aval.shape) else row)
 
-    def write_row(self, ref: Any, t: Any, value: _Value) -> None:
+    def write_row(self, ref: Ref, t: jax.Array, value: _Value) -> None:
         array = self.settled(value)
         if len(ref.shape) == 3:
             ref[t] = array
@@ -319,13 +331,16 @@ class _Player(NamedTuple):
         sizes = [self.pad(value.shape[axis]) for axis in _long(value.shape)]
         return _broadcast(array, (*sizes, 1, 1)[:2])
 
-    def run(self, operations: Sequence[Any], known: dict, goals: Sequence[Any]) -> list[_Value]:
+    def run(
+        self, operations: Sequence[core.JaxprEqn], known: dict, goals: Sequence[Atom]
+    ) -> list[_Value]:
         """Play operations, given the values of variables, and return those of the ``goals``."""
 
-        def value(v: Any) -> _Value:
+        def value(v: Atom) -> _Value:
             if not isinstance(v, core.Literal):
                 return known[v]
-            shape, dtype = np.shape(v.val), cast(Any, v.aval).dtype
+            aval: Shaped = v.aval
+            shape, dtype = np.shape(v.val), aval.dtype
             number = jnp.full((1, 1), np.asarray(v.val).item(), dtype)
             return _Value(number, shape, (None,) * len(shape))
 
@@ -343,7 +358,7 @@ class _Player(NamedTuple):
             if not inner.constvars:
                 known = dict(zip(inner.invars, values, strict=True))
                 return self.run(_between(inner, inner.outvars)[1], known, inner.outvars)
-        result: Any = operation.outvars[0].aval
+        result: Shaped = operation.outvars[0].aval
         if name == "select_n" and result.dtype == jnp.bool:
             # Mosaic chooses between numbers alone
             numbers = [case._replace(array=_number(case.array)) for case in values[1:]]
@@ -409,11 +424,13 @@ class _Player(NamedTuple):
 
     # These are called by the names of operations.
 
-    def _iota(self, *, result: Any, dimension: int, **_: Any) -> _Value:
+    def _iota(self, *, result: Shaped, dimension: int, **_: Parameter) -> _Value:
         numbers = _along(0, self.pad(result.shape[dimension]), result.dtype)
         return _Value(numbers, result.shape, _only(dimension, result.shape))
 
-    def _slice(self, value: _Value, *, result: Any, start_indices: Any, **_: Any) -> _Value:
+    def _slice(
+        self, value: _Value, *, result: Shaped, start_indices: Parameter, **_: Parameter
+    ) -> _Value:
         for axis, size in enumerate(result.shape):
             if size != value.shape[axis]:
                 if size != 1:
@@ -424,7 +441,7 @@ class _Player(NamedTuple):
                 value = _Value(_picked(here, value.array, place), value.shape, axes)
         return value._replace(shape=result.shape)
 
-    def _stack(self, *values: _Value, result: Any, axis: int, **_: Any) -> _Value:
+    def _stack(self, *values: _Value, result: Shaped, axis: int, **_: Parameter) -> _Value:
         if any(size != 1 for value in values for size in value.shape):
             raise _refusal(f"a stack of arrays of shape {values[0].shape}")
         size, array = self.pad(len(values)), values[0].array
@@ -432,7 +449,9 @@ class _Player(NamedTuple):
             array = jnp.where(_along(0, size) < i, array, value.array)
         return _Value(_broadcast(array, (size, 1)), result.shape, _only(axis, result.shape))
 
-    def _argmax(self, value: _Value, *, result: Any, axes: tuple[int], **_: Any) -> _Value:
+    def _argmax(
+        self, value: _Value, *, result: Shaped, axes: tuple[int], **_: Parameter
+    ) -> _Value:
         value, place = self._spread(value, axes[0])
         x, n = value.array, value.array.shape[place]
         top = self._reduced("reduce_max", value, axes).array
@@ -442,7 +461,7 @@ class _Player(NamedTuple):
         return self._reduced("reduce_min", value._replace(array=found), axes)
 
     def _dot_general(
-        self, a: _Value, b: _Value, *, result: Any, dimension_numbers: Any, **_: Any
+        self, a: _Value, b: _Value, *, result: Shaped, dimension_numbers: Parameter, **_: Parameter
     ) -> _Value:
         ((axis,), _of_b), batch = dimension_numbers
         if any(batch) or len(a.shape) > 2 or len(b.shape) > 1:

@@ -75,7 +75,7 @@ def at_once(held: Callable[[], PyTree], number: int, room: Room | None) -> int:
     return max(1, min(number, room.bytes // sum(bytes_of(leaf, tiles) for leaf in leaves)))
 
 
-def bytes_of(like: Any, tiles: tuple[int, ...] = TILES) -> int:
+def bytes_of(like: jax.ShapeDtypeStruct, tiles: tuple[int, ...] = TILES) -> int:
     """The bytes of an array of this shape and dtype, whose last axes are filled up to tiles."""
     shape = list(like.shape)
     for axis, tile in zip(range(-1, -1 - len(shape), -1), tiles, strict=False):

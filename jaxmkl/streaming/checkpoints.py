@@ -131,7 +131,7 @@ class Checkpoints(LastTwo):
             self.write(examples, partial(save_beside, **whole, keep=True))
         return due
 
-    def latest(self, *, like: Learner | None = None) -> tuple[Learner, Any, Any] | None:
+    def latest(self, *, like: Learner | None = None) -> tuple[Learner, PyTree, PyTree] | None:
         """The learner, its state and the ``extra`` of the last checkpoint; None before the first.
 
         Where the last one is damaged, those of the one before it.

@@ -241,13 +241,13 @@ def run_many(
 def stream(
     learner: Learner,
     state: PyTree,
-    chunks: Iterable[tuple[Any, Any]],
+    chunks: Iterable[tuple[Inputs, Labels]],
     *,
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
     fused: bool = False,
-) -> Iterator[tuple[Any, Any]]:
+) -> Iterator[tuple[PyTree, PyTree]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
     A generator, so that the caller sums up metrics or saves a checkpoint after each chunk, and
