@@ -449,6 +449,10 @@ class _Player(NamedTuple):
             array = jnp.where(_along(0, size) < i, array, value.array)
         return _Value(_broadcast(array, (size, 1)), result.shape, _only(axis, result.shape))
 
+    def _concatenate(self, *values: _Value, result: Shaped, dimension: int) -> _Value:
+        """By which older versions of JAX stack."""
+        return self._stack(*values, result=result, axis=dimension)
+
     def _argmax(
         self, value: _Value, *, result: Shaped, axes: tuple[int], **_: Parameter
     ) -> _Value:
