@@ -267,6 +267,20 @@ def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_late_labels(iris, tmp_path):
+    path, labels = iris
+    out, pipeline = tmp_path / "iris.json", tmp_path / "m"
+    run(path, *SMALL, "--delay", "20", "--json", out, "--save", pipeline)
+    means, content = figures(out)
+    assert content["judged_from"] == 22
+    wrong = labels[:-21] != labels[21:]
+    assert means["last label", "mistake_rate"] == pytest.approx(wrong.mean())
+    pipeline = jaxmkl.load_pipeline(pipeline)
+    assert isinstance(pipeline.learner, jaxmkl.wrappers.Probabilities)
+    assert int(pipeline.state.round) == 1200
+
+
+@pytest.mark.slow
 def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
     path = tmp_path / "sorted.csv"
     path.write_text("x,label\n" + "".join(f"{i % 7},{int(i >= 50)}\n" for i in range(100)))

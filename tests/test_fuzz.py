@@ -1,7 +1,7 @@
 """Damaged files: read as polars, scikit-learn or NumPy read them, or refused with a reason.
 
 Each file is damaged at random (:mod:`mutations`), by seeds that are the same in every run. The
-slow tests play fifty of each; ``pytest -m endless`` plays 5,000 of each.
+slow tests play a hundred of each; ``pytest -m endless`` plays 5,000 of each.
 """
 
 import bz2
@@ -35,7 +35,7 @@ from jaxmkl.tables._table import MISSING
 from jaxmkl.tables._text import separator_of
 from jaxmkl.tables.source import joined
 
-FEW, MANY = 50, 5000
+FEW, MANY = 100, 5000
 N = 40
 DRAWS = np.random.default_rng(0)
 FRAME = mixed_frame(DRAWS, N, "kind", ["tree", 'a "bush"', "moss, wet"])
