@@ -266,8 +266,8 @@ def _candidates(
     """The learners to run on a table with columns of these names, and notes on them."""
     if pipeline is None:
         K, D, settings = len(columns.classes), len(columns.features), dict(given.set)
-        what = given.labels, given.density, D
-        return candidates(given.learner, columns.task, K, settings, *what)
+        asked = {"rate": given.labels, "density": given.density, "num_inputs": D}
+        return candidates(given.learner, columns.task, K, settings, **asked)
     one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
     return [one], differences(pipeline, names)
 

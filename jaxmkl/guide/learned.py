@@ -52,10 +52,12 @@ all of them in ``--report``, ``--json`` and ``jaxmkl info``:
 ## Around other learners
 
 A metric is no matter of random features. :func:`jaxmkl.wrappers.learned_metric` stands around any
-learner, as those with support vectors, and replays the reservoir to it under each new metric; its
-example shows what it learned.
+learner, as those with support vectors, and replays the reservoir to it under each new metric:
 
 >>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
+>>> state, _ = errors(learner)
+>>> int(learner.importances(state).argmax())
+5
 
 ## By gradients or by likelihood
 

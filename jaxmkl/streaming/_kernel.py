@@ -374,13 +374,12 @@ class _Player(NamedTuple):
             return [_Value(values[0].array, result.shape, tuple(axes[old] for old in places))]
         if name in _REDUCTIONS:
             return [self._reduced(name, values[0], params["axes"])]
-        if name == "unstack":
-            return self._unstacked(values[0], params["axis"])
         played = getattr(self, f"_{name}", None)
         if played is None:
             shapes = ", ".join(str(value.shape) for value in values)
             raise _refusal(f"the operation {name} on arrays of shape {shapes}")
-        return [played(*values, result=result, **params)]
+        found = played(*values, result=result, **params)
+        return found if isinstance(found, list) else [found]
 
     def _elementwise(self, function: Callable, *values: _Value) -> _Value:
         shape = np.broadcast_shapes(*(value.shape for value in values))
@@ -424,18 +423,6 @@ class _Player(NamedTuple):
         shape, places = tuple(value.shape[a] for a in left), tuple(value.axes[a] for a in left)
         return _Value(value.array != 0 if dtype == jnp.bool else value.array, shape, places)
 
-    def _unstacked(self, value: _Value, axis: int) -> list[_Value]:
-        """The arrays along an axis, as newer versions of JAX take them apart."""
-        sizes = (*value.shape[:axis], 1, *value.shape[axis + 1 :])
-        like = jax.ShapeDtypeStruct(sizes, value.array.dtype)
-        found = []
-        for start in range(value.shape[axis]):
-            starts = [start if a == axis else 0 for a in range(len(sizes))]
-            one = self._slice(value, result=like, start_indices=starts)
-            axes = one.axes[:axis] + one.axes[axis + 1 :]
-            found.append(_Value(one.array, sizes[:axis] + sizes[axis + 1 :], axes))
-        return found
-
     # These are called by the names of operations.
 
     def _iota(self, *, result: Shaped, dimension: int, **_: Parameter) -> _Value:
@@ -466,6 +453,18 @@ class _Player(NamedTuple):
     def _concatenate(self, *values: _Value, result: Shaped, dimension: int) -> _Value:
         """By which older versions of JAX stack."""
         return self._stack(*values, result=result, axis=dimension)
+
+    def _unstack(self, value: _Value, *, axis: int, **_: Parameter) -> list[_Value]:
+        """By which newer versions of JAX take arrays apart."""
+        sizes = (*value.shape[:axis], 1, *value.shape[axis + 1 :])
+        like = jax.ShapeDtypeStruct(sizes, value.array.dtype)
+        found = []
+        for start in range(value.shape[axis]):
+            starts = [start if a == axis else 0 for a in range(len(sizes))]
+            one = self._slice(value, result=like, start_indices=starts)
+            axes = one.axes[:axis] + one.axes[axis + 1 :]
+            found.append(_Value(one.array, sizes[:axis] + sizes[axis + 1 :], axes))
+        return found
 
     def _argmax(
         self, value: _Value, *, result: Shaped, axes: tuple[int], **_: Parameter
