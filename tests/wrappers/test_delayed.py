@@ -1,6 +1,7 @@
 """Labels that come late: against loops in NumPy, and the same however a stream is cut."""
 
 import functools
+import itertools
 
 import jax
 import numpy as np
@@ -134,6 +135,25 @@ def test_no_delay_is_the_learner_itself(x64):
     weights = state.inner.models[0].rules[0].weights[0, 0]
     np.testing.assert_allclose(weights, theta, rtol=0, atol=1e-12)
     assert int(state.due) == 0
+
+
+@pytest.mark.endless
+def test_rounds_of_padding_change_no_bit():
+    """Neither while nothing is due, nor where a period of the learner inside has just ended."""
+    store = models.supports.DenseSupport(8, tile=8, period=4)
+    inner = jaxmkl.MKL(models.SupportModels(KERNELS, updates.OGD(0.1), store))
+    learner, (X, y) = delayed(inner, 2), data()
+
+    @jax.jit
+    def absent(state):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
+        return learner.advance(state, code, y[0], present=False)[0]
+
+    state = learner.enlarged(begin(learner), 64)
+    for a, b in itertools.pairwise([0, 1, 10, 18, 34]):
+        assert_equal(absent(state), state)
+        state = jaxmkl.run(learner, state, X[a:b], y[a:b])[0]
+    assert_equal(absent(state), state)
 
 
 # --- counts --------------------------------------------------------------------------------------
