@@ -54,9 +54,10 @@ def metric_of(
 ) -> jax.Array:
     """The metric L of M, or the one before where M or what it makes is 0 or not finite.
 
-    Of a full M = V diag(e) V' it is c V diag(e)^(power/2), with c such that inputs of these
+    Of a full M = V diag(e) V' it is c V diag(e)^(power/2) V', with c such that inputs of these
     variances (D,), if they are uncorrelated, have Σ_d v_d (L L')_dd = 1: the sum of the variances
-    of L'x.
+    of L'x. So it is symmetric, and neither signs nor the order of eigenvectors, in which solvers
+    differ, matter.
     """
     power = jnp.asarray(power, moments.dtype)
     largest = jnp.max(jnp.abs(moments))
@@ -67,7 +68,8 @@ def metric_of(
         squares = metric**2
     else:
         values, vectors = jnp.linalg.eigh(values)
-        metric = vectors * jnp.sqrt(jnp.maximum(values, 0) ** power)[None]
+        roots = jnp.sqrt(jnp.maximum(values, 0) ** power)
+        metric = jnp.dot(vectors * roots[None], vectors.T, precision=_HIGHEST)
         squares = jnp.sum(metric**2, axis=1)
     total = jnp.sum(variances * squares)
     metric /= jnp.sqrt(jnp.where(total > 0, total, 1))

@@ -14,7 +14,7 @@ from jaxmkl.evaluate import Row
 from ..evaluate import keys_of
 from ..report import Report
 from .launches import kernels_a_round
-from .supports import orders_at_once
+from .supports import orders_at_once, orders_in_kernels
 from .timing import figures, measured
 
 SEEDS = (1, 32, 1024)
@@ -22,17 +22,29 @@ REPEATS = 3
 INPUTS = 20
 NUM_TASKS = 29
 # Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator plays more of them.
-EXAMPLES = {"raker": 1024, "expert_mkl, fixed": 256, "spa": 512, "omkc_dd": 256, "multitask": 256}
+EXAMPLES = {
+    "raker": 1024,
+    "amkl_aks": 1024,
+    "expert_mkl, fixed": 256,
+    "spa": 512,
+    "omkc_dd": 256,
+    "oks_sil": 256,
+    "multitask": 256,
+}
 TIMES_MORE = 8
+# Those that an accelerator plays in both forms: a scan over rounds, and a kernel for each block.
+FUSED = "raker", "amkl_aks"
 
 
 def learners() -> dict[str, jaxmkl.Learner]:
     """Return the learners by name."""
     return {
         "raker": jaxmkl.raker(),
+        "amkl_aks": jaxmkl.amkl_aks(),
         "expert_mkl, fixed": jaxmkl.expert_mkl(banks="fixed"),
         "spa": jaxmkl.spa(),
         "omkc_dd": jaxmkl.omkc_dd(),
+        "oks_sil": jaxmkl.oks_sil(),
         "multitask": jaxmkl.multitask(NUM_TASKS, jaxmkl.Gaussian(3.0)),
     }
 
@@ -67,16 +79,25 @@ def of_program(program: jax.stages.Compiled, block_size: int) -> dict[str, list[
 
 def run(report: Report) -> None:
     """Time every learner with every number of seeds."""
-    more = 1 if jax.default_backend() == "cpu" else TIMES_MORE
+    on_cpu = jax.default_backend() == "cpu"
+    more = 1 if on_cpu else TIMES_MORE
     rows: list[Row] = []
     for name, learner in learners().items():
         T = EXAMPLES[name] * more
         data = jax.device_put(examples(name, learner, T))
+        forms = {name: orders_at_once}
+        if name in FUSED and not on_cpu:
+            forms[f"{name}, fused"] = orders_in_kernels
         # an order for each seed, or all runs of a learner without random numbers would be the same
-        calls = {str(S): (orders_at_once, (learner, keys_of(S), *data)) for S in SEEDS}
+        seeds = {
+            form if S == 1 else f"{form}, {S} seeds": (play, S)
+            for form, play in forms.items()
+            for S in SEEDS
+        }
+        calls = {label: (play, (learner, keys_of(S), *data)) for label, (play, S) in seeds.items()}
         report.say(f"{name}: {T} examples")
-        for seeds, found in measured(report, calls, REPEATS, twice=False).items():
-            S = int(seeds)
+        for label, found in measured(report, calls, REPEATS, twice=False).items():
+            S = seeds[label][1]
             assert found.program is not None
             each = [s / (T * S) * 1e6 for s in found.seconds]
             metrics = {
@@ -84,7 +105,6 @@ def run(report: Report) -> None:
                 **of_program(found.program, learner.preferred_block_size),
                 **found.before(),
             }
-            label = name if S == 1 else f"{name}, {S} seeds"
             rows += figures("generated", label, metrics, seeds=S, examples=T, inputs=INPUTS)
     device = jax.devices()[0]
     report.table(

@@ -77,6 +77,17 @@ def orders_at_once(
     return outputs.prediction, num_supports(learner, states)
 
 
+@jax.jit
+def orders_in_kernels(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array | None]:
+    """Return what :func:`orders_at_once` does; the rounds of a block are one kernel."""
+    _, outputs = jaxmkl.run_many(
+        learner, keys, X, y, record=jaxmkl.streaming.without_info, fused=True
+    )
+    return outputs.prediction, None
+
+
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:
     """Return the name of the data set and the arguments of :func:`orders_at_once` for a case."""
     dataset, X, y = real_or(options, case.dataset, partial(of_two_classes, case.dataset))

@@ -197,14 +197,18 @@ def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tup
     keys = jax.random.split(jax.random.fold_in(key, round), T)
     trees, leaf = grown(keys, kept.X, labels, number, owner.depth, owner.max_inputs)
 
-    counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
+    counted, tree = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1), jnp.arange(T)
+    leaf = jnp.where(inside[None], leaf, N)
 
-    def filled(leaf: jax.Array) -> tuple[jax.Array, jax.Array]:
-        sums = jnp.zeros((N, K + 1), y.dtype).at[leaf].add(counted, mode="drop")
-        counts = sums[:, K]
-        return sums[:, :K] / jnp.maximum(counts, 1.0)[:, None], counts
+    def add(i: jax.Array, sums: jax.Array) -> jax.Array:
+        # point by point, as GPUs add several to one place in any order
+        at = sums.at[tree, leaf[:, i]]
+        return at.add(counted[i][None], mode="drop", unique_indices=True)
 
-    return trees, *jax.vmap(filled)(jnp.where(inside, leaf, N))
+    most, sums = largest_of_runs(number), jnp.zeros((T, N, K + 1), y.dtype)
+    sums = jax.lax.fori_loop(0, most, add, sums)
+    counts = sums[:, :, K]
+    return trees, sums[:, :, :K] / jnp.maximum(counts, 1.0)[:, :, None], counts
 
 
 @jax.custom_jvp

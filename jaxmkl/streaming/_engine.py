@@ -206,7 +206,7 @@ def run_padded(
 ) -> tuple[PyTree, PyTree]:
     """Run outside of any trace over X and y, padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.troubles(state), learner.capacity(state)
+    before, capacity = checks.counters(state), learner.capacity(state)
     if capacity is not None and not checks.is_traced(state):
         used = int(learner.num_supports(state))
         if used + length > capacity:
@@ -214,7 +214,7 @@ def run_padded(
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
     state, recorded = run_rows(learner, state, rows, plan.on(device_of((state, rows))))
-    checks.warn_of_troubles(driver, state, before, stacklevel)
+    checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)
     return state, recorded

@@ -1,8 +1,9 @@
 """Checks of the drivers: they refuse wrong shapes, and values that cannot be learned from.
 
 Values are checked where they are known: inside ``jit`` too, if they are data of an enclosing
-scope. They are on the host, with NumPy; those that lie on an accelerator are checked there, and
-one number comes back. Labels of classes are read on the host.
+scope. They are on the host, with NumPy. Of those that lie on an accelerator rounds count what they
+refuse, and that number comes back with the other counters, so a call waits for the device once:
+only then bad values are looked for. Labels of classes are read on the host.
 """
 
 import warnings
@@ -60,12 +61,19 @@ def _require_whole(name: str, array: Any) -> None:
 
 
 def check_examples(
-    learner: Learner, X: Inputs, y: Labels, num_inputs: int, dtype: DTypeLike, gaps: bool = False
+    learner: Learner,
+    X: Inputs,
+    y: Labels,
+    num_inputs: int,
+    dtype: DTypeLike,
+    gaps: bool = False,
+    later: bool = False,
 ) -> tuple:
     """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
-    K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there.
+    K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there. With
+    ``later`` values on an accelerator are left to :func:`refuse_and_warn`.
     """
     _require_whole("y", y)
     classify, K = learner.task == "classification", learner.num_outputs
@@ -88,11 +96,16 @@ def check_examples(
     known = None
     if gaps and not is_tracer(y) and y.dtype.kind == "f":
         known = ~np.isnan(y)
-    return X, _check_content(learner, X, y, dtype, known)
+    return X, _check_content(learner, X, y, dtype, known, later)
 
 
 def _check_content(
-    learner: Learner, X: Inputs, y: Labels, dtype: DTypeLike, known: Any = None
+    learner: Learner,
+    X: Inputs,
+    y: Labels,
+    dtype: DTypeLike,
+    known: Any = None,
+    later: bool = False,
 ) -> PyTree:
     """Refuse values that cannot be learned from; the targets, of classes in numbers.
 
@@ -103,7 +116,7 @@ def _check_content(
         kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
-        if not is_tracer(array):
+        if not is_tracer(array) and not (later and _lies_elsewhere(array)):
             some = array if name == "X" or known is None else np.where(known, array, 0.0)
             _check_values(name, some, input_bound(dtype))
     if not is_tracer(X):
@@ -159,12 +172,17 @@ def check_streams(
     lengths = lengths.astype(np.int32)
     y = np.asarray(y)
     if np.all(lengths == T):
-        return X, _check_content(learner, X, y, dtype), lengths
+        return X, _check_content(learner, X, y, dtype, later=not is_traced()), lengths
     known = np.arange(T) < lengths[:, None]
     X = np.where(known[..., None], np.asarray(X), np.zeros((), X.dtype))
     known = known.reshape(*known.shape, *(1,) * (y.ndim - 2))
     y = _check_content(learner, X, y, dtype, np.broadcast_to(known, y.shape))
     return X, np.where(known, y, np.zeros((), y.dtype)), lengths
+
+
+def _lies_elsewhere(array: Any) -> bool:
+    """Whether an array, or the values of sparse rows, lie on an accelerator."""
+    return on_accelerator(array.values if isinstance(array, SparseRows) else array)
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
@@ -175,7 +193,9 @@ def _check_values(name: str, array: Any, bound: float) -> None:
     limits = jnp.finfo if jnp.issubdtype(values.dtype, jnp.floating) else jnp.iinfo
     bound = min(bound, float(limits(values.dtype).max))
     if on_accelerator(values):
-        if bool(_all_within(values, bound)):
+        with jax.ensure_compile_time_eval():  # for we may be inside a trace
+            good = jnp.all((-bound <= values) & (values <= bound))
+        if good:
             return
         values = np.asarray(values)  # to say where
     with np.errstate(invalid="ignore"):
@@ -193,11 +213,6 @@ def _check_values(name: str, array: Any, bound: float) -> None:
             "values first, or scan learner.step, which skips and counts them); got "
             f"{name}{stands} = {value} and {int((~usable).sum())} such value(s) in all"
         )
-
-
-@jax.jit
-def _all_within(values: jax.Array, bound: jax.Array) -> jax.Array:
-    return jnp.all((-bound <= values) & (values <= bound))
 
 
 def labels_in_words(
@@ -223,9 +238,9 @@ TROUBLES = {
 """Counters of a state that drivers warn of."""
 
 
-def troubles(state: PyTree) -> dict[str, jax.Array]:
-    """The counters of a state that are known, of all its runs."""
-    found = {name: getattr(state, name, None) for name in TROUBLES}
+def counters(state: PyTree) -> dict[str, jax.Array]:
+    """The counters of a state that are known, of all its runs: troubles, and examples refused."""
+    found = {name: getattr(state, name, None) for name in ("invalid", *TROUBLES)}
     return {
         name: count
         for name, count in found.items()
@@ -233,21 +248,35 @@ def troubles(state: PyTree) -> dict[str, jax.Array]:
     }
 
 
-def warn_of_troubles(
+def refuse_and_warn(
     driver: str,
     state: PyTree,
+    examples: tuple[Inputs, Labels, DTypeLike],
     before: dict[str, jax.Array] | None = None,
     stacklevel: int = 3,
 ) -> None:
-    """Warn, in the name of a driver, of what a state counts more than its counters did before."""
-    counters = troubles(state), before or {}
-    parts = jax.device_get(jax.tree.map(_parts, counters))  # at once, so that one wait is enough
-    totals = [{name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts]
-    for name, number in totals[0].items():
-        added = int(number - totals[1].get(name, 0))
-        if added > 0:
-            text = f"{driver}: {added} {TROUBLES[name]}"
-            warnings.warn(text, RuntimeWarning, stacklevel)
+    """After a run: refuse values on an accelerator, and warn in the name of a driver.
+
+    Both are of what the state counts more than its counters did before.
+
+    Args:
+      examples: X and y that were run, and the dtype in which.
+
+    Raises:
+      ValueError: for a value of the examples that was refused, if it lies on an accelerator.
+    """
+    both = counters(state), before or {}
+    parts = jax.device_get(jax.tree.map(_parts, both))  # at once, so that one wait is enough
+    now, then = ({name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts)
+    added = {name: int(number - then.get(name, 0)) for name, number in now.items()}
+    if added.get("invalid"):
+        X, y, dtype = examples
+        for name, array in {"X": X, "y": y}.items():
+            if _lies_elsewhere(array):
+                _check_values(name, array, input_bound(dtype))
+    for name, trouble in TROUBLES.items():
+        if added.get(name, 0) > 0:
+            warnings.warn(f"{driver}: {added[name]} {trouble}", RuntimeWarning, stacklevel)
 
 
 def _parts(count: jax.Array) -> list[jax.Array]:

@@ -145,12 +145,12 @@ def run_fleet(
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
-    before = checks.troubles(states)
+    before = checks.counters(states)
     states = _with_room(learner, state, states, lengths)
-    X, y = (_filled(array, _room_for(T), dtype) for array in (X, y))
-    states, recorded = _spread.played(program, sharding, learner, (states, X, y, lengths))
-    checks.warn_of_troubles("run_fleet", states, before)
-    if X.shape[1] > T:
+    filled = (_filled(array, _room_for(T), dtype) for array in (X, y))
+    states, recorded = _spread.played(program, sharding, learner, (states, *filled, lengths))
+    checks.refuse_and_warn("run_fleet", states, (X, y, dtype), before)
+    if _room_for(T) > T:
         recorded = jax.tree.map(lambda leaf: leaf[:, :T], recorded)
     return states, recorded
 

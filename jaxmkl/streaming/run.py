@@ -159,9 +159,11 @@ def run(
     """
     checks.check_arguments("run", learner, state)
     dtype = learner.dtype(state)
-    X, y = checks.check_examples(learner, X, y, learner.num_inputs(state), dtype)
+    traced = checks.is_traced(learner, state, X, y)
+    D = learner.num_inputs(state)
+    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
     plan = plan_of("run", learner, block_size, record, delay, fused)
-    if checks.is_traced(learner, state, X, y):
+    if traced:
         X, y = X.astype(dtype), y.astype(dtype)
         return run_rows(learner, state, Rows(X, y), plan.on(device_of(state)))
     # of the caller, beyond the check of what is missing
@@ -219,10 +221,10 @@ def run_many(
     X = checks.as_inputs(X)
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
-    X, y = checks.check_examples(learner, X, y, X.shape[1] if X.ndim == 2 else 0, dtype)
+    traced, D = checks.is_traced(learner, keys, X, y), X.shape[1] if X.ndim == 2 else 0
+    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
     plan = plan_of("run_many", learner, block_size, record, delay, fused)
     sharding = _spread.sharding_of("run_many", mesh, keys)
-    traced = checks.is_traced(learner, keys, X, y)
     if traced:
         sharding, X, y = None, X.astype(dtype), y.astype(dtype)
     else:
@@ -234,7 +236,7 @@ def run_many(
     if traced:
         return program(shared, keys, sharding=None)
     runs = _spread.played(program, sharding, shared, keys)
-    checks.warn_of_troubles("run_many", runs[0])
+    checks.refuse_and_warn("run_many", runs[0], (X, y, dtype))
     return runs
 
 
@@ -336,18 +338,22 @@ class Stream:
 
     def _push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         try:
-            X, y = self._checked(state, X, y)
+            after, recorded = self._pushed(state, X, y)
         except ValueError as error:
             raise ValueError(f"chunk {self._chunks}: {error}") from None
         self._chunks += 1
+        return after, recorded
+
+    def _pushed(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
+        X, y = self._checked(state, X, y)
         if not len(X):
             return state, None
         self._room = max(self._room, room_for(X))
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
             X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
-        # a warning is for whoever called the function that called this one
-        return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 5)
+        # a warning is for whoever called the function that called that which called this one
+        return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 6)
 
     def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
@@ -360,4 +366,4 @@ class Stream:
         if learner.task == "classification" and y.dtype.kind in "OSTU":
             y, self._classes = checks.labels_in_words(learner, y, self._classes)
         dtype = learner.dtype(state)
-        return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps)
+        return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps, later=True)

@@ -85,7 +85,7 @@ class MetricBank:
         if self.diagonal:
             M = np.diag(np.diag(M))
         e, V = np.linalg.eigh(M)
-        self.L = np.diag(np.sqrt(np.diag(M))) if self.diagonal else V * np.sqrt(np.maximum(e, 0))
+        self.L = (V * np.sqrt(np.maximum(e, 0))) @ V.T
         self.L /= np.sqrt(np.sum(np.var(self.X, axis=0) * np.diag(self.L @ self.L.T)))
         self.begin()
         Z, Y = np.array([self.z(x) for x in self.X]), np.array(self.Y)
