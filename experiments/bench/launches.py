@@ -14,7 +14,7 @@ FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.M | re.S)
 OPERATION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
 # the loop over a block's rounds is right inside that over blocks
-OF_ROUNDS = re.compile(r'op_name="[^"]*while/body/(closed_call/)?while"')
+OF_ROUNDS = re.compile(r'op_name="[^"]*while/body/((closed_call|eval_jaxpr)/)?while"')
 # a kernel of Pallas, which has the loop over a block's rounds inside
 PALLAS = re.compile(
     r'custom_call_target="(__gpu\$xla\.gpu\.triton|triton_kernel_call|tpu_custom_call)"'

@@ -31,15 +31,14 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
-    on_accelerator: bool = False
-    """Whether the program is for a device where each kernel takes a while to begin."""
-    fused: bool | str = False
-    """Whether the rounds of a block are one kernel: once the device is known, its platform."""
+    fused: bool = False
+    """Whether the rounds of a block are one kernel."""
+    platform: str = "cpu"
+    """That of the device. On others than a CPU each kernel takes a while to begin."""
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan as it is best on a device."""
-        fused = self.fused and device.platform
-        return self._replace(on_accelerator=device.platform != "cpu", fused=fused)
+        return self._replace(platform=device.platform)
 
 
 def plan_of(
@@ -113,7 +112,7 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if not (plan.on_accelerator or plan.fused):
+        if plan.platform == "cpu" and not plan.fused:
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
@@ -127,7 +126,7 @@ def scan_rows(
         if plan.fused:
             from jaxmkl.streaming._kernel import scan_in_kernel  # Pallas takes a while
 
-            after, left = scan_in_kernel(unjudged, state, examples, judged, str(plan.fused))
+            after, left = scan_in_kernel(unjudged, state, examples, judged, plan.platform)
         else:
             together = _rounds_a_turn(one, state, examples)
             after, left = jax.lax.scan(unjudged, state, examples, unroll=together)

@@ -54,9 +54,25 @@ _REPLACED: dict[str, Callable] = {
 }
 _PROGRAMS = "jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call"
 _RESHAPES = "reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_dim"
+
+
+def _sum(array: jax.Array, axis: int, keepdims: bool) -> jax.Array:
+    """As ``jnp.sum``, of integers by way of floating-point numbers, whose sums are exact here.
+
+    Triton's sums of 17 and more booleans were wrong on an H200, those of numbers never.
+    """
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        return jnp.sum(array, axis, keepdims=keepdims)
+    high, low = (
+        jnp.sum(part.astype(jnp.float32), axis, keepdims=keepdims).astype(array.dtype)
+        for part in (array >> 15, array & 0x7FFF)
+    )
+    return (high << 15) + low
+
+
 # Each reduction, and the number that changes none; booleans are reduced as 0 and 1.
 _REDUCTIONS: dict[str, tuple[Callable, float]] = {
-    "reduce_sum": (jnp.sum, 0),
+    "reduce_sum": (_sum, 0),
     "reduce_max": (jnp.max, -np.inf),
     "reduce_min": (jnp.min, np.inf),
     "reduce_or": (jnp.max, -np.inf),
@@ -262,7 +278,7 @@ def _picked(where: jax.Array, array: jax.Array, axis: int) -> jax.Array:
     """Along an axis the one number where it is true, and (n, 1) or (1, n) are left."""
     shape = np.broadcast_shapes(where.shape, array.shape)
     chosen = jnp.where(_broadcast(where, shape), _number(array), 0)
-    found = jnp.sum(chosen, axis, keepdims=True, dtype=chosen.dtype)
+    found = _sum(chosen, axis, keepdims=True)
     return found != 0 if array.dtype == jnp.bool else found
 
 

@@ -57,7 +57,7 @@ def test_rounds_are_those_of_the_scan(name, platform):
     plan = _engine.plan_of("run", learner, 16, everything)
     rows = _engine.Rows(jnp.asarray(X), jnp.asarray(y), length=jnp.asarray(83))
     scanned = _engine.run_rows(learner, state, rows, plan)
-    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=platform))
+    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=True, platform=platform))
     assert_close(fused, scanned)
 
     after, outputs = fused
@@ -77,7 +77,7 @@ def test_rounds_are_those_of_the_scan(name, platform):
 
 def on(platform):
     """As a plan is changed where the device of that platform is."""
-    return lambda plan, device: plan._replace(fused=plan.fused and platform)
+    return lambda plan, device: plan._replace(platform=platform if plan.fused else "cpu")
 
 
 @pytest.mark.slow
@@ -154,6 +154,12 @@ def of_booleans(state, row):
     return state, (flags, jnp.all(flags), jnp.any(flags), flags ^ positive, row["flag"] & flags[0])
 
 
+def of_integers(total, row):
+    """Sums of whole numbers, exact also where no float has them."""
+    large = jnp.asarray([2**30 - 1, -(2**30), 16777217], jnp.int32) + row["n"]
+    return total + jnp.sum(large), (jnp.sum(large), jnp.sum(large[None] * jnp.ones((3, 3), int)))
+
+
 def of_shapes(state, row):
     """Slices, transpositions that move nothing, products, constants, and whole arrays told."""
     x, z, c = row["x"], row["z"], jnp.asarray(A)
@@ -167,6 +173,7 @@ def of_shapes(state, row):
 STEPS = {
     of_extremes: lambda: {"sum": jnp.zeros(()), "low": jnp.full(3, jnp.inf)},
     of_booleans: lambda: {"flags": jnp.ones(3, bool), "count": jnp.zeros((), jnp.int32)},
+    of_integers: lambda: jnp.zeros((), jnp.int32),
     of_shapes: lambda: {"z": jnp.zeros((3, 5)), "pair": jnp.zeros(2)},
 }
 
