@@ -175,20 +175,23 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     given = (y - y[first]).astype(np.float32)
     ((state, outputs),) = jaxmkl.stream(learner, state, [(inputs, given)], gaps=True)
     judged = ~np.isnan(y) & (np.arange(300) > first)
-    one = jax.tree.map(lambda leaf: leaf[judged], outputs.distribution)
-    label = given[judged]
+    whole, label = outputs.distribution, given[judged]
     found = table_of(out)
     means = {name: mean for name, (mean, _) in found["metrics"].items()}
-    low, high = one.interval(0.9)
+    interval = jax.jit(lambda one, coverage: one.interval(coverage), static_argnums=1)
+    all_ends = interval(whole, 0.9)
+    low, high = (np.asarray(end)[judged] for end in all_ends)
+    of_labels = jax.jit(lambda one, y: (one.log_prob(y), one.crps(y), one.cdf(y)))
+    log_scores, crps, cdf = (np.asarray(a)[judged] for a in of_labels(whole, given))
     wanted = {
-        "log_score": one.log_prob(label).mean(),
-        "crps": one.crps(label).mean(),
+        "log_score": log_scores.mean(),
+        "crps": crps.mean(),
         "coverage": metrics.coverage(low, high, label),
         "width": metrics.width(low, high),
     }
     for name, value in wanted.items():
         assert means[name] == pytest.approx(float(value), rel=1e-4)
-    shares = metrics.pit_histogram(one.cdf(label))
+    shares = metrics.pit_histogram(cdf)
     np.testing.assert_allclose(found["density"]["pit"], judged.sum() * shares, atol=1e-3)
     ends = [found["density"]["latest"][name] for name in ("row", "label", "high")]
     assert ends[0] == (1 + np.flatnonzero(judged)[-LATEST:]).tolist()
@@ -200,7 +203,7 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     assert [*written[0]] == ["row", *COLUMNS, "y"]
     assert {row["low"] for row in written[: first + 1]} == {""}
     both = np.array([[row["low"], row["high"]] for row in written[first + 1 :]], float)
-    wanted = y[first] + np.transpose(outputs.distribution.interval(0.9))[first + 1 :]
+    wanted = y[first] + np.transpose(all_ends)[first + 1 :]
     np.testing.assert_allclose(both, wanted, rtol=1e-6)
     others = tmp_path / "others.csv"
     assert main(["predict", str(saved), str(path), "--out", str(others)]) == 0
@@ -209,7 +212,7 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     pipeline = jaxmkl.load_pipeline(saved)
     after = learner.predict_many(state, inputs).distribution
     for coverage in (0.5, 0.9):
-        ends = y[first] + np.asarray(after.interval(coverage), np.float64)
+        ends = y[first] + np.asarray(interval(after, coverage), np.float64)
         np.testing.assert_allclose(pipeline.predict_interval(frame, coverage), ends, rtol=1e-6)
     found_ends = [[row[name] for row in predicted] for name in ("low", "high")]
     np.testing.assert_allclose(np.array(found_ends, float), ends, rtol=1e-6)

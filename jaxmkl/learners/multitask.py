@@ -60,22 +60,19 @@ from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
-from jaxmkl._blocks import count_on
 from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
-from jaxmkl._ranges import reported
 from jaxmkl._types import AnyArray, Inputs, Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.learners.gaussians import (
     MARGIN_LOSSES,
-    moved_by_all,
     narrowed,
-    narrowed_by_all,
     step_of_one,
     times,
 )
+from jaxmkl.learners.task_rounds import played
 from jaxmkl.query import All, Forecast, Query
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -389,107 +386,11 @@ class MultiTask(Algorithm):
         >>> outputs.prediction.shape, bool((outputs.queried == present).all())
         ((200, 3), True)
         """
-        X, y, present = self._of_round(state, examples)
-        usable = self.usable(X) & present
-        X = jnp.where(usable[:, None], X, 0.0)
-        keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
-        settled = self.dictionary.settled(state.dictionary)
-        first = state.replace(dictionary=settled, round=jnp.zeros_like(state.round))
-        codes = self.encode_own(first, X, keys)
+        return played(self, state, *self._of_round(state, examples), most)
 
-        def offered(
-            dictionary: DictionaryState, example: tuple
-        ) -> tuple[DictionaryState, jax.Array]:
-            (code, _), here = example
-            _, offer = self.dictionary.predict(dictionary, code)
-            # no label is known yet
-            feedback = Feedback(jnp.zeros_like(y[0]), jnp.zeros_like(here), here, here)
-            return self.dictionary.update(dictionary, code, offer, feedback), offer.added & here
-
-        dictionary, added = jax.lax.scan(offered, settled, (codes, usable))
-        phi = jax.vmap(self.dictionary.embed, in_axes=(None, 0))(dictionary, codes.dictionary)
-        restarted = jnp.any(added)
-        means = self._means(state, slice(None), restarted)
-        roots = self._roots(state, slice(None), restarted)
-        own = int(self._overall)
-        of_all, of_own = jnp.zeros_like(y), jnp.zeros_like(y)
-        if self._overall:
-            of_all = jnp.sum(times(phi, roots[0]) ** 2, axis=1)
-        if self._local:
-            along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
-            of_own = jnp.sum(along**2, axis=1)
-        parts = [self._of_tasks(phi, each) for each in means]  # by all, and by each
-        by_all, by_own = parts[0]
-        values, variances = (by_all + by_own)[:, None], (of_all + of_own)[:, None]
-        if self._mixed:
-            values = jnp.stack([by_all + by_own, *parts[1][::-1]], axis=1)
-            variances = jnp.stack([of_all + of_own, of_own, of_all], axis=1)
-        value, variance = self._mixture(state, values, variances)
-
-        def ask(carry: tuple, example: tuple) -> tuple[tuple, tuple]:
-            """Whether to ask for one label, and the query's state and the count of labels then."""
-            (query, count), (forecast, noise, usable, y) = carry, example
-            score = self.query.score(query, forecast)
-            asked = self.query.ask(query, score, noise) & usable
-            if most is not None:
-                asked = asked & (count < most)
-            learns, counted, diverging = self._judged(forecast, y, usable, asked)
-            query = self._queried(query, forecast, learns, counted, jnp.where(learns, y, 0.0))
-            after = query, count + asked.astype(jnp.int32)
-            return after, (asked, learns, counted, diverging)
-
-        start = state.query, jnp.zeros((), jnp.int32)
-        of_task = jax.vmap(lambda f, v: self._with_margin(Forecast.of_one(f, variance=v)))
-        forecasts = of_task(value, variance)
-        of_tasks = forecasts, self._noise(X, keys), usable, y
-        (query, _), (asked, learns, counted, diverging) = jax.lax.scan(ask, start, of_tasks)
-        loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
-        said, info = jnp.where(usable, value, jnp.nan), self.info(state)
-        output = Output(said, loss, asked, info, variance)
-
-        y = jnp.where(learns, y, 0.0)
-        shrunk = self._shrunk(forecasts, y, learns, usable)
-        hinge, moved = self._wanted(values, variances, y[:, None], learns[:, None])
-        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
-        pairs = [(0, 0), (2, 1)]  # which predictions' losses move the means of all, and of each
-        new_roots: list[jax.Array] = []
-        moves: list[list[jax.Array]] = [[] for _ in means]
-        if self._overall:
-            root = narrowed_by_all(roots[0], phi, shrunk, noise)
-            new_roots.append(root[None])
-            for of_means, (i, _) in zip(moves, pairs, strict=False):
-                by = hinge[:, i], moved[:, i], self.loss, inertia
-                of_means.append(moved_by_all(root, phi, y, *by)[None])
-        if self._local:
-            of_each = jax.vmap(narrowed, in_axes=(0, 0, None, 0))
-            narrow, towards, after = of_each(roots[own:], along, noise, shrunk)
-            new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
-            for of_means, (_, i) in zip(moves, pairs, strict=False):
-                step = step_of_one(self.loss, hinge[:, i], after, inertia) * y
-                of_means.append(jnp.where(moved[:, i], step, 0.0)[:, None] * towards)
-        new_means = [m + jnp.concatenate(by) for m, by in zip(means, moves, strict=True)]
-        after = state.replace(
-            round=count_on(state.round, jnp.any(present)),
-            invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
-            nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
-            query=query,
-            dictionary=self.dictionary.settled(dictionary),
-            means=new_means[0],
-            alone=new_means[1] if self._mixed else state.alone,
-            log_weights=self._weighed(state, values, y, learns),
-            roots=jnp.concatenate(new_roots),
-            stale=jnp.zeros_like(state.stale),
-        )
-        return reported(self, state, after), output
-
-    def _of_tasks(self, phi: jax.Array, means: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Values (K,) of examples by the mean of all tasks, and by those of each; 0 without."""
-        overall = times(phi, means[0]) if self._overall else jnp.zeros(len(phi), phi.dtype)
-        if not self._local:
-            return overall, jnp.zeros_like(overall)
-        return overall, jnp.sum(phi * means[int(self._overall) :], axis=1)
-
-    def _of_round(self, state: MultiTaskState, examples: tuple[jax.Array, ...]) -> tuple:
+    def _of_round(
+        self, state: MultiTaskState, examples: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """X (K, D) with the column of the task, y (K,) as -1 and +1, present (K,)."""
         dtype, K = self.dtype(state), self._tasks
         inputs = self.num_inputs(state) - self.leading_columns

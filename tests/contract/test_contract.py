@@ -288,8 +288,9 @@ FUSED = {
     **dict.fromkeys(
         itertools.product(("raker", "omkl_aks", "amkl", "amkl_aks"), ("gpu",)), "slow"
     ),
-    ("amkl_aks", "tpu"): "slow",
-    **dict.fromkeys(itertools.product(("raker", "omkl_aks", "amkl"), ("tpu",)), "endless"),
+    **dict.fromkeys(
+        itertools.product(("raker", "omkl_aks", "amkl", "amkl_aks"), ("tpu",)), "endless"
+    ),
     ("label_budget of amkl", "gpu"): "endless",
     ("kernel_ogd", "gpu"): "endless",
 }

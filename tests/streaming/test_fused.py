@@ -35,18 +35,26 @@ LEARNERS = {
 }
 
 
-@pytest.fixture(params=["gpu", pytest.param("tpu", marks=pytest.mark.slow)])
-def platform(request, monkeypatch):
-    """A platform for which kernels are made, and interpreted here."""
-    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
-    return request.param
+def made_for(*platforms):
+    """A fixture: a platform for which kernels are made, and interpreted here."""
+
+    def platform(request, monkeypatch):
+        monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
+        return request.param
+
+    return pytest.fixture(platform, params=platforms)
+
+
+platform = made_for("gpu", pytest.param("tpu", marks=pytest.mark.slow))
+# whole runs, which for a TPU are the same operations without padding
+of_runs = made_for("gpu", pytest.param("tpu", marks=pytest.mark.endless))
 
 
 # --- learners ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", quick(["amkl_aks"], LEARNERS))
-def test_rounds_are_those_of_the_scan(name, platform):
+def test_rounds_are_those_of_the_scan(name, of_runs):
     """Also rows that are refused, those without a label, and blocks that are not full."""
     learner = LEARNERS[name]()
     draws = np.random.default_rng(0)
@@ -57,7 +65,7 @@ def test_rounds_are_those_of_the_scan(name, platform):
     plan = _engine.plan_of("run", learner, 16, everything)
     rows = _engine.Rows(jnp.asarray(X), jnp.asarray(y), length=jnp.asarray(83))
     scanned = _engine.run_rows(learner, state, rows, plan)
-    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=True, platform=platform))
+    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=True, platform=of_runs))
     assert_close(fused, scanned)
 
     after, outputs = fused
@@ -81,8 +89,8 @@ def on(platform):
 
 
 @pytest.mark.slow
-def test_runs_side_by_side_are_those_of_the_scan(platform, monkeypatch):
-    monkeypatch.setattr(_engine.Plan, "on", on(platform))
+def test_runs_side_by_side_are_those_of_the_scan(of_runs, monkeypatch):
+    monkeypatch.setattr(_engine.Plan, "on", on(of_runs))
     learner = LEARNERS["amkl_aks"]()
     X = jax.random.normal(jax.random.key(0), (5, 40, 3))
     keys = jax.random.split(jax.random.key(1), 5)
@@ -98,9 +106,9 @@ def test_runs_side_by_side_are_those_of_the_scan(platform, monkeypatch):
 
 
 @pytest.mark.slow
-def test_streams_go_on_bit_for_bit(platform, monkeypatch):
+def test_streams_go_on_bit_for_bit(of_runs, monkeypatch):
     """Wherever they are cut, by either driver; and the kernel is what is played."""
-    monkeypatch.setattr(_engine.Plan, "on", on(platform))
+    monkeypatch.setattr(_engine.Plan, "on", on(of_runs))
     learner = LEARNERS["amkl_aks"]()
     X = jax.random.normal(jax.random.key(0), (40, 3))
     begun = learner.init(jax.random.key(1), 3)
