@@ -57,10 +57,7 @@ _RESHAPES = "reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_dim"
 
 
 def _sum(array: jax.Array, axis: int, keepdims: bool) -> jax.Array:
-    """As ``jnp.sum``, of integers by way of floating-point numbers, whose sums are exact here.
-
-    Triton's sums of 17 and more booleans were wrong on an H200, those of numbers never.
-    """
+    """As ``jnp.sum``; whole numbers by floats, exactly: Triton adds 17 booleans up wrongly."""
     if not jnp.issubdtype(array.dtype, jnp.integer):
         return jnp.sum(array, axis, keepdims=keepdims)
     high, low = (
@@ -207,8 +204,7 @@ class _Value(NamedTuple):
     shape: tuple[int, ...]
     """Its shape to the learner."""
     axes: tuple[int | None, ...]
-    """The axis of the array along which each of the learner's lies; None if all along it is one
-    number."""
+    """The axis of the array along which each of the learner's lies, or None for one number."""
 
 
 def _power_of_two(size: int) -> int:
