@@ -197,18 +197,30 @@ def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tup
     keys = jax.random.split(jax.random.fold_in(key, round), T)
     trees, leaf = grown(keys, kept.X, labels, number, owner.depth, owner.max_inputs)
 
-    counted, tree = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1), jnp.arange(T)
-    leaf = jnp.where(inside[None], leaf, N)
-
-    def add(i: jax.Array, sums: jax.Array) -> jax.Array:
-        # point by point, as GPUs add several to one place in any order
-        at = sums.at[tree, leaf[:, i]]
-        return at.add(counted[i][None], mode="drop", unique_indices=True)
-
-    most, sums = largest_of_runs(number), jnp.zeros((T, N, K + 1), y.dtype)
-    sums = jax.lax.fori_loop(0, most, add, sums)
+    counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
+    given = counted, jnp.where(inside[None], leaf, N), number
+    # GPUs add several numbers to one place in any order
+    sums = jax.lax.platform_dependent(*given, cpu=_sums_at_once, default=_sums_in_order)
     counts = sums[:, :, K]
     return trees, sums[:, :, :K] / jnp.maximum(counts, 1.0)[:, :, None], counts
+
+
+def _sums_at_once(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:
+    """The sums (T, N, K) over the leaves of trees (T, N) of what points (N, K) are; N: no leaf."""
+    zeros = jnp.zeros_like(counted)
+    return jax.vmap(lambda leaf: zeros.at[leaf].add(counted, mode="drop"))(leaf)
+
+
+def _sums_in_order(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:
+    """The same, point by point, of which the first so many have leaves."""
+    trees = jnp.arange(len(leaf))
+
+    def add(i: jax.Array, sums: jax.Array) -> jax.Array:
+        at = sums.at[trees, leaf[:, i]]
+        return at.add(counted[i][None], mode="drop", unique_indices=True)
+
+    sums = jnp.zeros((*leaf.shape, counted.shape[1]), counted.dtype)
+    return jax.lax.fori_loop(0, largest_of_runs(number), add, sums)
 
 
 @jax.custom_jvp

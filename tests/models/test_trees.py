@@ -19,6 +19,7 @@ from jaxmkl.models.growing_trees import (
     leaves,
     whole_numbers,
 )
+from jaxmkl.models.trees import _sums_at_once, _sums_in_order
 from jaxmkl.reservoir import Reservoir
 from tests.oracles import trees as oracle
 
@@ -224,3 +225,17 @@ def test_derivatives_of_others_pass_by_growth():
 def test_refuses(options, wanted):
     with pytest.raises(ValueError, match=wanted):
         TreeModels(**options)
+
+
+def test_sums_in_order_are_those_at_once():
+    """Bit for bit, as a CPU adds in order too; also of runs with other numbers of points."""
+    draws = np.random.default_rng(0)
+    counted = jnp.asarray(draws.normal(size=(2, 20, 3)), jnp.float32)
+    numbers = jnp.asarray([20, 13])
+    inside = np.arange(20) < np.asarray(numbers)[:, None, None]
+    leaf = jnp.asarray(np.where(inside, draws.integers(6, size=(2, 4, 20)), 20))
+    at_once, in_order = (
+        jax.jit(jax.vmap(sums))(counted, leaf, numbers) for sums in (_sums_at_once, _sums_in_order)
+    )
+    assert at_once.shape == (2, 4, 20, 3)
+    np.testing.assert_array_equal(in_order, at_once)
