@@ -209,7 +209,7 @@ def brought_back(monkeypatch):
 
 
 def test_what_lies_on_an_accelerator_stays_there(brought_back):
-    """Examples, records and the state: counters before and after alone come back, at once."""
+    """All but counters, and whether X and y are good, which come back at once."""
     learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
     X = jax.random.normal(jax.random.key(0), (50, 3))
     state = learner.init(jax.random.key(1), 3)
@@ -236,6 +236,8 @@ def test_bad_values_on_an_accelerator_are_named():
     y, bad = X[:, 0], X[:, 0].at[3].set(jnp.inf)
     with pytest.raises(ValueError, match=r"y must be finite .* y\[3\] = inf and 1 such"):
         jaxmkl.run(learner, state, X, bad)
+    with pytest.raises(ValueError, match=r"y must be finite .* y\[0\] = 1\.\d*e\+30 and 1 such"):
+        jaxmkl.run(learner, state, X, y.at[0].set(1e30))
     wrong = X.at[7, 2].set(-1e30)
     with pytest.raises(ValueError, match=r"chunk 1: X must be .* X\[7, 2\] = -1.*e\+30 and 1"):
         list(jaxmkl.stream(learner, state, [(X, y), (wrong, y)]))

@@ -99,8 +99,8 @@ differs otherwise:
   hold an eighth of the device's memory with their states and the codes of a block; others follow
   in turn.
 - All matrix products are at full precision. TF32 and bfloat16 are not used.
-- Examples that lie on the device stay there. A call waits for it once, at its end, when the
-  counters come back: then bad values are refused, and what the learner meets is warned of.
+- Examples that lie on the device stay there. A call waits for it once, at its end: only then bad
+  values are refused, and what the learner met is warned of.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
   a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
 

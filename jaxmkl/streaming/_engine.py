@@ -205,7 +205,7 @@ def run_padded(
 ) -> tuple[PyTree, PyTree]:
     """Run outside of any trace over X and y, padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.counters(state), learner.capacity(state)
+    before, capacity = checks.troubles(state), learner.capacity(state)
     if capacity is not None and not checks.is_traced(state):
         used = int(learner.num_supports(state))
         if used + length > capacity:

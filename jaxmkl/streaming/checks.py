@@ -1,9 +1,9 @@
 """Checks of the drivers: they refuse wrong shapes, and values that cannot be learned from.
 
 Values are checked where they are known: inside ``jit`` too, if they are data of an enclosing
-scope. They are on the host, with NumPy. Of those that lie on an accelerator rounds count what they
-refuse, and that number comes back with the other counters, so a call waits for the device once:
-only then bad values are looked for. Labels of classes are read on the host.
+scope. They are on the host, with NumPy. Those that lie on an accelerator are checked there, and
+whether they are good comes back after the run with its counters, so a call waits for the device
+once. Labels of classes are read on the host.
 """
 
 import warnings
@@ -190,13 +190,11 @@ def _check_values(name: str, array: Any, bound: float) -> None:
         return
     sparse = isinstance(array, SparseRows)
     values = on_host(array.values if sparse else array)
-    limits = jnp.finfo if jnp.issubdtype(values.dtype, jnp.floating) else jnp.iinfo
-    bound = min(bound, float(limits(values.dtype).max))
+    bound = _own_bound(values, bound)
     if on_accelerator(values):
         with jax.ensure_compile_time_eval():  # for we may be inside a trace
-            good = jnp.all((-bound <= values) & (values <= bound))
-        if good:
-            return
+            if _all_within(values, bound):
+                return
         values = np.asarray(values)  # to say where
     with np.errstate(invalid="ignore"):
         # no array as large as X is made; NaN fails the comparison
@@ -213,6 +211,17 @@ def _check_values(name: str, array: Any, bound: float) -> None:
             "values first, or scan learner.step, which skips and counts them); got "
             f"{name}{stands} = {value} and {int((~usable).sum())} such value(s) in all"
         )
+
+
+def _own_bound(values: Any, bound: float) -> float:
+    """The bound, or the largest number of the values' dtype."""
+    limits = jnp.finfo if jnp.issubdtype(values.dtype, jnp.floating) else jnp.iinfo
+    return min(bound, float(limits(values.dtype).max))
+
+
+@jax.jit
+def _all_within(values: jax.Array, bound: jax.Array) -> jax.Array:
+    return jnp.all((-bound <= values) & (values <= bound))
 
 
 def labels_in_words(
@@ -238,9 +247,9 @@ TROUBLES = {
 """Counters of a state that drivers warn of."""
 
 
-def counters(state: PyTree) -> dict[str, jax.Array]:
-    """The counters of a state that are known, of all its runs: troubles, and examples refused."""
-    found = {name: getattr(state, name, None) for name in ("invalid", *TROUBLES)}
+def troubles(state: PyTree) -> dict[str, jax.Array]:
+    """The counters of a state that are known, of all its runs."""
+    found = {name: getattr(state, name, None) for name in TROUBLES}
     return {
         name: count
         for name, count in found.items()
@@ -257,26 +266,34 @@ def refuse_and_warn(
 ) -> None:
     """After a run: refuse values on an accelerator, and warn in the name of a driver.
 
-    Both are of what the state counts more than its counters did before.
+    Warnings are of what the state counts more than its counters did before.
 
     Args:
       examples: X and y that were run, and the dtype in which.
 
     Raises:
-      ValueError: for a value of the examples that was refused, if it lies on an accelerator.
+      ValueError: for a value that lies on an accelerator and cannot be learned from.
     """
-    both = counters(state), before or {}
-    parts = jax.device_get(jax.tree.map(_parts, both))  # at once, so that one wait is enough
-    now, then = ({name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts)
-    added = {name: int(number - then.get(name, 0)) for name, number in now.items()}
-    if added.get("invalid"):
-        X, y, dtype = examples
-        for name, array in {"X": X, "y": y}.items():
-            if _lies_elsewhere(array):
-                _check_values(name, array, input_bound(dtype))
-    for name, trouble in TROUBLES.items():
-        if added.get(name, 0) > 0:
-            warnings.warn(f"{driver}: {added[name]} {trouble}", RuntimeWarning, stacklevel)
+    X, y, dtype = examples
+    there = {name: array for name, array in (("X", X), ("y", y)) if _lies_elsewhere(array)}
+    bound = input_bound(dtype)
+    good = {
+        name: _all_within(values, _own_bound(values, bound))
+        for name, array in there.items()
+        for values in [array.values if isinstance(array, SparseRows) else array]
+        if values.dtype != bool
+    }
+    parts = jax.tree.map(_parts, (troubles(state), before or {}))
+    parts, good = jax.device_get((parts, good))  # at once, so that one wait is enough
+    for name, is_good in good.items():
+        if not is_good:
+            _check_values(name, there[name], bound)
+    totals = [{name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts]
+    for name, number in totals[0].items():
+        added = int(number - totals[1].get(name, 0))
+        if added > 0:
+            text = f"{driver}: {added} {TROUBLES[name]}"
+            warnings.warn(text, RuntimeWarning, stacklevel)
 
 
 def _parts(count: jax.Array) -> list[jax.Array]:

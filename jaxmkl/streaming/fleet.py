@@ -145,7 +145,7 @@ def run_fleet(
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
-    before = checks.counters(states)
+    before = checks.troubles(states)
     states = _with_room(learner, state, states, lengths)
     filled = (_filled(array, _room_for(T), dtype) for array in (X, y))
     states, recorded = _spread.played(program, sharding, learner, (states, *filled, lengths))
