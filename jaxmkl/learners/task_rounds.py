@@ -1,7 +1,7 @@
 """A round of many tasks: one example of each, in an order, on what is known before it.
 
-As :meth:`jaxmkl.MultiTask.step` on one after the other, but that all are predicted, and learned,
-by the Gaussians before the round; a Gaussian of all tasks learns from all labels at once.
+As :meth:`jaxmkl.learners.MultiTask.step` on one after the other, but that all are predicted, and
+learned, by the Gaussians before the round; a Gaussian of all tasks learns from all labels at once.
 """
 
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ def played(
     present: jax.Array,
     most: jax.Array | int | None,
 ) -> tuple["MultiTaskState", Output]:
-    """The state after a round, and what :meth:`jaxmkl.MultiTask.round` says of it.
+    """The state after a round, and what :meth:`jaxmkl.learners.MultiTask.round` says of it.
 
     Args:
       X, y, present: (K, D), (K,) of -1 and +1, and (K,).
