@@ -89,15 +89,14 @@ def run(report: Report) -> None:
         if name in FUSED and not on_cpu:
             forms[f"{name}, fused"] = orders_in_kernels
         # an order for each seed, or all runs of a learner without random numbers would be the same
-        seeds = {
-            form if S == 1 else f"{form}, {S} seeds": (play, S)
+        calls = {
+            form if S == 1 else f"{form}, {S} seeds": (play, (learner, keys_of(S), *data))
             for form, play in forms.items()
             for S in SEEDS
         }
-        calls = {label: (play, (learner, keys_of(S), *data)) for label, (play, S) in seeds.items()}
         report.say(f"{name}: {T} examples")
         for label, found in measured(report, calls, REPEATS, twice=False).items():
-            S = seeds[label][1]
+            S = len(found.result[0])
             assert found.program is not None
             each = [s / (T * S) * 1e6 for s in found.seconds]
             report.say(f"{label}: {min(each):.4g} us an example at the least")

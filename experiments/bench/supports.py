@@ -68,24 +68,19 @@ def of_two_classes(name: str) -> Data:
     return f"generated, as {name}", X, np.where(score > np.median(score), 1, -1)
 
 
-@jax.jit
-def orders_at_once(
-    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+def _orders(
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, fused: bool = False
 ) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, record=jaxmkl.streaming.without_info)
+    states, outputs = jaxmkl.run_many(
+        learner, keys, X, y, record=jaxmkl.streaming.without_info, fused=fused
+    )
     return outputs.prediction, num_supports(learner, states)
 
 
-@jax.jit
-def orders_in_kernels(
-    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array | None]:
-    """Return what :func:`orders_at_once` does; the rounds of a block are one kernel."""
-    _, outputs = jaxmkl.run_many(
-        learner, keys, X, y, record=jaxmkl.streaming.without_info, fused=True
-    )
-    return outputs.prediction, None
+orders_at_once = jax.jit(_orders)
+# the rounds of a block are one kernel
+orders_in_kernels = jax.jit(partial(_orders, fused=True))
 
 
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:

@@ -225,6 +225,7 @@ def run_many(
     X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
     plan = plan_of("run_many", learner, block_size, record, delay, fused)
     sharding = _spread.sharding_of("run_many", mesh, keys)
+    examples = X, y, dtype
     if traced:
         sharding, X, y = None, X.astype(dtype), y.astype(dtype)
     else:
@@ -236,7 +237,7 @@ def run_many(
     if traced:
         return program(shared, keys, sharding=None)
     runs = _spread.played(program, sharding, shared, keys)
-    checks.refuse_and_warn("run_many", runs[0], (X, y, dtype))
+    checks.refuse_and_warn("run_many", runs[0], examples)
     return runs
 
 
