@@ -185,7 +185,7 @@ def greedily(
     def step(carry: tuple[Any, jax.Array], t: jax.Array) -> tuple[tuple, tuple]:
         state, taken = carry
         gain = gains(state)
-        i = ranked(jnp.where(taken, -1.0, gain), 1)[0]
+        i = jnp.argmax(rounded(jnp.where(taken, -1.0, gain)))
         state, objective = take(state, i, t)
         return (state, taken.at[i].set(True)), (i, gain[i], objective)
 
@@ -204,16 +204,19 @@ def greedily(
     )
 
 
-def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
-    """Indices (p,) of the largest ``scores`` (n,), ties to the smaller index.
+def rounded(scores: jax.Array) -> jax.Array:
+    """The scores (n,), rounded so that rounding errors decide no tie.
 
-    Scores count as equal if they agree in the leading half of their binary digits and a few
-    more, so that rounding decides no tie.
+    Those are equal that agree in the leading half of their binary digits and a few more.
     """
     digits = 32 if jnp.finfo(scores.dtype).bits == 64 else 14
     mantissa, exponent = jnp.frexp(scores)
-    rounded = jnp.ldexp(jnp.round(mantissa * 2.0**digits), exponent - digits)
-    return jnp.argsort(-rounded, stable=True)[:num_points].astype(jnp.int32)
+    return jnp.ldexp(jnp.round(mantissa * 2.0**digits), exponent - digits)
+
+
+def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
+    """Indices (p,) of the largest ``rounded`` scores (n,), ties to the smaller index."""
+    return jnp.argsort(-rounded(scores), stable=True)[:num_points].astype(jnp.int32)
 
 
 def active(sizes: jax.Array, eps: jax.Array) -> jax.Array:

@@ -9,7 +9,10 @@ with k_i the columns of the current kernel. Only two numbers for each point are 
     K_jj <- K_jj - c_j² / d,     |k_j|² <- |k_j|² - 2 (c_j / d) (K c)_j + c_j² |c|² / d²,
 
 with c = k_i and d = c_i + lambda. The Gram matrix itself is not changed: the columns c / sqrt(d)
-so far say what is to be subtracted. A point costs O(n²) with a Gram matrix, O(n r) with features.
+so far say what is to be subtracted, and a point costs O(n²). From features F (n, r) the current
+kernel is F M F', where M is the identity at first, and a point costs O(n r + r²): with u = M F_i
+
+    c = F u,     K c = F M F'F u,     |c|² = u' F'F u,     M <- M - u u' / d.
 
 Reference:
   Yu, Bi and Tresp (2006), Active learning via transductive experimental design.
@@ -17,6 +20,7 @@ Reference:
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,30 +38,62 @@ UNITS: dict[str, Callable[[Pool], jax.Array]] = {
 }
 
 
+class _Taken(NamedTuple):
+    """A column c (n,) of the current kernel K, K c (n,), |c|², and d."""
+
+    column: jax.Array
+    image: jax.Array
+    length: jax.Array
+    divisor: jax.Array
+
+
+def _from_gram(
+    K: jax.Array, off: jax.Array, i: jax.Array, t: jax.Array, penalty: jax.Array
+) -> tuple[_Taken, jax.Array]:
+    """Take a point by the Gram matrix (n, n) and the columns ``off`` (steps, n) taken from it."""
+    column = K[i] - dot(off[:, i], off)
+    image = dot(K, column) - dot(dot(off, column), off)
+    divisor = jnp.maximum(column[i], 0) + penalty
+    off = off.at[t].set(column / jnp.sqrt(divisor))
+    return _Taken(column, image, jnp.sum(column**2), divisor), off
+
+
+def _from_features(
+    F: jax.Array, inner: jax.Array, M: jax.Array, i: jax.Array, penalty: jax.Array
+) -> tuple[_Taken, jax.Array]:
+    """Take a point by features (n, r), ``inner`` = F'F (r, r) and M (r, r)."""
+    u = dot(M, F[i])
+    v = dot(inner, u)
+    column, image = dot(jnp.stack([u, dot(M, v)]), F.T)  # F is read once
+    divisor = jnp.maximum(dot(F[i], u), 0) + penalty
+    return _Taken(column, image, dot(u, v), divisor), M - jnp.outer(u, u) / divisor
+
+
 @partial(jax.jit, static_argnames=("steps", "num_points"))
 def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None) -> Design:
     n, dtype = pool.num_points, pool.dtype
     values = pool.values[0]
     squares = squared_columns(pool, jnp.ones((n,), dtype))
-    # current K_ii and |k_i|² (n,), and the columns (steps, n) that are subtracted
-    start = diagonals_of(pool)[0], squares, jnp.zeros((steps, n), dtype)
+    if pool.features is None:
+        memory = jnp.zeros((steps, n), dtype)
+    else:
+        memory, inner = jnp.eye(values.shape[1], dtype=dtype), dot(values.T, values)
+    # current K_ii and |k_i|² (n,), and what tells the current kernel from the first one
+    start = diagonals_of(pool)[0], squares, memory
 
     def gains(state: tuple[jax.Array, ...]) -> jax.Array:
         diagonal, squares, _ = state
         return jnp.maximum(squares, 0) / (jnp.maximum(diagonal, 0) + penalty)
 
     def take(state: tuple[jax.Array, ...], i: jax.Array, t: jax.Array) -> tuple[tuple, jax.Array]:
-        diagonal, squares, off = state
-        column = values[i] if pool.features is None else dot(values, values[i])
-        column = column - dot(off[:, i], off)
-        inner = column if pool.features is None else dot(column, values)
-        image = dot(values, inner) - dot(dot(off, column), off)
-        divisor = jnp.maximum(column[i], 0) + penalty
-        length = jnp.sum(column**2)
-        diagonal = diagonal - column**2 / divisor
-        squares = squares - (2 * column * image - column**2 * (length / divisor)) / divisor
-        off = off.at[t].set(column / jnp.sqrt(divisor))
-        return (diagonal, squares, off), jnp.sum(jnp.maximum(diagonal, 0))
+        diagonal, squares, memory = state
+        if pool.features is None:
+            (c, image, length, d), memory = _from_gram(values, memory, i, t, penalty)
+        else:
+            (c, image, length, d), memory = _from_features(values, inner, memory, i, penalty)
+        diagonal = diagonal - c**2 / d
+        squares = squares - (2 * c * image - c**2 * (length / d)) / d
+        return (diagonal, squares, memory), jnp.sum(jnp.maximum(diagonal, 0))
 
     return greedily(gains, take, start, steps=steps, num_points=num_points)
 
