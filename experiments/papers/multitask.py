@@ -188,15 +188,14 @@ class Difference(NamedTuple):
     p: float
 
 
-def difference(one: np.ndarray, other: np.ndarray) -> Difference:
-    """Compare figures (S,) over the same orders.
+def difference(apart: np.ndarray) -> Difference:
+    """Return the mean of paired differences (S,), with a t test of whether it is zero.
 
-    >>> difference(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
+    >>> difference(np.array([1.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
     """
-    apart = one - other
-    found = scipy.stats.ttest_rel(one, other) if len(one) > 1 and np.ptp(apart) > 0 else None
-    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(one) > 1 else np.nan
+    found = scipy.stats.ttest_1samp(apart, 0.0) if len(apart) > 1 and np.ptp(apart) > 0 else None
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
     return Difference(float(apart.mean()), float(error), float(found.pvalue if found else np.nan))
 
 
@@ -282,7 +281,7 @@ def against_the_better(
         _, better = min((sign * of[name].mean(), name) for name in among)
         what = f"{dataset}, {label.format(one)} less {better}"
         apart[metric] = of[one] - of[better]
-        compared = difference(of[one], of[better])
+        compared = difference(apart[metric])
         good = sign * compared.mean <= compared.error
         lines.append(told(what, metric, compared) + ("; as good" if good else "; worse"))
     return lines, rows(("multitask", dataset, f"{label.format(one)} less the better"), apart)
@@ -379,8 +378,8 @@ def against_chance(
         one, two = found["unsure", HALF].metrics, found[other, HALF].metrics
         rates = f"{one['label_rate'].mean():.1%} and {two['label_rate'].mean():.1%} of the labels"
         what = f"{dataset}, unsure less {other}, with {rates}"
-        lines += [told(what, metric, difference(one[metric], two[metric])) for metric in METRICS]
         apart = {metric: one[metric] - two[metric] for metric in METRICS}
+        lines += [told(what, metric, difference(of)) for metric, of in apart.items()]
         measured += rows(("multitask", dataset, f"unsure less {other} ({HALF:.0%})"), apart)
     return lines, measured
 
