@@ -9,9 +9,11 @@ same for all strategies but LinUCB:
 
     Thompson sampling     plays the largest value + ξ_k sqrt(epistemic), with normal numbers ξ_k of
                           each arm
-    one draw              the same with one ξ for all arms: of many arms the largest of many draws
-                          is nearly always far off, and one draw is not. A bound of a random width
-                          (Vaswani, Mehrabian, Durand and Kveton, 2020, Old dog learns new tricks)
+    half shared           the same with ξ_k = (ξ + ζ_k) / sqrt(2), ξ of all arms and ζ_k of each:
+                          every arm is drawn from its own distribution as before, but of many arms
+                          the largest of many draws is nearly always far off, and less so here
+    one draw              the same with one ξ for all arms. A bound of a random width (Vaswani,
+                          Mehrabian, Durand and Kveton, 2020, Old dog learns new tricks)
     epsilon-greedy        plays at random with probability ε, else the largest value
     LinUCB                least squares on (x, 1), λ = 1; plays the largest θ·x + α sqrt(x'S x)
 
@@ -100,15 +102,14 @@ BANDITS: Mapping[str, Callable[[jax.Array], Rounds]] = {
 }
 
 
-def thompson(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm as often as it may be the best."""
-    draws = jax.random.normal(key, said.value.shape)
+def thompson(
+    said: jaxmkl.Prediction, key: jax.Array, time: jax.Array, shared: float = 0.0
+) -> jax.Array:
+    """Return an arm as often as it may be the best; arms share some of the variance of a draw."""
+    own, common = jax.random.split(key)
+    draws = np.sqrt(1 - shared) * jax.random.normal(own, said.value.shape)
+    draws += np.sqrt(shared) * jax.random.normal(common)
     return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws)
-
-
-def coupled(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm by Thompson sampling with the same normal number for all arms."""
-    return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * jax.random.normal(key))
 
 
 def at_random(epsilon: jax.Array, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
@@ -131,7 +132,8 @@ def decaying(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Ar
 
 CHOICES: Mapping[str, Callable] = {
     "Thompson sampling": thompson,
-    "Thompson sampling (one draw)": coupled,
+    "Thompson sampling (half shared)": functools.partial(thompson, shared=0.5),
+    "Thompson sampling (one draw)": functools.partial(thompson, shared=1.0),
     "epsilon-greedy (0.1)": steady,
     "epsilon-greedy (1 / sqrt(t))": decaying,
 }

@@ -219,7 +219,7 @@ PLAN: Sequence[Play] = (
     Play("design", "rounds", POOLS, ("breast_cancer",)),
     Play("multitask", "components", TASKS, ("landmine",), version=2),
     Play("multitask", "asking", ("landmine", "sentiment"), version=2),
-    Play("decisions", "bandits"),
+    Play("decisions", "bandits", version=2),
     Play("decisions", "optimisation"),
     Play("decisions", "active", version=2),
     Play("bench", "short"),
