@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +12,21 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._types import PyTree
 
-if TYPE_CHECKING:
-    from jaxmkl._learner import Learner
-
 A = TypeVar("A", np.ndarray, jax.Array)
 
 MOST_SHOWN = 5  # values of a message
+
+
+class Stateful(Protocol):
+    """What makes states and knows their kind, as a :class:`jaxmkl.Learner` does."""
+
+    def init(self, key: jax.Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree: ...
+
+    def num_inputs(self, state: PyTree) -> int: ...
+
+    def dtype(self, state: PyTree) -> np.dtype: ...
+
+    def capacity(self, state: PyTree) -> int | None: ...
 
 
 def refuse_unless(condition: object, text: str) -> None:
@@ -99,7 +108,7 @@ def _abstract_state(
 
 
 def abstract_state(
-    learner: "Learner", num_inputs: int, dtype: str, capacity: int | None = None
+    learner: Stateful, num_inputs: int, dtype: str, capacity: int | None = None
 ) -> PyTree:
     """Shapes and dtypes of a learner's state, in a tree like the state."""
     leaves, structure = jax.tree.flatten(learner)
@@ -114,7 +123,7 @@ def leaves_by_name(tree: PyTree, prefix: str = "state") -> dict[str, Any]:
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in named}
 
 
-def kind_of(learner: "Learner", state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
+def kind_of(learner: Stateful, state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
     """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
         return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
@@ -123,7 +132,7 @@ def kind_of(learner: "Learner", state: PyTree, *refusal: Any) -> tuple[int, str,
         raise
 
 
-def check_state(learner: "Learner", state: PyTree) -> None:
+def check_state(learner: Stateful, state: PyTree) -> None:
     """Raise unless ``state`` could have been made by ``learner``."""
     name = type(state).__name__
     kind = kind_of(learner, state, learner, "state", name, "one of learner.init(...)")

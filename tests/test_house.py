@@ -1,6 +1,7 @@
 """Rooms of the house: imports point down, and what is private to a package stays inside it."""
 
 import ast
+import graphlib
 import re
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def imported(module):
     return found
 
 
+def file_of(name):
+    """The module of ours that has a name, or None."""
+    return next((name for name in (name, name.rpartition(".")[0]) if name in FILES), None)
+
+
 @pytest.mark.parametrize("room", ABOVE)
 def test_imports_point_down(room):
     upward = {
@@ -52,6 +58,12 @@ def test_imports_point_down(room):
         if any(within(name, above) for above in ABOVE[room])
     }
     assert not upward
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Nor for a type alone, or inside a function."""
+    needed = {module: {file_of(name) for name in imported(module)} - {None} for module in FILES}
+    graphlib.TopologicalSorter(needed).prepare()  # CycleError names the circle
 
 
 def test_what_is_private_is_imported_by_its_own_package_alone():

@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from jaxmkl import tables
-from jaxmkl.tables import _decide, _table, read
+from jaxmkl.tables import _decide, _table, _words, read
 
 quick = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=6)
@@ -151,7 +151,7 @@ NAMES = st.lists(LETTERS.map(str.strip).filter(bool), min_size=2, max_size=5, un
 @quick
 @given(NAMES, st.sampled_from(",;\t"), st.sampled_from([0, 1]), st.data())
 def test_numbers_come_back_from_csv(names, separator, quoting, X):
-    assume(not any(n.casefold() in _table.MISSING | set(_table.TARGET_NAMES) for n in names))
+    assume(not any(n.casefold() in _words.MISSING | set(_words.TARGET_NAMES) for n in names))
     assume(not any(math.isfinite(float(n)) for n in names if n.isdecimal()))
     shape = st.tuples(st.integers(3, 8), st.just(len(names)))
     table = X.draw(hnp.arrays(np.float64, shape, elements=FLOATS))
@@ -170,7 +170,7 @@ WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).ma
 
 @pytest.mark.slow
 @quick
-@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _table.MISSING), min_size=3))
+@given(cells=st.lists(WORDS.filter(lambda w: w.casefold() not in _words.MISSING), min_size=3))
 def test_text_comes_back_from_csv(cells):
     assume(not any(cell.casefold() in ("inf", "infinity") for cell in cells))
     assume(len(set(cells)) > 1)

@@ -20,8 +20,9 @@ from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
 from jaxmkl.tables._pipeline import Pipeline, load_pipeline, save_pipeline
 from jaxmkl.tables._read import read
-from jaxmkl.tables._table import Dataset, usual_target
-from jaxmkl.tables._table import needs_polars as _needs_polars
+from jaxmkl.tables._table import Dataset
+from jaxmkl.tables._words import needs_polars as _needs_polars
+from jaxmkl.tables._words import usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables._cells import Chunk

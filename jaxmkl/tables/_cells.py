@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._checks import shown
-from jaxmkl.tables._table import MISSING
+from jaxmkl.tables._words import MISSING
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
 

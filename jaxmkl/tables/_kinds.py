@@ -16,7 +16,7 @@ import polars as pl
 
 from jaxmkl._pytree import require
 from jaxmkl.tables._cells import ISO, Cells, instants, parsed
-from jaxmkl.tables._table import number_in
+from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}

@@ -16,7 +16,7 @@ from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import COVERAGE, Seen, central_intervals
-from jaxmkl.tables._table import needs_polars
+from jaxmkl.tables._words import needs_polars
 from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:

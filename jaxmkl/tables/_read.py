@@ -10,7 +10,8 @@ import numpy as np
 from jaxmkl._checks import MOST_SHOWN, shown
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size, needs_polars
+from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size
+from jaxmkl.tables._words import needs_polars
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,10 +1,7 @@
-"""The data set, and what the formats share."""
+"""The data set, and the arrays that the formats share."""
 
-import contextlib
 import dataclasses
-import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,32 +14,8 @@ if TYPE_CHECKING:
     from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
 
-MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"
-TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
-
-
-@contextlib.contextmanager
-def needs_polars() -> Iterator[None]:
-    """Say what to install if polars cannot be imported."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "polars":
-            raise
-        text = 'tables are read by polars: pip install "jaxmkl[cli]"'
-        raise ImportError(text, name="polars") from None
-
-
-def usual_target(names: Sequence[str]) -> str | None:
-    """Find the first column with a usual name of targets.
-
-    >>> usual_target(["a", "Label", "y"])
-    'y'
-    """
-    found = (name for usual in TARGET_NAMES for name in names if name.casefold() == usual)
-    return next(found, None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -110,19 +83,6 @@ class Numbered(Sequence[str]):
 
     def __hash__(self) -> int:
         return hash(tuple(self))
-
-
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-
-
-def number_in(cell: str) -> float | None:
-    """Read a cell as a finite number, None where there is none.
-
-    >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
-    [-1500.0, None, None, None, None]
-    """
-    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
-    return value if math.isfinite(value) else None
 
 
 def dense_or_sparse(path: str, csr: "csr_array", sparse: bool) -> "np.ndarray | csr_array":

@@ -10,7 +10,7 @@ import polars as pl
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
 from jaxmkl.tables._cells import Cells, parsed
-from jaxmkl.tables._table import usual_target
+from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
 FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes

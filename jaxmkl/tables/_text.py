@@ -18,7 +18,7 @@ import polars as pl
 from jaxmkl._checks import shown
 from jaxmkl.tables._bytes import Bytes, not_text
 from jaxmkl.tables._cells import Chunk
-from jaxmkl.tables._table import number_in
+from jaxmkl.tables._words import number_in
 
 SEPARATORS = ",;\t|"
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._cells import Chunk
-from jaxmkl.tables._table import number_in
 from jaxmkl.tables._text import CSV, NDJSON, series_of
+from jaxmkl.tables._words import number_in
 
 ROWS = 8192  # of a chunk
 STREAM = b"\xff\xff\xff\xff"  # with which streams of Arrow begin

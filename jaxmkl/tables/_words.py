@@ -1,0 +1,42 @@
+"""Words of tables: for what is missing, for targets and for numbers."""
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
+TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+@contextlib.contextmanager
+def needs_polars() -> Iterator[None]:
+    """Say what to install if polars cannot be imported."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "polars":
+            raise
+        text = 'tables are read by polars: pip install "jaxmkl[cli]"'
+        raise ImportError(text, name="polars") from None
+
+
+def usual_target(names: Sequence[str]) -> str | None:
+    """Find the first column with a usual name of targets.
+
+    >>> usual_target(["a", "Label", "y"])
+    'y'
+    """
+    found = (name for usual in TARGET_NAMES for name in names if name.casefold() == usual)
+    return next(found, None)
+
+
+def number_in(cell: str) -> float | None:
+    """Read a cell as a finite number, None where there is none.
+
+    >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
+    [-1500.0, None, None, None, None]
+    """
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
+    return value if math.isfinite(value) else None
