@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import COUNTERS
@@ -35,9 +34,11 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       knew one shard only, the weights of several models differ from those of one pass. Uniform
       weights stay.
     - The noise of labels is the mean of the shards', weighted by their labels.
+    - Reservoirs become one, a uniform sample of all shards' examples. From it learned metrics and
+      all models under them, and forests, are learned anew, as they are in some rounds of a stream.
     - A query and a selection must have no state of their own.
 
-    The learner must keep nothing that cannot be added: its models are on features that do not
+    The learner must keep nothing that cannot be added: other models are on features that do not
     grow, and learn by :class:`jaxmkl.updates.RLS` without forgetting; its aggregate is
     :class:`jaxmkl.aggregate.Uniform`, :class:`jaxmkl.aggregate.Hedge` or
     :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses of badly conditioned covariances
@@ -94,7 +95,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     noise = None if states.noise is None else states.noise.merged()
     merged = first.replace(models=models, aggregate=aggregate, noise=noise, **counters)
     for name, leaf in leaves_by_name(merged.models).items():
-        good = bool(np.all(np.isfinite(leaf)))
+        good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(jnp.all(jnp.isfinite(leaf)))
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -114,6 +115,33 @@ class Reservoir:
             place = self.latest + jnp.where(n < uniform, n, drawn)
             X, Y = _written(X, Y, jnp.where(taken, place, self.size), offered)
         return state._replace(X=X, y=Y, num_examples=count_on(state.num_examples, learns))
+
+    def merged(self, states: ReservoirState, start: ReservoirState | None) -> ReservoirState:
+        """A uniform sample of the examples of all shards, from theirs (:func:`jaxmkl.merge`).
+
+        As many are taken from each as a sample of all, without replacement, has of it.
+        """
+        wanted = "0: shards have no order in which some examples would be the latest"
+        pytree.require(self.latest == 0, "merge", "latest of a reservoir", self.latest, wanted)
+        known = 0 if start is None else int(start.num_examples)
+        wanted = "of a state that has learned nothing: its sample lies in every shard"
+        pytree.require(known == 0, "merge", "start", f"a reservoir of {known} examples", wanted)
+        numbers = np.asarray(states.num_examples, np.int64)
+        ends, key = np.cumsum(numbers), states.key[0]
+        seed = jax.random.key_data(jax.random.fold_in(key, ends[-1] % 2**31))
+        draws = np.random.default_rng(np.asarray(seed))
+        # the places of a sample, as if all examples stood in a row
+        places = draws.choice(ends[-1], min(self.size, ends[-1]), replace=False)
+        shares = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(numbers))
+        some = zip(numbers, shares, strict=True)
+        own = [draws.permutation(min(n, self.size))[:share] for n, share in some]
+        taken = np.repeat(np.arange(len(numbers)), shares), np.concatenate(own)
+        X, y = (
+            jnp.zeros_like(leaf[0]).at[: len(places)].set(leaf[taken])
+            for leaf in (states.X, states.y)
+        )
+        number = jnp.asarray(min(ends[-1], np.iinfo(np.int32).max), jnp.int32)
+        return ReservoirState(key, X, y, number)
 
 
 def _written(

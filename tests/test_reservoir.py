@@ -91,6 +91,54 @@ def test_each_example_stays_with_the_same_probability(latest):
     np.testing.assert_array_equal(counts[old:], S)
 
 
+def merged(reservoir, key, lengths):
+    """The labels that stay of shards that number theirs from 10,000, 20,000, ... on."""
+    shards = [
+        filled_by(reservoir, key, np.arange(n) + 10_000.0 * (s + 1))[0]
+        for s, n in enumerate(lengths)
+    ]
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *shards)
+    return shards, reservoir.merged(states, None)
+
+
+def test_merged_shards_are_a_sample_of_all():
+    """As many of each as it has examples, but for chance, each once, from its own sample."""
+    reservoir, lengths = Reservoir(40), (10, 60, 330)
+    expected, found = 40 * np.array(lengths) / 400, []
+    for seed in range(30):
+        shards, state = merged(reservoir, jax.random.key(seed), lengths)
+        labels = np.asarray(state.y)
+        assert int(state.num_examples) == 400
+        assert len(set(labels)) == 40
+        assert set(labels) <= {float(y) for shard in shards for y in shard.y}
+        assert np.array_equal(state.X, np.stack([labels, -labels], axis=1))
+        found.append(np.bincount((labels // 10_000).astype(int), minlength=4)[1:])
+    # of a sample without replacement: the error of the mean of 30 numbers
+    spread = np.sqrt(expected * (1 - expected / 40) * 360 / 399 / 30)
+    assert (np.abs(np.mean(found, axis=0) - expected) < 4 * spread).all()
+
+
+def test_merged_shards_that_fit_are_all_there():
+    reservoir = Reservoir(40)
+    shards, state = merged(reservoir, jax.random.key(0), (3, 0, 20))
+    known = np.concatenate([shards[0].y[:3], shards[2].y[:20]])
+    assert sorted(np.asarray(state.y[:23])) == sorted(known)
+    assert int(reservoir.filled(state).sum()) == int(state.num_examples) == 23
+    again = merged(reservoir, jax.random.key(0), (3, 0, 20))[1]
+    assert np.array_equal(state.y, again.y)
+    _, nothing = merged(reservoir, jax.random.key(0), (0, 0))
+    assert int(nothing.num_examples) == 0
+
+
+def test_what_has_no_merged_sample_is_refused():
+    states, _ = merged(Reservoir(8), jax.random.key(0), (3, 4))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    with pytest.raises(ValueError, match=r"latest of a reservoir must be 0: .*got 2"):
+        Reservoir(8, latest=2).merged(stacked, None)
+    with pytest.raises(ValueError, match="start must be of a state that has learned nothing"):
+        Reservoir(8).merged(stacked, states[0])
+
+
 def test_a_round_without_a_label_changes_no_bit():
     reservoir = Reservoir(3, latest=1)
     state, states = filled_by(

@@ -13,6 +13,8 @@
   ``learner.importances(state)`` says how much each input matters, as do the command's table,
   report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
   inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
+- :func:`jaxmkl.merge` takes learned metrics and forests too: the reservoirs of shards become one,
+  and from it all is learned anew.
 - ``prediction.variance``: learners with least squares (``expert_mkl``, any ``MKL`` with
   :class:`jaxmkl.updates.RLS`) know the variance of the label, and what of it is their own,
   ``prediction.epistemic``; ``multitask`` knows the latter, all others have None. A run records

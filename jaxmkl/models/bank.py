@@ -93,7 +93,8 @@ class Bank(abc.ABC):
 
         ``start`` is the state with which they began; None for one of :meth:`init`.
         """
-        wanted = "models on features by least squares: the states of others cannot be added"
+        wanted = "models on features by least squares, or under learned metrics, or forests: "
+        wanted += "the states of others cannot be added"
         pytree.require(False, "merge", "a bank of learner.models", self, wanted)
 
     def capacity(self, state: PyTree) -> int | None:

@@ -196,10 +196,29 @@ class MetricBank(Bank):
         bank = self.inside.close(state.bank, codes.bank, round)
         # a block of padding alone ends in the round it begins with, and renews nothing again
         due = is_doubling(round, self.first) & (codes.round[0] != round)
-        kept, features = state.reservoir, bank.features
+        return self.renewed_if(due, state._replace(bank=bank), round)
+
+    def merged(
+        self, states: MetricModelsState, start: MetricModelsState | None
+    ) -> MetricModelsState:
+        """What a renewal learns from the examples of all reservoirs.
+
+        It begins with the models of the shard that has seen the most examples.
+        """
+        kept = states.reservoir
+        reservoir = self.reservoir.merged(kept, None if start is None else start.reservoir)
+        most = jnp.argmax(kept.num_examples)
+        own = jax.tree.map(lambda leaf: leaf[most], states)
+        return _merged(self, own._replace(reservoir=reservoir))
+
+    def renewed_if(
+        self, due: jax.Array, state: MetricModelsState, round: jax.Array
+    ) -> MetricModelsState:
+        """The state after a renewal, if one is due."""
+        kept, (features, rules) = state.reservoir, state.bank
         filled, number = self.reservoir.filled(kept), kept.num_examples
         given = Renewal(kept.X, kept.y, filled, number, state.losses, features.inside, round)
-        rules, metrics = _renewed_if(due, self, given, (bank.rules, features.metrics))
+        rules, metrics = _renewed_if(due, self, given, (rules, features.metrics))
         features = features._replace(metrics=metrics)
         return state._replace(bank=FeatureModelsState(features, rules))
 
@@ -228,6 +247,11 @@ class MetricBank(Bank):
         keys = jax.random.split(jax.random.key(0), len(X))
         codes = features.encode(state, kernels, applied(metric, X), jnp.zeros((), jnp.int32), keys)
         return jax.vmap(lambda code: features.predict(state, code)[0])(codes)
+
+
+@jax.jit
+def _merged(bank: MetricBank, state: MetricModelsState) -> MetricModelsState:
+    return bank.renewed_if(jnp.asarray(True), state, state.reservoir.num_examples)
 
 
 class _Period(NamedTuple):

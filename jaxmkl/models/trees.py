@@ -187,6 +187,20 @@ class TreeModels(Bank):
         trees, means, counts = _grown_if(due, self, given, round, old)
         return state._replace(trees=trees, means=means, counts=counts)
 
+    def merged(self, states: TreeModelsState, start: TreeModelsState | None) -> TreeModelsState:
+        """Trees that are grown on the examples of all reservoirs."""
+        began = None if start is None else start.reservoir
+        reservoir = self.reservoir.merged(states.reservoir, began)
+        own = jax.tree.map(lambda leaf: leaf[0], states)
+        return _merged(self, own._replace(reservoir=reservoir))
+
+
+@jax.jit
+def _merged(owner: TreeModels, state: TreeModelsState) -> TreeModelsState:
+    key, kept, *old = state
+    trees, means, counts = _grown(owner, (key, kept), kept.num_examples, tuple(old))
+    return TreeModelsState(key, kept, trees, means, counts)
+
 
 def _grown(owner: TreeModels, given: tuple, round: jax.Array, old: tuple) -> tuple:
     """New trees on a reservoir, and the means and counts of their leaves."""

@@ -22,11 +22,14 @@ SMALL_PROGRAMS = True
 WIDTHS, FEATURES = np.array([0.7, 2.0]), 5
 
 
-def learner_of(shape="diagonal", *, forgetting=1.0, outputs=None, size=100, **options):
+def learner_of(
+    shape="diagonal", *, forgetting=1.0, outputs=None, size=100, aggregate=None, **options
+):
     rules = RLS(0.1, forgetting, max_growth=1e9, period=8), OGD(0.3)
     inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
     bank = MetricModels(inside, shape, Reservoir(size), **({"first": 16} | options))
-    return jaxmkl.MKL(bank, loss="squared", num_outputs=outputs)
+    given = {} if aggregate is None else {"aggregate": aggregate}
+    return jaxmkl.MKL(bank, loss="squared", num_outputs=outputs, **given)
 
 
 def stream(T, D=3, outputs=None, dtype=np.float64):
@@ -77,6 +80,33 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
             np.testing.assert_allclose(own.losses, loop.losses, rtol=0, atol=1e-9)
             metric = np.asarray(own.metrics[0] if shape == "full" else np.diag(own.metrics[0]))
             np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_shards_are_merged_by_a_renewal(x64):
+    """On all that they saw, which has room, from the models of the shard that saw the most."""
+    X, y = stream(40)
+    learner = learner_of("full", aggregate=jaxmkl.aggregate.Uniform())
+    start = begin(learner, 3, seed=2)
+    ends = ((0, 14), (14, 40))
+    shards = [jaxmkl.run(learner, start, X[a:b], y[a:b])[0] for a, b in ends]
+    merged = jaxmkl.merge(learner, jax.tree.map(lambda *leaves: jnp.stack(leaves), *shards))
+    frequencies = np.asarray(start.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
+    loop = MetricBank(frequencies, 0.1, 1.0, 0.3, False, 16, 1)
+    for t in range(14, 40):
+        loop.learn(X[t], y[t, None])
+    own = merged.models[0]
+    kept = np.asarray(own.reservoir.X[:40])
+    assert_equal(np.sort(kept, axis=0), np.sort(X, axis=0))
+    order = [int(np.flatnonzero((x == X).all(axis=1))[0]) for x in kept]
+    loop.X, loop.Y = list(X[order]), list(y[order, None])
+    for _ in range(2):
+        loop.renew()
+    metric = np.asarray(own.metrics[0])
+    np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
+    values = np.asarray(values_of(learner.models[0], own, 40, X[-1])).reshape(2, -1)
+    np.testing.assert_allclose(values, loop.values(X[-1])[:, 0], rtol=0, atol=1e-9)
+    assert int(merged.round) == 40
 
 
 def test_gradients_in_closed_form_are_those_of_any_map(x64):
