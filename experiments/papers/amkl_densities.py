@@ -4,7 +4,7 @@ The streams are those of learned kernels, standardised by their first 1,000 rows
 Beside the distribution stand, around the same predictions, a normal distribution of the variance
 that the learner itself knows, and a t with 4 degrees of freedom whose variance is that of the last
 200 errors. The intervals of both lines are conformal: as wide as the distribution says, or the
-same for all x.
+same for all x. The latter stand around fixed kernels, too.
 """
 
 import time
@@ -119,11 +119,16 @@ def densities(job: Job) -> None:
             step(dataset)
             whole = stream_of(job, dataset)
             stream = Stream(dataset, whole.X[:LAST], whole.y[:LAST], "regression")
-            made = candidate("expert_mkl", "expert_mkl", "regression", job.options.settings)
-            around = intervals(predictive(made.learner), SHARE)
-            for name, learner, figures in (
+            settings = job.options.settings
+            made, fixed = (
+                candidate("expert_mkl", "expert_mkl", "regression", given)
+                for given in (settings, {**settings, "banks": "fixed"})
+            )
+            around = made._replace(learner=intervals(predictive(made.learner), SHARE))
+            for name, (_, learner, parameters), figures in (
                 ("expert_mkl", around, of_distribution),
-                ("expert_mkl (no distribution)", made.learner, of_value),
+                ("expert_mkl (no distribution)", made, of_value),
+                ("fixed kernels (no distribution)", fixed, of_value),
             ):
                 begin = time.perf_counter()
                 each = [figures(learner, stream, key) for key in keys]
@@ -132,9 +137,8 @@ def densities(job: Job) -> None:
                     {metric: np.array([one[metric] for one in each]) for metric in each[0]},
                     seconds,
                 )
-                found += played.rows(
-                    "amkl", dataset, Candidate(name, learner, made.parameters), printed
-                )
+                one = Candidate(name, learner, parameters)
+                found += played.rows("amkl", dataset, one, printed)
     notes = [
         f"standardised by the first {FIRST} rows; figures of rows {FIRST} to {LAST}",
         "log score: mean log density of the labels; CRPS in standardised units",
