@@ -47,6 +47,10 @@ def refusal(cells, **options):
         (["5,5%", "1%", "2%", "0%"], [0.055, 0.01, 0.02, 0]),
         (["9007199254740993", "1", "12345678901234567890"], [2.0**53, 1, 1.2345678901234567e19]),
         (["1e3", "-.5", "+2", "7"], [1000, -0.5, 2, 7]),
+        (["$12.50", "-$3", "$ 1,234.50", "7"], [12.5, -3, 1234.5, 7]),
+        (["12,50 €", "3 €", "-1.234,5€", "€7"], [12.5, 3, -1234.5, 7]),
+        (["1,234.5", "999", "-12,345", "0.25"], [1234.5, 999, -12345, 0.25]),
+        (["1,234,567", "1,234", "7", "8"], [1234567, 1234, 7, 8]),
         ([1, None, 4, 4], None),
         ([1.5, math.nan, 4.0, 4.0], None),
     ],
@@ -62,9 +66,23 @@ def test_numbers(cells, values):
 
 def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
     assert "numbers with commas, e.g. '1,234'" in refusal(["1,234", "2,345", "7,100"])
+    assert "numbers with commas, e.g. '2,345'" in refusal(["999", "2,345", "7", "-8"])
+    assert "row 2, column 'a': numbers with commas, e.g. '$2,3" in refusal(["$9", "$2,345", "$7"])
     chunk = first({"a": ["1,234", "2,345"], "b": ["0,5", "1,25"]})
     columns = Columns.decide(chunk, "y")
     assert_allclose(columns.encode(chunk, columns.init())[0], [[1.234, 0.5], [2.345, 1.25]])
+
+
+def test_signs_are_told_and_other_currencies_are_words():
+    _, note, columns = decided(["$12.50", "$1,234.50", "$3.00"])
+    assert note == "column 'a': numbers, with commas between thousands, in $"
+    assert Columns.from_json(columns.to_json()) == columns
+    with refused(match=r"row 2, column 'a': '€3' is not a number, unlike the others"):
+        chunk = first({"a": ["$1", "€3"]})
+        columns.encode(chunk, columns.init())
+    assert "holds words" in decided(["$12.50", "€3.00", "$4"])[1]
+    target = Columns.decide(first({"a": Y}, y=["$1,000.50", "$2", "$3", "$4.5"]), "y").target
+    assert (target.task, target.currency, target.thousands) == ("regression", "$", True)
 
 
 def test_times_are_time_passed_and_turns():

@@ -3,14 +3,17 @@
 A cell that is neither missing nor of the wanted kind is refused, by its row and column.
 """
 
+import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from jaxmkl._checks import shown
+from jaxmkl._pytree import require
 from jaxmkl.tables._words import MISSING
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
@@ -18,6 +21,8 @@ Where = Callable[[int], str]  # names the cell of a row, for messages
 MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
 DECIMAL_COMMA = r"^[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$"
+SURELY_THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # no decimal comma among them
+CURRENCY = r"(\p{Sc})"
 # the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
@@ -31,11 +36,40 @@ PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
-class Style(NamedTuple):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Written:
     """How numbers are written."""
 
     decimal: str = "."
+    thousands: bool = False
+    """Whether commas stand between thousands."""
     percent: bool = False
+    currency: str = ""
+    """The sign that stands before or behind them."""
+
+    def __post_init__(self) -> None:
+        require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
+
+    @property
+    def writing(self) -> dict[str, Any]:
+        """The fields of this class alone."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Written)}
+
+    def bare(self, cells: pl.Series) -> pl.Series:
+        """Take percent or currency signs off, and the blanks beside them."""
+        if self.percent:
+            cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
+        if self.currency:
+            sign = re.escape(self.currency)
+            before, behind = rf"^([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", rf"[{BLANKS}]*{sign}$"
+            cells = cells.str.replace(before, "${1}").str.replace(behind, "")
+        return cells
+
+
+class Style(NamedTuple):
+    """How most of the numbers of a column are written."""
+
+    written: Written
     share: float = 1.0
     """The share of the cells that are such numbers."""
 
@@ -97,16 +131,33 @@ class Cells:
     @cached_property
     def style(self) -> Style | None:
         """How most of the numbers are written; None where the cells are no numbers."""
-        known, dtype = self.known, self.known.dtype
+        dtype = self.known.dtype
         if dtype != pl.String:
-            return Style() if dtype.is_numeric() or dtype == pl.Duration else None
-        percent = bool(known.str.ends_with("%").any())
-        bare, decimal = without_percent(known) if percent else known, "."
+            numeric = dtype.is_numeric() or dtype == pl.Duration
+            return Style(Written()) if numeric else None
+        written, bare = self.signed
         found, commas = parsed(bare).is_not_null(), bare.str.contains(DECIMAL_COMMA)
-        if commas.any() and (self.comma or not bare.filter(commas).str.contains(THOUSANDS).all()):
-            found, decimal = commas | found, ","
+        if bare.str.contains(SURELY_THOUSANDS).any():
+            written = dataclasses.replace(written, thousands=True)
+            found = found | bare.str.contains(THOUSANDS)
+        elif commas.any() and (
+            self.comma or not bare.filter(commas).str.contains(THOUSANDS).all()
+        ):
+            written = dataclasses.replace(written, decimal=",")
+            found = found | commas
         share = int(found.sum()) / max(1, len(found))
-        return Style(decimal, percent, share) if share > MOSTLY else None
+        return Style(written, share) if share > MOSTLY else None
+
+    @cached_property
+    def signed(self) -> tuple[Written, pl.Series]:
+        """Which signs the known cells, of text, have as numbers; and the cells without them."""
+        known = self.known
+        currencies = known.str.extract(CURRENCY).drop_nulls().unique()
+        written = Written(
+            percent=bool(known.str.ends_with("%").any()),
+            currency=currencies[0] if len(currencies) == 1 else "",
+        )
+        return written, written.bare(known)
 
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
         """Raise for the first cell that is wrong; ``why`` shows it in the place of ``{}``."""
@@ -118,7 +169,7 @@ class Cells:
         """Raise for the first cell that is not missing, where nothing was ``found``."""
         self.refuse(self.values.is_not_null() & found.is_null(), why)
 
-    def numbers(self, decimal: str = ".", percent: bool = False) -> np.ndarray:
+    def numbers(self, written: Written) -> np.ndarray:
         """Read the cells as numbers (n,) float64, NaN where missing.
 
         Raises:
@@ -127,7 +178,7 @@ class Cells:
         cells = self.flat
         if cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration | pl.Time):
             self.refuse(cells.is_not_null(), "{} is a time, where a number is wanted")
-        found = parsed(cells, decimal, percent)
+        found = parsed(cells, written)
         advice = "mend the cell, leave it empty, or have another kind for the column"
         self.refuse_unread(found, f"{{}} is not a number, unlike the others; {advice}")
         infinite = found.is_infinite().fill_null(False)
@@ -161,7 +212,7 @@ class Chunk(NamedTuple):
         text = self.frame.select(pl.col(pl.String))
         names = [cells.name for cells in text if cells.str.contains(",", literal=True).any()]
         styles = (self.column(name).style for name in names)
-        return any(style is not None and style.decimal == "," for style in styles)
+        return any(style is not None and style.written.decimal == "," for style in styles)
 
     def require(self, *names: str) -> None:
         """Refuse names that are none of a column."""
@@ -181,12 +232,7 @@ def nested(cells: pl.Series) -> pl.Series:
     return pl.Series([isinstance(cell, list | dict) for cell in cells], dtype=pl.Boolean)
 
 
-def without_percent(cells: pl.Series) -> pl.Series:
-    """Take percent signs off, and the blanks before them."""
-    return cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
-
-
-def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Series:
+def parsed(cells: pl.Series, written: Written | None = None) -> pl.Series:
     """Parse cells as numbers, null where there is none."""
     if isinstance(cells.dtype, pl.Duration):
         return cells.dt.total_microseconds() / 1e6
@@ -194,15 +240,21 @@ def parsed(cells: pl.Series, decimal: str = ".", percent: bool = False) -> pl.Se
         return cells.cast(pl.Int64) / 3.6e12
     if cells.dtype != pl.String:
         return cells.cast(pl.Float64, strict=False)
-    if percent:
-        # by a column: polars would multiply by 1 / 100, which rounds otherwise
-        signs = cells.str.ends_with("%").fill_null(False)
-        divisors = pl.Series([1.0, 100.0]).gather(signs.cast(pl.Int8))
-        return parsed(without_percent(cells), decimal) / divisors
-    if decimal == ",":
+    if written is None:
+        return cells.cast(pl.Float64, strict=False)
+    bare = written.bare(cells)
+    if written.thousands:
+        without = bare.str.replace_all(",", "", literal=True)
+        bare = without.zip_with(bare.str.contains(THOUSANDS).fill_null(False), bare)
+    if written.decimal == ",":
         # 1.234,5: points separate thousands
-        cells = cells.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)
-    return cells.cast(pl.Float64, strict=False)
+        bare = bare.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)
+    found = bare.cast(pl.Float64, strict=False)
+    if not written.percent:
+        return found
+    # by a column: polars would multiply by 1 / 100, which rounds otherwise
+    signs = cells.str.ends_with("%").fill_null(False)
+    return found / pl.Series([1.0, 100.0]).gather(signs.cast(pl.Int8))
 
 
 def instants(cells: pl.Series, form: str | None) -> pl.Series:

@@ -9,7 +9,16 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import THOUSANDS, Cells, Style, forms_of, instants, nested, parsed
+from jaxmkl.tables._cells import (
+    MOSTLY,
+    THOUSANDS,
+    Cells,
+    Written,
+    forms_of,
+    instants,
+    nested,
+    parsed,
+)
 from jaxmkl.tables._kinds import Kind
 
 FEW = 50  # words, at most, that become categories
@@ -73,7 +82,7 @@ def _typed_time(cells: Cells, keep: bool) -> Decision | None:
 def _numeric(cells: Cells, keep: bool) -> Decision | None:
     if cells.style is None:
         return None
-    numbers = parsed(cells.known, cells.style.decimal)
+    numbers = parsed(cells.known, cells.style.written)
     why = "" if keep or cells.style.share < 1 else _names_rows(cells.name, numbers)
     return _left_out(cells, why) if why else _number(cells)
 
@@ -92,9 +101,13 @@ def _other_type(cells: Cells, keep: bool) -> Decision | None:
 
 def _time_in_text(cells: Cells, keep: bool) -> Decision | None:
     name, known, forms = cells.name, cells.known, forms_of(cells.known)
-    if known.str.contains(THOUSANDS).all():
+    written, bare = cells.signed
+    commas = bare.str.contains(THOUSANDS)
+    numbers = commas | parsed(bare).is_not_null()
+    if commas.any() and int(numbers.sum()) > MOSTLY * len(numbers):
         why = "write them with a decimal point and nothing between thousands"
-        raise ValueError(f"{cells.where(0)}: numbers with commas, e.g. {known[0]!r}; {why}")
+        wrong = written.bare(cells.values).str.contains(THOUSANDS).fill_null(False)
+        cells.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
     if len(forms) > 1:
         found = f"{known[0]!r} and all others are times of the forms {' and '.join(forms)}"
         raise ValueError(f"{cells.where(0)}: {found}: choose one (--as {name}={forms[0]})")
@@ -141,13 +154,15 @@ def _left_out(cells: Cells, why: str, constant: str | None = None) -> Decision:
 
 
 def _number(cells: Cells) -> Decision:
-    style, missing = cells.style or Style(), cells.has_gaps
-    numbers = parsed(cells.known, style.decimal, style.percent).drop_nulls()
+    written, missing = cells.style.written if cells.style else Written(), cells.has_gaps
+    numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
-    parts = ["with decimal commas"] * (style.decimal == ",")
-    parts += ["with percent signs, in hundredths"] * style.percent
+    parts = ["with decimal commas"] * (written.decimal == ",")
+    parts += ["with commas between thousands"] * written.thousands
+    parts += ["with percent signs, in hundredths"] * written.percent
+    parts += [f"in {written.currency}"] * bool(written.currency)
     parts += ["missing cells become the mean so far, a feature tells which"] * missing
-    kind = _kinds.Number(cells.name, start, missing, style.decimal, style.percent)
+    kind = _kinds.Number(cells.name, start, missing, **written.writing)
     return Decision(kind, f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import ISO, Cells, instants, parsed
+from jaxmkl.tables._cells import ISO, Cells, Written, instants, parsed
 from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
@@ -54,19 +54,14 @@ class Kind:
 
 
 @dataclasses.dataclass(frozen=True)
-class Number(Kind):
+class Number(Written, Kind):
     """Numbers; where the first rows had missing cells, a feature tells which they are."""
 
     start: float = 0.0
     """The first number, which is used until a mean is known."""
     missing: bool = False
-    decimal: str = "."
-    percent: bool = False
     kind = "number"
     filled = True
-
-    def __post_init__(self) -> None:
-        require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -77,7 +72,7 @@ class Number(Kind):
         return (self.start, 0.0)[: 1 + self.missing]
 
     def encode(self, cells: Cells) -> np.ndarray:
-        found = cells.numbers(self.decimal, self.percent)
+        found = cells.numbers(self)
         return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import Cells, parsed
+from jaxmkl.tables._cells import Cells, Written, parsed
 from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
@@ -18,7 +18,7 @@ Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
+class Target(Written):
     """The column that is predicted."""
 
     name: str
@@ -27,10 +27,9 @@ class Target:
     """"regression" or "classification"."""
     classes: tuple[str, ...] = ()
     """The names of the classes, in order; of two the first is -1 and the second +1."""
-    decimal: str = "."
-    percent: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         tasks = {"regression": not self.classes, "classification": len(self.classes) > 1}
         wanted = f"one of {', '.join(tasks)} that fits the classes {shown(self.classes)}"
         require(tasks.get(self.task, False), self, "task", self.task, wanted)
@@ -44,7 +43,7 @@ class Target:
           ValueError: a cell is not a number, or a class that the first rows did not have.
         """
         if self.task == "regression":
-            return cells.numbers(self.decimal, self.percent)
+            return cells.numbers(self)
         places = dict(zip(self.classes, range(len(self.classes)), strict=True))
         found = spelled(cells)
         numbers = found.replace_strict(places, default=None, return_dtype=pl.Float64)
@@ -123,7 +122,7 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
     if task is None:
         numeric = cells.style is not None and len(distinct) > 2
         task = "regression" if numeric else "classification"
-        numbers = parsed(known)
+        numbers = parsed(known, None if cells.style is None else cells.style.written)
         whole = bool((numbers == numbers.round()).fill_null(False).all())
         if numeric and whole and len(distinct) <= FEW_VALUES:
             found = f"{len(distinct)} distinct whole numbers and is read as regression"
@@ -132,7 +131,7 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         if cells.style is None:
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
-        return Target(name, task, (), cells.style.decimal, cells.style.percent)
+        return Target(name, task, **cells.style.written.writing)
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
     most = min(MOST_CLASSES, max(2, len(known) // 2))
     if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):
