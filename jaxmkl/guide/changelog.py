@@ -14,8 +14,7 @@
   report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
   inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
 - Tables: numbers with currency signs ($12.50, 3 €) and with commas between thousands where a cell
-  leaves no doubt (1,234.50) are numbers; where it does, as for 999 and 1,234, they are refused, and
-  were text before.
+  leaves no doubt (1,234.50) are numbers; columns of 999 and 1,234 are refused. They were text.
 - :func:`jaxmkl.merge` takes learned metrics and forests too: the reservoirs of shards become one,
   and from it all is learned anew.
 - ``prediction.variance``: learners with least squares (``expert_mkl``, any ``MKL`` with
