@@ -427,7 +427,7 @@ def test_a_table_with_everything_in_it(tmp_path, capsys):
         "column 'number': numbers, with decimal commas",
         "column 'first; day' holds times of the form %Y-%m-%d: days since the first",
         "column 'second day' holds times of the form %d.%m.%Y %H:%M: days since the first",
-        "column 'third day' holds times of the form %d %b %Y: days since the first",
+        "column 'third day' holds times of the form %d %B %Y: days since the first",
         "numbers as they stand: 'large'",
         "column 'share': numbers, with decimal commas, with percent signs, in hundredths",
         "column 'item' holds text of",

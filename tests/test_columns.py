@@ -51,6 +51,8 @@ def refusal(cells, **options):
         (["12,50 €", "3 €", "-1.234,5€", "€7"], [12.5, 3, -1234.5, 7]),
         (["1,234.5", "999", "-12,345", "0.25"], [1234.5, 999, -12345, 0.25]),
         (["1,234,567", "1,234", "7", "8"], [1234567, 1234, 7, 8]),
+        (["1 234,56", "12,50", "999", "1\u202f234\u202f567"], [1234.56, 12.5, 999, 1234567]),
+        (["1'234.50", "12.00", "1'000'000", "7"], [1234.5, 12, 1e6, 7]),
         ([1, None, 4, 4], None),
         ([1.5, math.nan, 4.0, 4.0], None),
     ],
@@ -81,8 +83,9 @@ def test_signs_are_told_and_other_currencies_are_words():
         chunk = first({"a": ["$1", "€3"]})
         columns.encode(chunk, columns.init())
     assert "holds words" in decided(["$12.50", "€3.00", "$4"])[1]
+    assert "holds words" in decided(["555 123 456", "555 987 654", "555 123 456"])[1]
     target = Columns.decide(first({"a": Y}, y=["$1,000.50", "$2", "$3", "$4.5"]), "y").target
-    assert (target.task, target.currency, target.thousands) == ("regression", "$", True)
+    assert (target.task, target.currency, target.thousands) == ("regression", "$", ",")
 
 
 def test_times_are_time_passed_and_turns():
@@ -104,7 +107,9 @@ SAME = datetime.datetime(2024, 3, 25, 14, 30)
 @pytest.mark.parametrize(
     "form",
     ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M",
-     "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00"],
+     "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00", "%d %B %Y %H:%M",
+     "%m/%d/%y %H:%M", "%d.%m.%y %H:%M:%S", "%d-%b-%y %H:%M", "%m/%d/%Y %I:%M %p",
+     "%Y-%m-%d %I:%M:%S %p"],
 )  # fmt: skip
 def test_times_in_many_forms(form):
     times = [SAME + datetime.timedelta(hours=15 * i) for i in range(5)]
@@ -115,7 +120,18 @@ def test_times_in_many_forms(form):
         assert_allclose(from_text[name], values, atol=1e-9)
 
 
+def test_years_of_two_digits_are_of_this_century_and_the_last():
+    X, _, _ = decided(["31.12.99", "01.01.00", "05.02.24"])
+    assert_array_equal(X["a: days since the first"], [0, 1, 8802])
+
+
+def test_months_begin_with_their_first_day():
+    for cells in ["2023-12", "2024-01", "2024-02"], ["Dec 2023", "January 2024", "Feb 2024"]:
+        assert_array_equal(decided(cells)[0]["a: days since the first"], [0, 31, 62])
+
+
 def test_times_that_can_be_read_in_two_ways_want_a_form():
+    assert "%y-%m-%d and %d-%m-%y: choose one" in refusal(["24-01-02", "23-05-06"])
     cells = ["01/02/2024", "03/04/2024"]
     assert "%d/%m/%Y and %m/%d/%Y: choose one (--as a=%d/%m/%Y)" in refusal(cells)
     X, _, _ = decided(cells, as_={"a": "%m/%d/%Y"})

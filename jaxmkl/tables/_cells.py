@@ -20,17 +20,26 @@ Where = Callable[[int], str]  # names the cell of a row, for messages
 
 MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
 DECIMAL_COMMA = r"^[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+$"
-THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$"
-SURELY_THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # no decimal comma among them
+# what stands between thousands, and numbers in which it does
+SEPARATORS = {",": ",", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
+POINTS = {",": r"\.", " ": "[.,]", "'": "[.,]"}
+GROUPED = {
+    sign: rf"^[-+]?[1-9]\d{{0,2}}({any_of}\d{{3}})+({POINTS[sign]}\d+)?$"
+    for sign, any_of in SEPARATORS.items()
+}
+SURELY_COMMAS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # none of them is a decimal comma
 CURRENCY = r"(\p{Sc})"
 # the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
-    *("%d %b %Y", "%d-%b-%Y", "%b %d, %Y"),
+    *("%d %B %Y", "%d-%B-%Y", "%B %d, %Y"),  # of a month in three letters, too
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%d-%m-%y", "%m-%d-%y", "%d-%B-%y"),
 )
-CLOCKS = ("%H:%M:%S%.f", "%H:%M")
+MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # of which each is its first day
+CLOCKS = (" %H:%M:%S%.f", " %H:%M", "T%H:%M:%S%.f", "T%H:%M", " %I:%M:%S %p", " %I:%M %p")
 ISO = "%+"
-FORMATS = (*DATES, *(f"{d}{t}{c}" for d in DATES for t in " T" for c in CLOCKS), ISO)
+FORMATS = (*DATES, *(f"{date}{clock}" for date in DATES for clock in CLOCKS), ISO, *MONTHS)
+YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer than four digits
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -41,14 +50,16 @@ class Written:
     """How numbers are written."""
 
     decimal: str = "."
-    thousands: bool = False
-    """Whether commas stand between thousands."""
+    thousands: str = ""
+    """What stands between thousands: "" for nothing, else a comma, a blank or an apostrophe."""
     percent: bool = False
     currency: str = ""
     """The sign that stands before or behind them."""
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
+        good, wanted = self.thousands in ("", *SEPARATORS), "nothing, a comma, a blank or an '"
+        require(good, self, "thousands", self.thousands, wanted)
 
     @property
     def writing(self) -> dict[str, Any]:
@@ -56,13 +67,17 @@ class Written:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Written)}
 
     def bare(self, cells: pl.Series) -> pl.Series:
-        """Take percent or currency signs off, and the blanks beside them."""
+        """Take percent or currency signs off, the blanks beside them, and what parts thousands."""
         if self.percent:
             cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
         if self.currency:
             sign = re.escape(self.currency)
             before, behind = rf"^([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", rf"[{BLANKS}]*{sign}$"
             cells = cells.str.replace(before, "${1}").str.replace(behind, "")
+        if self.thousands:
+            grouped = cells.str.contains(GROUPED[self.thousands]).fill_null(False)
+            without = cells.str.replace_all(SEPARATORS[self.thousands], "")
+            cells = without.zip_with(grouped, cells)
         return cells
 
 
@@ -137,12 +152,11 @@ class Cells:
             return Style(Written()) if numeric else None
         written, bare = self.signed
         found, commas = parsed(bare).is_not_null(), bare.str.contains(DECIMAL_COMMA)
-        if bare.str.contains(SURELY_THOUSANDS).any():
-            written = dataclasses.replace(written, thousands=True)
-            found = found | bare.str.contains(THOUSANDS)
-        elif commas.any() and (
-            self.comma or not bare.filter(commas).str.contains(THOUSANDS).all()
-        ):
+        grouped = bare.str.contains(GROUPED[","])
+        if bare.str.contains(SURELY_COMMAS).any():
+            written = dataclasses.replace(written, thousands=",")
+            found = found | grouped
+        elif commas.any() and (self.comma or not grouped.filter(commas).all()):
             written = dataclasses.replace(written, decimal=",")
             found = found | commas
         share = int(found.sum()) / max(1, len(found))
@@ -150,13 +164,23 @@ class Cells:
 
     @cached_property
     def signed(self) -> tuple[Written, pl.Series]:
-        """Which signs the known cells, of text, have as numbers; and the cells without them."""
+        """Which signs the known cells, of text, have as numbers; and the cells without them.
+
+        Blanks are between thousands if not all cells have them, or some have decimals: else they
+        may be telephone numbers.
+        """
         known = self.known
         currencies = known.str.extract(CURRENCY).drop_nulls().unique()
         written = Written(
             percent=bool(known.str.ends_with("%").any()),
             currency=currencies[0] if len(currencies) == 1 else "",
         )
+        bare = written.bare(known)
+        for sign in (" ", "'"):
+            grouped = bare.str.contains(GROUPED[sign])
+            doubtful = sign == " " and grouped.all() and not bare.str.contains("[.,]").any()
+            if grouped.any() and not doubtful:
+                written = dataclasses.replace(written, thousands=sign)
         return written, written.bare(known)
 
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
@@ -243,9 +267,6 @@ def parsed(cells: pl.Series, written: Written | None = None) -> pl.Series:
     if written is None:
         return cells.cast(pl.Float64, strict=False)
     bare = written.bare(cells)
-    if written.thousands:
-        without = bare.str.replace_all(",", "", literal=True)
-        bare = without.zip_with(bare.str.contains(THOUSANDS).fill_null(False), bare)
     if written.decimal == ",":
         # 1.234,5: points separate thousands
         bare = bare.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)
@@ -262,10 +283,14 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
-        elif "%H" in form:
+        elif "%H" in form or "%I" in form:
             cells = cells.str.to_datetime(form, strict=False, time_unit="us")
+        elif form in MONTHS:
+            cells = (cells + " 1").str.to_date(f"{form} %d", strict=False)
         else:
             cells = cells.str.to_date(form, strict=False)
+        found = instants(cells, None)
+        return found.set((found < YEAR_100).fill_null(False), None) if "%Y" in form else found
     # as numbers: polars panics at times that its calendar does not have
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0

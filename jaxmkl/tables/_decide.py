@@ -10,8 +10,8 @@ import polars as pl
 from jaxmkl._checks import shown
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
+    GROUPED,
     MOSTLY,
-    THOUSANDS,
     Cells,
     Written,
     forms_of,
@@ -102,11 +102,11 @@ def _other_type(cells: Cells, keep: bool) -> Decision | None:
 def _time_in_text(cells: Cells, keep: bool) -> Decision | None:
     name, known, forms = cells.name, cells.known, forms_of(cells.known)
     written, bare = cells.signed
-    commas = bare.str.contains(THOUSANDS)
+    commas = bare.str.contains(GROUPED[","])
     numbers = commas | parsed(bare).is_not_null()
     if commas.any() and int(numbers.sum()) > MOSTLY * len(numbers):
         why = "write them with a decimal point and nothing between thousands"
-        wrong = written.bare(cells.values).str.contains(THOUSANDS).fill_null(False)
+        wrong = written.bare(cells.values).str.contains(GROUPED[","]).fill_null(False)
         cells.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
     if len(forms) > 1:
         found = f"{known[0]!r} and all others are times of the forms {' and '.join(forms)}"
@@ -158,7 +158,8 @@ def _number(cells: Cells) -> Decision:
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
     parts = ["with decimal commas"] * (written.decimal == ",")
-    parts += ["with commas between thousands"] * written.thousands
+    between = {",": "commas", " ": "blanks", "'": "apostrophes"}.get(written.thousands)
+    parts += [f"with {between} between thousands"] * bool(between)
     parts += ["with percent signs, in hundredths"] * written.percent
     parts += [f"in {written.currency}"] * bool(written.currency)
     parts += ["missing cells become the mean so far, a feature tells which"] * missing

@@ -5,7 +5,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-MISSING = frozenset({"", "na", "n/a", "nan", "?", "null"})  # compared without regard to case
+# compared without regard to case
+MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "?", "null"})
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
