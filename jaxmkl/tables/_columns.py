@@ -70,7 +70,7 @@ class Columns:
         ====================  ===============================================================
 
         Columns that are constant or empty in these rows are left out, as are those that name or
-        count the rows. Numbers may have decimal commas, percent signs, one currency sign ($5, 5 €),
+        count the rows. Numbers may have decimal commas, percent signs, a currency sign ($5, 5 €),
         and commas, blanks or apostrophes between thousands. Times may have months in numbers or
         English words, years of two digits, and clocks of 12 or 24 hours.
 

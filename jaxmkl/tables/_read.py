@@ -36,8 +36,8 @@ def read(
 
     Tables (CSV, NDJSON, Parquet, Arrow, DataFrames; see :func:`open_table`): what each column
     becomes is decided on all rows, see :meth:`Columns.decide`. A missing cell (empty, ``NA``,
-    ``N/A``, ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean of those in the rows
-    before; a row without a target is dropped.
+    ``N/A``, ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean
+    of those in the rows before; a row without a target is dropped.
 
     LIBSVM: ``label index:value index:value ... # comment``, indices increasing and from 1, or
     from 0 if one of them is 0. What a row does not name is zero.
