@@ -75,6 +75,16 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
     assert_allclose(columns.encode(chunk, columns.init())[0], [[1.234, 0.5], [2.345, 1.25]])
 
 
+def test_a_word_behind_all_numbers_is_their_unit():
+    X, note, columns = decided(["5 kg", "1,234.5kg", "-3 kg"])
+    assert note == "column 'a': numbers, with commas between thousands, in kg"
+    assert_array_equal(X["a"], [5, 1234.5, -3])
+    with refused(match=r"row 1, column 'a': '5 lb' is not a number, unlike the others"):
+        columns.encode(first({"a": ["5 lb", "7 kg"]}), columns.init())
+    for cells in ["5 kg", "6 lb", "7 kg"], ["5 kg", "6", "7 kg"], ["A1", "A2", "A1"]:
+        assert "holds words" in decided(cells)[1]
+
+
 def test_signs_are_told_and_other_currencies_are_words():
     _, note, columns = decided(["$12.50", "$1,234.50", "$3.00"])
     assert note == "column 'a': numbers, with commas between thousands, in $"
@@ -85,7 +95,7 @@ def test_signs_are_told_and_other_currencies_are_words():
     assert "holds words" in decided(["$12.50", "€3.00", "$4"])[1]
     assert "holds words" in decided(["555 123 456", "555 987 654", "555 123 456"])[1]
     target = Columns.decide(first({"a": Y}, y=["$1,000.50", "$2", "$3", "$4.5"]), "y").target
-    assert (target.task, target.currency, target.thousands) == ("regression", "$", ",")
+    assert (target.task, target.unit, target.thousands) == ("regression", "$", ",")
 
 
 def test_times_are_time_passed_and_turns():
@@ -331,7 +341,7 @@ def test_columns_by_their_names():
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        (["43 kg", "40 kg"], "line 2, column 'a': '43 kg' is not a number, as which the column"),
+        (["43 kg", "40 lb"], "line 2, column 'a': '43 kg' is not a number, as which the column"),
         (["1", *map(str, range(20)), "43 kg"], "line 23, .* '43 kg' is not a number, unlike the"),
     ],
 )

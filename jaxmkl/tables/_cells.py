@@ -28,7 +28,6 @@ GROUPED = {
     for sign, any_of in SEPARATORS.items()
 }
 SURELY_COMMAS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # none of them is a decimal comma
-CURRENCY = r"(\p{Sc})"
 # the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
@@ -43,6 +42,7 @@ YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+CURRENCY, UNIT = r"(\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class Written:
     thousands: str = ""
     """What stands between thousands: "" for nothing, else a comma, a blank or an apostrophe."""
     percent: bool = False
-    currency: str = ""
-    """The sign that stands before or behind them."""
+    unit: str = ""
+    """The currency sign that stands before or behind them, or the word behind them."""
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
@@ -67,11 +67,11 @@ class Written:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Written)}
 
     def bare(self, cells: pl.Series) -> pl.Series:
-        """Take percent or currency signs off, the blanks beside them, and what parts thousands."""
+        """Take percent signs and units off, the blanks beside them, and what parts thousands."""
         if self.percent:
             cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
-        if self.currency:
-            sign = re.escape(self.currency)
+        if self.unit:
+            sign = re.escape(self.unit)
             before, behind = rf"^([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", rf"[{BLANKS}]*{sign}$"
             cells = cells.str.replace(before, "${1}").str.replace(behind, "")
         if self.thousands:
@@ -170,11 +170,11 @@ class Cells:
         may be telephone numbers.
         """
         known = self.known
-        currencies = known.str.extract(CURRENCY).drop_nulls().unique()
-        written = Written(
-            percent=bool(known.str.ends_with("%").any()),
-            currency=currencies[0] if len(currencies) == 1 else "",
-        )
+        units = known.str.extract(CURRENCY).drop_nulls().unique()
+        if units.is_empty():  # a word has to stand behind all of them
+            units = known.str.extract(UNIT).unique().fill_null("")
+        unit = units[0] if len(units) == 1 else ""
+        written = Written(percent=bool(known.str.ends_with("%").any()), unit=unit)
         bare = written.bare(known)
         for sign in (" ", "'"):
             grouped = bare.str.contains(GROUPED[sign])

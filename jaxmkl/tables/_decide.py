@@ -161,7 +161,7 @@ def _number(cells: Cells) -> Decision:
     between = {",": "commas", " ": "blanks", "'": "apostrophes"}.get(written.thousands)
     parts += [f"with {between} between thousands"] * bool(between)
     parts += ["with percent signs, in hundredths"] * written.percent
-    parts += [f"in {written.currency}"] * bool(written.currency)
+    parts += [f"in {written.unit}"] * bool(written.unit)
     parts += ["missing cells become the mean so far, a feature tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
     return Decision(kind, f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts))
