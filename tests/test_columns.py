@@ -140,6 +140,18 @@ def test_months_begin_with_their_first_day():
         assert_array_equal(decided(cells)[0]["a: days since the first"], [0, 31, 62])
 
 
+def test_clocks_are_times_of_a_day():
+    for cells in ["06:00", "12:30", "00:00"], ["6:00 AM", "12:30 PM", "12:00 AM"]:
+        X, note, columns = decided(cells)
+        turns = [f"a: {f} of day" for f in ("sin", "cos")]
+        assert list(X) == ["a: hours since the first", *turns]
+        assert_array_equal(X["a: hours since the first"], [0, 6.5, -6])
+        assert_allclose(X["a: sin of day"], [1, -math.sin(math.pi / 24), 0], atol=1e-9)
+        assert note.endswith("hours since the first, and turns of day as sin and cos")
+        assert Columns.from_json(columns.to_json()) == columns
+    assert "holds words" in decided(["06:00", "25:00", "06:00"])[1]
+
+
 def test_times_that_can_be_read_in_two_ways_want_a_form():
     assert "%y-%m-%d and %d-%m-%y: choose one" in refusal(["24-01-02", "23-05-06"])
     cells = ["01/02/2024", "03/04/2024"]

@@ -15,8 +15,9 @@
   inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
 - Tables: numbers with a unit ($12.50, 3 €, 5 kg), with blanks or apostrophes between thousands,
   and with commas where a cell leaves no doubt (1,234.50), are numbers; columns of 999 and 1,234
-  are refused. They were text, as were times of 12 hours (1:30 PM), full names of months, and
-  months without a day. Years of two digits are of this century or the last, not of the first.
+  are refused. They were text, as were times of 12 hours (1:30 PM), full names of months, months
+  without a day, and clocks without a date. Years of two digits are of this century or the last,
+  not of the first.
 - :func:`jaxmkl.merge` takes learned metrics and forests too: the reservoirs of shards become one,
   and from it all is learned anew.
 - ``prediction.variance``: learners with least squares (``expert_mkl``, any ``MKL`` with

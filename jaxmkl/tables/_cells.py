@@ -35,9 +35,10 @@ DATES = (
     *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%d-%m-%y", "%m-%d-%y", "%d-%B-%y"),
 )
 MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # of which each is its first day
-CLOCKS = (" %H:%M:%S%.f", " %H:%M", "T%H:%M:%S%.f", "T%H:%M", " %I:%M:%S %p", " %I:%M %p")
+CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")  # alone they are times of a day
 ISO = "%+"
-FORMATS = (*DATES, *(f"{date}{clock}" for date in DATES for clock in CLOCKS), ISO, *MONTHS)
+MOMENTS = (f"{date}{t}{clock}" for date in DATES for t in " T" for clock in CLOCKS)
+FORMATS = (*DATES, *MOMENTS, ISO, *MONTHS, *CLOCKS)
 YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer than four digits
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
@@ -283,6 +284,10 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
+        elif form in CLOCKS:
+            cells = ("1970-1-1 " + cells).str.to_datetime(
+                f"%Y-%m-%d {form}", strict=False, time_unit="us"
+            )
         elif "%H" in form or "%I" in form:
             cells = cells.str.to_datetime(form, strict=False, time_unit="us")
         elif form in MONTHS:

@@ -72,7 +72,7 @@ class Columns:
         Columns that are constant or empty in these rows are left out, as are those that name or
         count the rows. Numbers may have decimal commas, percent signs, a unit ($5, 5 €, 5 kg), and
         commas, blanks or apostrophes between thousands. Times may have months in numbers or
-        English words, years of two digits, and clocks of 12 or 24 hours.
+        English words, years of two digits, and clocks of 12 or 24 hours, which may stand alone.
 
         Args:
           first: the first rows.

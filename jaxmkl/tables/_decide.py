@@ -10,6 +10,7 @@ import polars as pl
 from jaxmkl._checks import shown
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
+    CLOCKS,
     GROUPED,
     MOSTLY,
     Cells,
@@ -205,9 +206,12 @@ def _time(cells: Cells, form: str | None) -> Decision:
         span, turns = np.ptp(seconds), tuple(_kinds.TURNS)
         fitting = (unit for unit, size in _kinds.UNITS.items() if span >= 10 * size)
         unit = next(fitting, "seconds")
+    if form in CLOCKS:
+        unit, turns = "hours", ("day",)
     start = math.floor(seconds[0]) if len(seconds) else 0
     kind = _kinds.Time(cells.name, start, unit, turns, form)
-    text = f"{unit} since the first, and turns of {', '.join(turns[:-1])} and {turns[-1]}"
+    several = " and ".join(filter(None, [", ".join(turns[:-1]), turns[-1]]))
+    text = f"{unit} since the first, and turns of {several}"
     return Decision(kind, f"column {kind.name!r} holds times{kind.of_form}: {text} as sin and cos")
 
 
