@@ -73,6 +73,9 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
     chunk = first({"a": ["1,234", "2,345"], "b": ["0,5", "1,25"]})
     columns = Columns.decide(chunk, "y")
     assert_allclose(columns.encode(chunk, columns.init())[0], [[1.234, 0.5], [2.345, 1.25]])
+    chunk = first({"a": ["1 234", "2 345"], "b": ["0,5", "1,25"]})
+    columns = Columns.decide(chunk, "y")
+    assert_allclose(columns.encode(chunk, columns.init())[0], [[1234, 0.5], [2345, 1.25]])
 
 
 def test_a_word_behind_all_numbers_is_their_unit():

@@ -246,6 +246,7 @@ LINES = 'a,b,y\n"two\nlines",1,1\n"and\r\nthree\nmore",2,2\nx,,3\ny,4,5,6\n'
 
 OPEN = ", line 3: the row has a quote that is not closed; close it"
 CLOSED = ", line 3: the row has a quote that is closed in line 3, inside a cell"
+NOT_UTF_8 = ", line 1: is not text in UTF-8; save it as UTF-8 (of utf-16: iconv -f utf-16"
 REFUSED = [
     ("", ": is empty"),
     ("\ufeff \n\n", ": is empty"),
@@ -269,7 +270,7 @@ REFUSED = [
     ("a;y\n1,500;1\n2,500;2\n", ", line 2, column 'a': numbers with commas, e.g. '1,500'"),
     (LINES, ", line 8: 4 cells"),  # as an editor counts
     (b"a,b\n" + b"1,2\n" * 5000 + b"\xe9,3\n", ", line 5002: is not text in UTF-8; save it"),
-    ("a,b\n1,2\n".encode("utf-16"), ", line 1: is not text in UTF-8"),
+    ("a,b\n1,2\n".encode("utf-16"), NOT_UTF_8),
     ("t.csv.gz", b"\x1f\x8b\x08\x00aaaa", ": is damaged: Compressed file ended"),
     ("t.npz", "a,b\n1,2\n", ": is no npz archive"),
 ]

@@ -110,5 +110,6 @@ def not_text(name: str, lines_before: int, error: UnicodeDecodeError) -> ValueEr
     """Refuse a line that is not UTF-8."""
     broken = error.object[: error.start]
     line = lines_before + max(broken.count(b"\n"), broken.count(b"\r")) + 1
-    advice = "save it as UTF-8 (of latin-1: iconv -f latin1 -t utf-8)"
+    old = "utf-16" if error.object.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
+    advice = f"save it as UTF-8 (of {old}: iconv -f {old} -t utf-8)"
     return ValueError(f"{name}, line {line}: is not text in UTF-8; {advice}")

@@ -167,8 +167,8 @@ class Cells:
     def signed(self) -> tuple[Written, pl.Series]:
         """Which signs the known cells, of text, have as numbers; and the cells without them.
 
-        Blanks are between thousands if not all cells have them, or some have decimals: else they
-        may be telephone numbers.
+        Blanks are between thousands if not all cells have them, or some have decimals, or other
+        columns have decimal commas: else they may be telephone numbers.
         """
         known = self.known
         units = known.str.extract(CURRENCY).drop_nulls().unique()
@@ -179,8 +179,9 @@ class Cells:
         bare = written.bare(known)
         for sign in (" ", "'"):
             grouped = bare.str.contains(GROUPED[sign])
-            doubtful = sign == " " and grouped.all() and not bare.str.contains("[.,]").any()
-            if grouped.any() and not doubtful:
+            sure = sign == "'" or self.comma or not grouped.all()
+            sure = sure or bool(bare.str.contains("[.,]").any())
+            if grouped.any() and sure:
                 written = dataclasses.replace(written, thousands=sign)
         return written, written.bare(known)
 
