@@ -93,8 +93,9 @@ def test_each_example_stays_with_the_same_probability(latest):
 
 def merged(reservoir, key, lengths):
     """The labels that stay of shards that number theirs from 10,000, 20,000, ... on."""
+    rounds = np.arange(max(lengths))
     shards = [
-        filled_by(reservoir, key, np.arange(n) + 10_000.0 * (s + 1))[0]
+        filled_by(reservoir, key, rounds + 10_000.0 * (s + 1), rounds < n)[0]
         for s, n in enumerate(lengths)
     ]
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *shards)
@@ -126,13 +127,13 @@ def test_merged_shards_that_fit_are_all_there():
     assert int(reservoir.filled(state).sum()) == int(state.num_examples) == 23
     again = merged(reservoir, jax.random.key(0), (3, 0, 20))[1]
     assert np.array_equal(state.y, again.y)
-    _, nothing = merged(reservoir, jax.random.key(0), (0, 0))
-    assert int(nothing.num_examples) == 0
 
 
 def test_what_has_no_merged_sample_is_refused():
     states, _ = merged(Reservoir(8), jax.random.key(0), (3, 4))
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    nothing = stacked._replace(num_examples=jnp.zeros(2, jnp.int32))
+    assert int(Reservoir(8).merged(nothing, None).num_examples) == 0
     with pytest.raises(ValueError, match=r"latest of a reservoir must be 0: .*got 2"):
         Reservoir(8, latest=2).merged(stacked, None)
     with pytest.raises(ValueError, match="start must be of a state that has learned nothing"):

@@ -88,9 +88,10 @@ def test_shards_are_merged_by_a_renewal(x64):
     X, y = stream(40)
     learner = learner_of("full", aggregate=jaxmkl.aggregate.Uniform())
     start = begin(learner, 3, seed=2)
-    ends = ((0, 14), (14, 40))
-    shards = [jaxmkl.run(learner, start, X[a:b], y[a:b])[0] for a, b in ends]
-    merged = jaxmkl.merge(learner, jax.tree.map(lambda *leaves: jnp.stack(leaves), *shards))
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), start)
+    halves = (np.stack([a[:26], a[14:]]) for a in (X, y))
+    shards, _ = jaxmkl.run_fleet(learner, both, *halves, lengths=[14, 26])
+    merged = jaxmkl.merge(learner, shards)
     frequencies = np.asarray(start.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     loop = MetricBank(frequencies, 0.1, 1.0, 0.3, False, 16, 1)
     for t in range(14, 40):
@@ -104,7 +105,8 @@ def test_shards_are_merged_by_a_renewal(x64):
         loop.renew()
     metric = np.asarray(own.metrics[0])
     np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
-    values = np.asarray(values_of(learner.models[0], own, 40, X[-1])).reshape(2, -1)
+    predict = jax.jit(functools.partial(values_of, learner.models[0]))
+    values = np.asarray(predict(own, 40, X[-1])).reshape(2, -1)
     np.testing.assert_allclose(values, loop.values(X[-1])[:, 0], rtol=0, atol=1e-9)
     assert int(merged.round) == 40
 
