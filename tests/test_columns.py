@@ -66,6 +66,22 @@ def test_numbers(cells, values):
         assert_allclose(X["a"], values, rtol=1e-15)
 
 
+AMOUNTS = st.lists(st.decimals(-(10**9), 10**9, places=2), min_size=2, max_size=8, unique=True)
+FORMS = st.sampled_from(["{}", "{}%", "${}", "$ {}", "{} €", "{}kg", "{} km/h"])
+
+
+@given(AMOUNTS, st.sampled_from(["", ",", " ", "\u202f", "'"]), st.booleans(), FORMS)
+def test_numbers_in_any_writing(amounts, thousands, comma, form):
+    """All have two decimals, so that a comma before three digits stands between thousands."""
+    comma = comma and thousands != ","
+    swap = str.maketrans({",": thousands, ".": "," if comma else "."})
+    cells = [form.format(f"{amount:,}".translate(swap)) for amount in amounts]
+    X, _, columns = decided(cells, keep=True)
+    divisor = 100 if form == "{}%" else 1
+    assert_allclose(X["a"], [float(amount) / divisor for amount in amounts], rtol=1e-15)
+    assert Columns.from_json(columns.to_json()) == columns
+
+
 def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
     assert "numbers with commas, e.g. '1,234'" in refusal(["1,234", "2,345", "7,100"])
     assert "numbers with commas, e.g. '2,345'" in refusal(["999", "2,345", "7", "-8"])
