@@ -51,7 +51,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         ``learner.init``, stacked by ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``.
         If they lie on devices of several processes, all of these must call this function.
       start: the state that all shards began with, if it had learned already; by default one of
-        ``learner.init``. Without it, what it had learned would count S times.
+        ``learner.init``. Without it, what it had learned would count S times. Where there are
+        reservoirs it must not have learned, as its sample lies in every shard.
 
     Returns:
       One state of the learner.
