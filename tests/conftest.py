@@ -6,8 +6,8 @@ from pathlib import Path
 
 # One thread: those of OpenBLAS and of XLA would wait for each other, longer than the work takes,
 # and so would those of scikit-learn's boosting where several processes play tests.
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import jax

@@ -31,8 +31,8 @@ from polars.testing import assert_frame_equal
 from jaxmkl import tables
 from jaxmkl.tables import _kinds, open_table
 from jaxmkl.tables._bytes import zstd
-from jaxmkl.tables._words import MISSING
 from jaxmkl.tables._text import separator_of
+from jaxmkl.tables._words import MISSING
 from jaxmkl.tables.source import joined
 
 FEW, MANY = 100, 5000
