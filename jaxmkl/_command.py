@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 
 def _is_command() -> bool:
@@ -20,7 +19,7 @@ def _is_command() -> bool:
     return Path(first).stem == "jaxmkl"
 
 
-def _end(*_: Any) -> None:
+def _end(*_: object) -> None:
     os._exit(128 + signal.SIGINT)
 
 

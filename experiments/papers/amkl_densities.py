@@ -8,7 +8,6 @@ same for all x. The latter stand around fixed kernels, too.
 """
 
 import time
-from typing import Any
 
 import jax
 import numpy as np
@@ -40,7 +39,7 @@ DATASETS = (
 assert set(DATASETS) <= {*GENERATED, *TABLES, *REGRESSION}
 
 
-def _kept(output: Any) -> tuple:
+def _kept(output: jaxmkl.Output) -> tuple:
     return output.prediction, output.interval, output.distribution
 
 
