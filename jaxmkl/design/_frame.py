@@ -193,7 +193,7 @@ def greedily(
     carry = state, jnp.zeros(first.shape, bool)
     (state, taken), (order, gain, objective) = jax.lax.scan(step, carry, jnp.arange(steps))
     scores = gains(state).at[order].set(gain)
-    others = ranked(jnp.where(taken, -1.0, scores))[: len(scores) - steps]
+    others = ranked(jnp.where(taken, -1.0, scores), len(scores) - steps)
     return Design(
         scores=scores,
         ranking=jnp.concatenate([order, others])[:num_points].astype(jnp.int32),

@@ -183,7 +183,8 @@ class Cells:
             sure = sure or bool(bare.str.contains("[.,]").any())
             if grouped.any() and sure:
                 written = dataclasses.replace(written, thousands=sign)
-        return written, written.bare(known)
+                bare = written.bare(known)
+        return written, bare
 
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
         """Raise for the first cell that is wrong; ``why`` shows it in the place of ``{}``."""
@@ -309,5 +310,13 @@ def forms_of(cells: pl.Series) -> list[str]:
     """List the forms of time in which all of the cells, none missing, can be read."""
     if not cells.head(1).str.contains(r"\d").any():
         return []
-    first = [form for form in FORMATS if instants(cells.head(1), form).null_count() == 0]
+    cell = cells[0].upper()
+    forms = [  # by their signs at first, as each that polars tries takes its time
+        form
+        for form in FORMATS
+        if (":" in form or form == ISO) == (":" in cell)
+        and ("T%" not in form or "T" in cell)
+        and ("%p" not in form or "M" in cell)
+    ]
+    first = [form for form in forms if instants(cells.head(1), form).null_count() == 0]
     return [form for form in first if instants(cells, form).null_count() == 0]
