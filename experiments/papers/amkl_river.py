@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -32,10 +33,10 @@ Example = tuple[Mapping[str, float], bool | float | str]
 
 def bundled(name: str) -> Callable[[], Iterable[Example]] | None:
     """Return river's data set of that name, or None where river is not installed."""
-    try:
-        from river import datasets
-    except ImportError:
+    if find_spec("river") is None:
         return None
+    from river import datasets
+
     return getattr(datasets, name)
 
 
