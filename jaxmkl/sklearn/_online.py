@@ -17,7 +17,6 @@ from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.sklearn._parameters import Parametrised
-from jaxmkl.sklearn._pickles import packed, unpacked
 from jaxmkl.streaming import run
 from jaxmkl.wrappers import RunningMoments, one_vs_rest, scaled
 
@@ -51,14 +50,6 @@ class Online(Parametrised):
         self.shuffle = shuffle
         self.random_state = random_state
         self._parameters = parameters
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return state | {"state_": packed(state["state_"])} if "state_" in state else state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        there = "state_" in state
-        super().__setstate__(state | {"state_": unpacked(state["state_"])} if there else state)
 
     def _recipe(self) -> Any:
         """The function that makes the learner, or the object given in its place."""
