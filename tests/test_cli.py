@@ -149,6 +149,11 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert [row["prediction"] for row in found] == expected[0].tolist()
     shares = np.array([float(row["probability"]) for row in found])
     np.testing.assert_allclose(shares, expected[1].max(axis=1), rtol=1e-5)
+    for read in (plants, pipeline):  # which are never written over
+        before = read.read_bytes()
+        assert main(["predict", str(pipeline), str(plants), "--out", str(read)]) == 2
+        assert f"--out: {read} is an input of the command" in capsys.readouterr().err
+        assert read.read_bytes() == before
     assert_equal(jaxmkl.load_pipeline(pipeline).state, state)
 
 
@@ -305,6 +310,9 @@ def test_select_ranks_rows(method, plants, capsys):
     for row in found:
         assert lines[int(row["line"]) - 1] == f"{row['height']},{row['colour']},{row['kind']}"
     assert "column 'kind' left out, as asked" in error
+    assert main(["select", str(plants), "--num", "7", "--out", str(plants)]) == 2
+    assert "is an input of the command" in capsys.readouterr().err
+    assert plants.read_text().splitlines() == lines
 
 
 @pytest.mark.endless

@@ -14,6 +14,7 @@ import numpy as np
 from jaxmkl.cli import show
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import load_pipeline, open_table
 
 
@@ -41,7 +42,7 @@ def command(given: Namespace) -> int:
     rows, begun = 0, False
     with (
         contextlib.closing(table),
-        written(given.out) as file,
+        written(given.out, given.file, given.pipeline) as file,
         show.progress(Path(given.file).name) as say,
         warnings.catch_warnings(),
     ):
@@ -69,10 +70,12 @@ def command(given: Namespace) -> int:
 
 
 @contextlib.contextmanager
-def written(out: Path | None) -> Iterator[TextIO]:
-    """Open a file for writing, or standard output."""
+def written(out: Path | None, *inputs: str) -> Iterator[TextIO]:
+    """Open a file for writing, or standard output; a file that the command reads is refused."""
     if out is None:
         yield sys.stdout
         return
+    if out.resolve() in [Path(name).resolve() for name in inputs]:
+        raise UsageError(f"--out: {out} is an input of the command; name another file")
     with open(out, "w", newline="", encoding="utf-8") as file:
         yield file

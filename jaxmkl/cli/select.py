@@ -76,7 +76,7 @@ def command(given: Namespace) -> int:
         text = f"{len(pool)} of {len(different)} different rows, drawn at random, were considered"
         print(text, file=sys.stderr)
     ranking = different[np.asarray(chosen.ranking)][: int(chosen.num_active)].tolist()
-    with written(given.out) as file:
+    with written(given.out, given.file) as file:
         writer = csv.writer(file)
         writer.writerow(["rank", whole.place, *names])
         for rank, row in enumerate(ranking, 1):
