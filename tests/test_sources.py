@@ -1,6 +1,7 @@
 """Tables from anywhere: one table in every format is one table, and bad files are refused."""
 
 import bz2
+import datetime
 import gzip
 import io
 import json
@@ -105,6 +106,21 @@ FRAMES = {
 @pytest.mark.parametrize("of", FRAMES)
 def test_data_frames(of, expected):
     assert_same(tables.read(FRAMES[of]()), expected)
+
+
+UNUSABLE = [
+    (pd.DataFrame([[1, 2, 3]], columns=["a", "a", "y"]), "the DataFrame: .*more than one occur"),
+    (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), "the DataFrame: .*more than one occur"),
+    (pd.DataFrame({"a": [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 2)]}), "Datetime"),
+    ({"a": [1, 2], "b": [1]}, "the dict: .*height of column 'b'"),
+    ({"a": [1, "x"]}, "the dict: .*found value of type String"),
+]
+
+
+@pytest.mark.parametrize(("source", "said"), UNUSABLE)
+def test_data_frames_that_are_no_tables(source, said):
+    with pytest.raises(ValueError, match=said):
+        open_table(source)
 
 
 def test_arrays_as_tables(tmp_path):

@@ -173,11 +173,15 @@ def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
     """Make a DataFrame of polars from one of pandas or Arrow, or from columns by name."""
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source
-    if type(source).__module__.partition(".")[0] == "pandas":
-        frame: Any = source
-        return pl.DataFrame([_of_pandas(str(name), frame[name]) for name in frame.columns])
-    if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
-        return pl.DataFrame(source)
+    try:
+        if type(source).__module__.partition(".")[0] == "pandas":
+            frame: Any = source
+            return pl.DataFrame([_of_pandas(str(name), cells) for name, cells in frame.items()])
+        if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise ValueError(f"the {type(source).__name__}: {first_line}") from None
     wanted = "the path of a file, or a DataFrame of polars, pandas or Arrow"
     raise ValueError(f"a table must be {wanted}; got {type(source).__name__}")
 
