@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -45,6 +45,7 @@ IDEAL = "as sure as right"  # the diagonal of a calibration plot
 UNIFORM = "as it should be"  # the line that right densities reach
 PARTS = 10  # of the rows, in which coverage is told apart
 NOT_RANKED = "label_rate", "coverage", "width"  # metrics of which neither end is the best
+PERCENT = "{:.1f}%".format
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
@@ -238,36 +239,48 @@ def _drawn(
     panel: Panel, what: str, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
 ) -> tuple[Element, Element]:
     """A drawing with a caption, and its values by window (W,) as a table."""
-    body = []
-    for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
-        texts = (f"{values[i]:.1f}{unit}" if unit and np.isfinite(values[i]) else figure(values[i])
-                 for values in lines.values())  # fmt: skip
-        head = element("th", f"{begin + 1:,} to {end:,}", scope="row")
-        body.append(element("tr", head, *(element("td", text) for text in texts)))
-    logarithmic = ", logarithmic" if panel.log_y else ""
-    drawn = element("figure", element("figcaption", what + logarithmic))
-    drawn.append(as_svg(drawing([panel], WIDTH), what))
-    return drawn, markup.folded("The values", markup.table(["rows", *lines], body))
+
+    def text(value: float) -> str:
+        return f"{value:.1f}{unit}" if unit and np.isfinite(value) else figure(value)
+
+    texts = {name: map(text, values) for name, values in lines.items()}
+    table = markup.columns("rows", _windows(rows), texts)
+    return _figure(panel, what), markup.folded("The values", table)
+
+
+def _figure(panel: Panel, what: str, *below: Element) -> Element:
+    """A drawing with a caption."""
+    caption = element("figcaption", what + ", logarithmic" * panel.log_y)
+    return element("figure", caption, as_svg(drawing([panel], WIDTH), what), *below)
+
+
+def _windows(rows: Sequence[int]) -> list[str]:
+    """The first and the last row of each window, as text."""
+    return [f"{begin + 1:,} to {end:,}" for begin, end in zip((0, *rows), rows, strict=False)]
+
+
+def _section(title: str, text: str, parts: Sequence[Element]) -> list[Element]:
+    """A section that begins with a text, unless there is nothing to show in it."""
+    return [markup.section(title, element("p", text, class_="faint"), *parts)] if parts else []
 
 
 def _certainty(results: Results) -> list[Element]:
     """How often learners were right, by how probable they said it was."""
     lines, tables = dict[str, tuple[np.ndarray, np.ndarray]](), list[Element]()
     for name, learner in results.learners.items():
-        of, body = learner.calibration, []
-        bins = range(len(of.get("counts", ())))
-        for i in (i for i in bins if of["counts"][i]):
-            title = f"{100 * i / len(bins):.3g} to {100 * (i + 1) / len(bins):.3g} %"
-            shares = (f"{100 * of[key][i]:.1f}%" for key in ("confidence", "accuracy"))
-            texts = f"{of['counts'][i]:,.0f}", *shares
-            cells = (element("td", text) for text in texts)
-            body.append(element("tr", element("th", title, scope="row"), *cells))
-        if body:
-            confidence, accuracy = (100 * np.array(of[key]) for key in ("confidence", "accuracy"))
-            known = ~np.isnan(confidence)
-            lines[name] = confidence[known], accuracy[known]
-            head = ["sure", "rows", "sure, mean", "right"]
-            tables.append(markup.folded(f"{name}: the values", markup.table(head, body)))
+        of = learner.calibration
+        counts = np.array(of.get("counts", ()))
+        filled = np.flatnonzero(counts).tolist()
+        if not filled:
+            continue
+        sure, right = (100 * np.array(of[key])[filled] for key in ("confidence", "accuracy"))
+        lines[name] = sure, right
+        ends = 100 * np.arange(len(counts) + 1) / len(counts)
+        spans = (f"{ends[i]:.3g} to {ends[i + 1]:.3g} %" for i in filled)
+        columns = {"rows": map("{:,.0f}".format, counts[filled])}
+        columns |= {"sure, mean": map(PERCENT, sure), "right": map(PERCENT, right)}
+        table = markup.columns("sure", spans, columns)
+        tables.append(markup.folded(f"{name}: the values", table))
     if not lines:
         return []
     ends = np.array([100 / len(results.classes), 100.0])
@@ -276,14 +289,7 @@ def _certainty(results: Results) -> list[Element]:
                   marks=True, grey=[IDEAL], high=103)  # fmt: skip
     what = f"rows predicted right, by the probability of the predicted class{_first_seed(results)}"
     text = "Above the grey line a learner is right more often than it says, below it less often."
-    return [
-        markup.section(
-            "How sure it is",
-            element("p", text, class_="faint"),
-            element("figure", element("figcaption", what), as_svg(drawing([panel], WIDTH), what)),
-            *tables,
-        )
-    ]
+    return _section("How sure it is", text, [_figure(panel, what), *tables])
 
 
 def _densities(results: Results) -> list[Element]:
@@ -296,7 +302,7 @@ def _densities(results: Results) -> list[Element]:
     text += "densities that are too narrow, in the middle of such that are too wide."
     drawn = [_transforms(results, of), _coverages(results, of)]
     drawn += [_intervals(results, name, density["latest"]) for name, density in of.items()]
-    return [markup.section("How sure it is", element("p", text, class_="faint"), *drawn)]
+    return _section("How sure it is", text, drawn)
 
 
 def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
@@ -309,12 +315,11 @@ def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Elemen
     high = 1.08 * max(each.max() for each in (*shares.values(), np.array([200 / bins])))
     panel = Panel("", "predicted probability of at most the label, in %", "rows, in %", lines,
                   grey=[UNIFORM], high=high)  # fmt: skip
-    body = []
-    for i, (begin, end) in enumerate(zip((0, *ends), ends, strict=False)):
-        cells = (element("td", f"{each[i]:.1f}%") for each in shares.values())
-        body.append(element("tr", element("th", f"{begin} to {end} %", scope="row"), *cells))
+    titles = [f"{begin} to {end} %" for begin, end in zip((0, *ends), ends, strict=False)]
+    texts = {name: map(PERCENT, each) for name, each in shares.items()}
+    table = markup.columns("probability", titles, texts)
     what = f"probability integral transform of the labels{_first_seed(results)}"
-    return _figure(panel, what, "The values", markup.table(["probability", *shares], body))
+    return _figure(panel, what, markup.folded("The values", table))
 
 
 def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
@@ -327,14 +332,12 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     lines = {name: 100 * found[name, "coverage"] for name in of}
     lines |= {UNIFORM: np.full(len(rows), 100 * COVERAGE)}
     panel = Panel("", "rows", "labels inside, in %", _steps(rows, lines), grey=[UNIFORM])
-    body = []
-    for i, (begin, end) in enumerate(zip((0, *rows), rows, strict=False)):
-        cells = (element("td", figure(values[i])) for values in found.values())
-        body.append(element("tr", element("th", f"{begin + 1:,} to {end:,}", scope="row"), *cells))
-    head = [f"{name}: {' '.join(TITLES[metric].split())}" for name, metric in found]
     what = f"labels inside their interval of {100 * COVERAGE:.0f} %, by tenths of the rows"
     what += _first_seed(results)
-    return _figure(panel, what, "All scores", markup.table(["rows", *head], body))
+    texts = {f"{name}: {' '.join(TITLES[metric].split())}": map(figure, values)
+             for (name, metric), values in found.items()}  # fmt: skip
+    table = markup.columns("rows", _windows(rows), texts)
+    return _figure(panel, what, markup.folded("All scores", table))
 
 
 def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -> Element:
@@ -343,18 +346,10 @@ def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -
     around = f"prediction, {100 * COVERAGE:.0f} % interval"
     lines = {around: (x, band), "label": (x, label)}
     panel = Panel("", "rows", "target", lines, dots=["label"])
-    body = []
-    for row, *values in zip(*of.values(), strict=True):
-        cells = (element("td", figure(value)) for value in values)
-        body.append(element("tr", element("th", f"{row:,.0f}", scope="row"), *cells))
+    texts = {name: map(figure, values) for name, values in of.items() if name != "row"}
+    table = markup.columns("row", map("{:,.0f}".format, x), texts)
     what = f"the last {len(x)} labels and their intervals: {name}{_first_seed(results)}"
-    return _figure(panel, what, "The values", markup.table([*of], body))
-
-
-def _figure(panel: Panel, what: str, title: str, table: Element) -> Element:
-    """A drawing with a caption, and its values in a folded table."""
-    drawn = as_svg(drawing([panel], WIDTH), what)
-    return element("figure", element("figcaption", what), drawn, markup.folded(title, table))
+    return _figure(panel, what, markup.folded("The values", table))
 
 
 def parts_of(number: int, parts: int = PARTS) -> list[int]:
@@ -385,10 +380,8 @@ def _kernels(results: Results) -> list[Element]:
     """The final kernel weights of the learners that have any."""
     drawn = [_weights(name, dict(of.kernel_weights)) for name, of in results.learners.items()
              if of.kernel_weights]  # fmt: skip
-    if not drawn:
-        return []
     text = "Weights at the end: the larger, the more a kernel's predictions count."
-    return [markup.section("Kernels", element("p", text, class_="faint"), *drawn)]
+    return _section("Kernels", text, drawn)
 
 
 def _weights(name: str, weights: dict[str, float]) -> Element:
@@ -399,12 +392,17 @@ def _weights(name: str, weights: dict[str, float]) -> Element:
     if len(families) == 1 and all(matches):
         title, labels = ", ".join(families.pop()), [match.group(3) for match in matches if match]
     shown = zip(labels, weights.values(), strict=True)
-    measured = {f"{label}: {weight:.3f}": (weight, 0.0) for label, weight in shown}
-    drawn = as_svg(dots(f"{title}: weight", measured), f"weights of {name}")
-    body = [element("tr", element("th", kernel, scope="row"), element("td", repr(weight)))
-            for kernel, weight in weights.items()]  # fmt: skip
-    table = markup.folded("The values", markup.table(["kernel", "weight"], body))
-    return element("figure", element("h3", name), drawn, table)
+    table = markup.columns("kernel", weights, {"weight": map(repr, weights.values())})
+    folded = markup.folded("The values", table)
+    return _dots(name, f"{title}: weight", shown, f"weights of {name}", folded)
+
+
+def _dots(
+    name: str, x: str, shown: Iterable[tuple[str, float]], what: str, table: Element
+) -> Element:
+    """Numbers of a learner by their names, drawn one below the other, and as a table."""
+    measured = {f"{label}: {value:.3f}": (value, 0.0) for label, value in shown}
+    return element("figure", element("h3", name), as_svg(dots(x, measured), what), table)
 
 
 def _importances(results: Results) -> list[Element]:
@@ -412,18 +410,14 @@ def _importances(results: Results) -> list[Element]:
     tables = []
     for name, learner in results.learners.items():
         shares = learner.importances
-        body = [element("tr", element("th", one, scope="row"), element("td", f"{share:.3f}"))
-                for one, share in shares.items()]  # fmt: skip
-        if body:
-            table = markup.table(["input", "importance"], body)
-            folded = markup.folded(f"{name}: {len(body)} inputs", table)
-            most = {f"{one}: {shares[one]:.3f}": (shares[one], 0.0) for one in [*shares][:SHOWN]}
-            drawn = as_svg(dots("importance", most), f"importance of the inputs of {name}")
-            tables.append(element("figure", element("h3", name), drawn, folded))
-    if not tables:
-        return []
+        if shares:
+            texts = {"importance": map("{:.3f}".format, shares.values())}
+            table = markup.columns("input", shares, texts)
+            folded = markup.folded(f"{name}: {len(shares)} inputs", table)
+            most, what = [*shares.items()][:SHOWN], f"importance of the inputs of {name}"
+            tables.append(_dots(name, "importance", most, what, folded))
     text = "Shares of the learned metric: the larger, the more an input matters."
-    return [markup.section("Inputs", element("p", text, class_="faint"), *tables)]
+    return _section("Inputs", text, tables)
 
 
 def _settings(results: Results) -> Element:

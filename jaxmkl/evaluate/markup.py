@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import importlib.resources
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element, tostring
 
 from jaxmkl.evaluate.rows import Row, mean_and_std
@@ -59,6 +59,13 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
     return element("div", element("table", top, body), class_="wide", tabindex=0)
+
+
+def columns(first: str, titles: Iterable[str], of: Mapping[str, Iterable[str]]) -> Element:
+    """Return a table of columns of text by their heads; the first one has the lines' titles."""
+    rows = (element("tr", element("th", title, scope="row"), *(element("td", c) for c in cells))
+            for title, *cells in zip(titles, *of.values(), strict=True))  # fmt: skip
+    return table([first, *of], rows)
 
 
 def cell(row: Row | None, class_: str = "") -> Element:
