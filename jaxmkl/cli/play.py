@@ -18,7 +18,6 @@ from jaxmkl.evaluate import (
     Certainty,
     Curve,
     Densities,
-    DensityScores,
     Score,
     classes_of,
     density_scores,
@@ -159,9 +158,8 @@ class Play:
                 Player(one.learner, state, delay, begun, compiles=not i)
                 for i, state in enumerate(states)
             ]
-        self.rows_before = (
-            0 if pipeline is None else pipeline.rows
-        )  #: that the pipeline had played
+        #: that the pipeline had played
+        self.rows_before = 0 if pipeline is None else pipeline.rows
         self.warned: dict[str, None] = {}
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
@@ -183,17 +181,8 @@ class Play:
         baselines, by_baselines = now.baselines.after(labels)
         everyone = (one for each in played.values() for one, _ in each)
         judged = np.where(rows >= judged_from(baselines, everyone), labels, np.nan)
-        achieved, said = dict[str, list[Achieved]](), dict[str, Written]()
-        for name, each in played.items():
-            values = [
-                _in_units(one_said.prediction, rows, one, baselines) for one, one_said in each
-            ]
-            found = [_scored(one_said, judged, baselines.start) for _, one_said in each]
-            achieved[name] = [
-                _judged(one, of_one, one_said, of_density, judged)
-                for (one, one_said), of_one, of_density in zip(each, values, found, strict=True)
-            ]
-            said[name] = Written(values[0], _interval(found[0], rows, each[0][0].known_from))
+        scored = {name: [_scored(*one, rows, judged, baselines) for one in each]
+                  for name, each in played.items()}  # fmt: skip
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         then = Progress(
@@ -205,7 +194,8 @@ class Play:
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
         )
-        return Played(then, achieved, said, labels)
+        achieved = {name: [progress for progress, _ in each] for name, each in scored.items()}
+        return Played(then, achieved, {name: each[0][1] for name, each in scored.items()}, labels)
 
     def take(self, played: Played) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all players have it."""
@@ -239,50 +229,26 @@ def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
     return max(baselines.known_from, *(player.known_from for player in players))
 
 
-def _in_units(
-    prediction: np.ndarray, rows: np.ndarray, achieved: Achieved, baselines: Baselines
-) -> np.ndarray:
-    """Predictions of rows (n,) as classes from 0 on, or as numbers.
+def _scored(
+    now: Achieved, said: Said, rows: np.ndarray, labels: np.ndarray, baselines: Baselines
+) -> tuple[Achieved, Written]:
+    """The progress with the scores after rows (n,), and what is written of their predictions.
 
-    Numbers are relative to the start of the baselines, or 0 while no label is known.
+    Labels are NaN for rows that do not count. Numbers are relative to the start of the baselines,
+    or 0 while no label is known; ends of intervals are NaN until then.
     """
-    said = classes_of(prediction, baselines.num_classes)
-    if baselines.num_classes:
-        return said
-    return np.where(rows >= achieved.known_from, baselines.start + said, 0.0)
-
-
-def _scored(said: Said, labels: np.ndarray, start: float) -> DensityScores | None:
-    """The scores of the densities, if there are any."""
-    one = said.distribution
-    return None if one is None else density_scores(one, labels, start)
-
-
-def _interval(
-    found: DensityScores | None, rows: np.ndarray, known_from: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The ends of the intervals of rows (n,); NaN while no label is known."""
-    if found is None:
-        return None
-    known = rows >= known_from
-    return np.where(known, found.low, np.nan), np.where(known, found.high, np.nan)
-
-
-def _judged(
-    achieved: Achieved,
-    values: np.ndarray,
-    said: Said,
-    density: DensityScores | None,
-    labels: np.ndarray,
-) -> Achieved:
-    """The progress with the scores after rows (n,), whose labels are NaN if they do not count."""
-    certainty, densities = achieved.certainty, achieved.densities
-    if certainty is not None:
-        certainty = certainty.after(said.prediction, labels)
-    if densities is not None and density is not None:
-        densities = densities.after(density, labels)
-    score = achieved.score.after(values, labels)
-    return achieved._replace(score=score, certainty=certainty, densities=densities)
+    values = classes_of(said.prediction, baselines.num_classes)
+    known = rows >= now.known_from
+    if not baselines.num_classes:
+        values = np.where(known, baselines.start + values, 0.0)
+    now, interval = now._replace(score=now.score.after(values, labels)), None
+    if now.certainty is not None:
+        now = now._replace(certainty=now.certainty.after(said.prediction, labels))
+    if now.densities is not None and said.distribution is not None:
+        found = density_scores(said.distribution, labels, baselines.start)
+        now = now._replace(densities=now.densities.after(found, labels))
+        interval = np.where(known, found.low, np.nan), np.where(known, found.high, np.nan)
+    return now, Written(values, interval)
 
 
 def chunks_of(
