@@ -119,7 +119,7 @@ def density_scores(
       start: what is taken off the labels, so that single precision is enough for the distribution.
     """
     mean, usable, one = _usable(distribution)
-    low, high = _ends(mean, usable, one, COVERAGE, start)
+    low, high = central_intervals(distribution, COVERAGE, start)
     known = usable & np.isfinite(y)
     one = _Mixture(one.degrees, one.scales[:, known], one.weights[:, known])
     error = (y - start)[known] - mean[known]
@@ -143,13 +143,7 @@ def central_intervals(
     >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]
     [[6.818], [13.182]]
     """
-    return _ends(*_usable(distribution), coverage, start)
-
-
-def _ends(
-    mean: np.ndarray, usable: np.ndarray, one: "_Mixture", coverage: float, start: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of :func:`central_intervals`, by what :func:`_usable` returns."""
+    mean, usable, one = _usable(distribution)
     finite = _Mixture(one.degrees, one.scales[:, usable], one.weights[:, usable])
     half = np.full(mean.shape, np.nan)
     half[usable] = finite.half_width(coverage)
