@@ -87,11 +87,8 @@ def add_to(commands: Any) -> None:
     says = {"description": __doc__, "formatter_class": options.AS_IT_STANDS}
     parser = commands.add_parser("ask", help="label rows, by hand or by a process", **says)
     add = parser.add_argument
-    add(
-        "file",
-        metavar="FILE|PIPELINE",
-        help="a table, the output of select for the pool, or a pipeline",
-    )
+    add("file", metavar="FILE|PIPELINE", help="a table, the output of select for the pool, or a "
+        "pipeline")  # fmt: skip
     add("--pool", metavar="FILE", help="a table whose rows are asked for, the least sure first")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--rate", type=options.share, metavar="R", help="share of rows to ask for")
@@ -118,20 +115,15 @@ def command(given: Namespace) -> int:
         raise UsageError("ask needs a terminal; a process talks to it with --jsonl")
     pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
     if pipeline is not None and given.pool is None:
-        raise UsageError(
-            f"{given.file} is a pipeline; name the table to ask about with --pool FILE"
-        )
+        wanted = "name the table to ask about with --pool FILE"
+        raise UsageError(f"{given.file} is a pipeline; {wanted}")
     chunk, out = _whole_table(given.pool or given.file), _out(given)
     if pipeline is None:
         columns, begun = _columns(given, chunk), None
-        notes = list(columns.notes)
     else:
-        columns, begun = (
-            pipeline.columns,
-            hashlib.sha256(Path(given.file).read_bytes()).hexdigest(),
-        )
-        notes = differences(pipeline, chunk.frame.columns)
-    for note in notes:
+        columns = pipeline.columns
+        begun = hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
+    for note in columns.notes if pipeline is None else differences(pipeline, chunk.frame.columns):
         print(note, file=sys.stderr)
     rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
     ranking = _ranking(given, rows) if is_pool and pipeline is None else []

@@ -33,12 +33,7 @@ def command(given: Namespace) -> int:
     made = pipeline.learner, pipeline.state
     weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
     shares = importances(*made, columns.features)
-    for title, values in {
-        "weights of the kernels": weights,
-        "importance of inputs": shares,
-    }.items():
-        if values:
-            print(title)
-        for name, value in values.items():
-            print(f"  {figure(value)}  {name}")
+    for title, of in (("weights of the kernels", weights), ("importance of inputs", shares)):
+        if of:
+            print(title, *(f"  {figure(value)}  {name}" for name, value in of.items()), sep="\n")
     return 0

@@ -50,12 +50,9 @@ class Kept:
         for name in sorted(found.keys() | self._settings):
             before, now = found.get(name), self._settings.get(name)
             if before != now:
-                text = (
-                    f"{self.path} belongs to a run with {_option(name)} {before!r}, and now it is"
-                )
-                raise UsageError(
-                    f"--checkpoint: {text} {now!r}; name another file, or delete this one"
-                )
+                text = f"{self.path} belongs to a run with {_option(name)} {before!r}"
+                advice = "name another file, or delete this one"
+                raise UsageError(f"--checkpoint: {text}, and now it is {now!r}; {advice}")
 
     @property
     def length(self) -> int:
@@ -72,9 +69,8 @@ class Kept:
             return decided
         text = self._found[0]["columns"]
         if self._is_file and text != decided.to_json():
-            raise UsageError(
-                f"--checkpoint: {self.path} belongs to a file whose first rows were different"
-            )
+            text = "belongs to a file whose first rows were different"
+            raise UsageError(f"--checkpoint: {self.path} {text}")
         return Columns.from_json(text)
 
     def resume(self, play: Play) -> None:
@@ -162,8 +158,7 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]
     except Exception as error:  # zipfile and zlib raise several kinds
         raise ValueError(f"--checkpoint: {path} is not a readable checkpoint: {error}") from None
     if known != FORMAT:
-        text = (
-            f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}; this is"
-        )
-        raise ValueError(f"--checkpoint: {text} {__version__}, which reads {FORMAT!r}")
+        text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
+        here = f"this is {__version__}, which reads {FORMAT!r}"
+        raise ValueError(f"--checkpoint: {text}; {here}")
     return header, tree, states

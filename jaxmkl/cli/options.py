@@ -20,17 +20,15 @@ def parser_of(description: str) -> tuple[Parser, Any]:
 
 def table_options(parser: Any, otherwise: str = "the last one") -> None:
     """Add the options that say how a table is read."""
-    group = parser.add_argument_group("the table")
-    group.add_argument("--target", metavar="COLUMN", help="column to predict (default: the one "
-                       f"named target, y, label or class, else {otherwise})")  # fmt: skip
-    group.add_argument(
-        "--drop", type=names, default=(), metavar="A,B", help="columns to leave out"
-    )
-    group.add_argument("--as", dest="as_", type=kind, action="append", default=[],
-                       metavar="COLUMN=KIND", help="number, boolean, categories, text, time, or "
-                       "a format such as %%d/%%m/%%Y; may be given several times")  # fmt: skip
-    group.add_argument("--first", type=count, default=1000, metavar="N",
-                       help="rows that decide how columns are read (default: 1000)")  # fmt: skip
+    add = parser.add_argument_group("the table").add_argument
+    add("--target", metavar="COLUMN", help="column to predict (default: the one named target, y, "
+        f"label or class, else {otherwise})")  # fmt: skip
+    add("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+    add("--as", dest="as_", type=kind, action="append", default=[], metavar="COLUMN=KIND",
+        help="number, boolean, categories, text, time, or a format such as %%d/%%m/%%Y; may be "
+        "given several times")  # fmt: skip
+    add("--first", type=count, default=1000, metavar="N",
+        help="rows that decide how columns are read (default: 1000)")  # fmt: skip
 
 
 def natural(text: str) -> int:
@@ -57,9 +55,8 @@ def interval(text: str) -> dict[str, float]:
     except ValueError:
         minutes = -1.0
     if not text.endswith("m") or not 0 < minutes < float("inf"):
-        raise argparse.ArgumentTypeError(
-            f"expected rows such as 100000 or minutes such as 5m; got {text!r}"
-        )
+        wanted = "rows such as 100000 or minutes such as 5m"
+        raise argparse.ArgumentTypeError(f"expected {wanted}; got {text!r}")
     return {"minutes": minutes}
 
 

@@ -35,7 +35,8 @@ def differences(pipeline: Pipeline, names: Sequence[str]) -> list[str]:
       ValueError: if the table has none of the pipeline's columns.
     """
     missing, new = pipeline.differences(names)
-    found = [
-        f"the pipeline's column {name!r} is absent; its cells are missing" for name in missing
+    absent = "is absent; its cells are missing"
+    return [
+        *(f"the pipeline's column {name!r} {absent}" for name in missing),
+        *(f"the column {name!r} is not used by the pipeline" for name in new),
     ]
-    return found + [f"the column {name!r} is not used by the pipeline" for name in new]

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,8 @@ from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
-OWN = (
-    "target",
-    "task",
-    "learner",
-    "set",
-    "drop",
-    "as_",
-    "labels",
-    "density",
-)  # what a pipeline has
+# what a pipeline has
+OWN = "target", "task", "learner", "set", "drop", "as_", "labels", "density"
 
 
 def add_to(commands: Any) -> None:
@@ -59,12 +51,9 @@ def add_to(commands: Any) -> None:
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
-    add(
-        "--density",
-        action="store_true",
-        help="predict a density of each number, around the same prediction, "
-        "and score it: log score, CRPS, intervals of 90 %%; adds about the time of raker",
-    )
+    add("--density", action="store_true", help="predict a density of each number, around the "
+        "same prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time "
+        "of raker")  # fmt: skip
     add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
@@ -207,27 +196,23 @@ class Run:
                 self._written.close()
         interrupted = self.interrupts.status > 0
         results = _results(given, play, self._made, self._notes, interrupted)
-        makes: dict[str, Callable[[], str]] = {
-            "save": lambda: _saved(given, results, play),
-            "json": lambda: _text(given.json, results.to_json(), "figures and curves"),
-            "report": lambda: _text(given.report, _page(results), "report"),
-        }
         said = list[str]()
-        for option, make in makes.items():
-            if option in outputs.paths:
-                with outputs.writing(option):
-                    said.append(make())
+        if given.save is not None:
+            with outputs.writing("save"):
+                said.append(_saved(given, results, play))
+        if given.json is not None:
+            with outputs.writing("json"):
+                said.append(_text(given.json, results.to_json(), "figures and curves"))
+        if given.report is not None:
+            from jaxmkl.cli.report import page  # which takes matplotlib
+
+            with outputs.writing("report"):
+                said.append(_text(given.report, page(results), "report"))
         show.table(results)
         for sentence in said:
             print(sentence)
         if interrupted:
             print(_goes_on(given, play, outputs), file=sys.stderr)
-
-
-def _page(results: Results) -> str:
-    from jaxmkl.cli.report import page  # which takes matplotlib
-
-    return page(results)
 
 
 def _text(path: Path, text: str, what: str) -> str:

@@ -5,7 +5,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 from jaxmkl.cli.results import Results
 from jaxmkl.evaluate import figure, mean_and_std, size
@@ -44,7 +44,18 @@ def progress(name: str) -> Iterator[Report]:
     if not sys.stderr.isatty():
         yield lambda rows, share: None
         return
-    bar = _bar()
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}")
+    times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
+    bar = Progress(*columns, *times, console=Console(stderr=True), transient=True)
     task = bar.add_task(name, total=None, rows="")
 
     def say(rows: int, share: float | None) -> None:
@@ -59,21 +70,6 @@ def progress(name: str) -> Iterator[Report]:
         patience.cancel()
         patience.join()
         bar.stop()
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}")
-    times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
-    return Progress(*columns, *times, console=Console(stderr=True), transient=True)
 
 
 def table(results: Results) -> None:
@@ -105,16 +101,15 @@ def table(results: Results) -> None:
     cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
     cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
     head = f"{results.source}: {results.target!r}, {results.task}"
+    say = partial(console.print, markup=False, soft_wrap=True)
     for said in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
-        console.print(said, markup=False, soft_wrap=True)
+        say(said)
     console.print(shown)
-    below = [f"{rows}; {cost}"]
+    say(f"{rows}; {cost}")
     for name, learner in results.learners.items():
         most = [f"{one} {share:.2f}" for one, share in learner.importances.items()][:IMPORTANT]
         if most:
-            below.append(f"inputs that matter most to {name}: {', '.join(most)}")
-    for sentence in below:
-        console.print(sentence, markup=False, soft_wrap=True)
+            say(f"inputs that matter most to {name}: {', '.join(most)}")
 
 
 def unjudged(results: Results) -> str:

@@ -1,7 +1,7 @@
 """An evaluation as plain values, shared by the command, the experiments and the estimators.
 
-- Candidates: learners with their names and arguments, or rivals that are not learners. - Scores,
-curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
+- Candidates: learners with their names and arguments, or rivals that are not learners.
+- Scores, curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
   methods return the next one, so that a checkpoint keeps them as it keeps any pytree.
 - Rows of results, as ``--json`` writes them, and their figures as text, on a page
   (:mod:`jaxmkl.evaluate.markup`) and drawn (:mod:`jaxmkl.evaluate.drawings`, by matplotlib).

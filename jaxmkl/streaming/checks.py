@@ -116,7 +116,7 @@ def _check_content(
         kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
-        if not is_tracer(array) and not (later and _lies_elsewhere(array)):
+        if not is_tracer(array) and not (later and on_accelerator(_stored(array))):
             some = array if name == "X" or known is None else np.where(known, array, 0.0)
             _check_values(name, some, input_bound(dtype))
     if not is_tracer(X):
@@ -180,16 +180,16 @@ def check_streams(
     return X, np.where(known, y, np.zeros((), y.dtype)), lengths
 
 
-def _lies_elsewhere(array: Any) -> bool:
-    """Whether an array, or the values of sparse rows, lie on an accelerator."""
-    return on_accelerator(array.values if isinstance(array, SparseRows) else array)
+def _stored(array: Any) -> Any:
+    """The array, or the values of sparse rows."""
+    return array.values if isinstance(array, SparseRows) else array
 
 
 def _check_values(name: str, array: Any, bound: float) -> None:
     if array.dtype == bool:
         return
     sparse = isinstance(array, SparseRows)
-    values = on_host(array.values if sparse else array)
+    values = on_host(_stored(array))
     bound = _own_bound(values, bound)
     if on_accelerator(values):
         with jax.ensure_compile_time_eval():  # for we may be inside a trace
@@ -275,19 +275,18 @@ def refuse_and_warn(
       ValueError: for a value that lies on an accelerator and cannot be learned from.
     """
     X, y, dtype = examples
-    there = {name: array for name, array in (("X", X), ("y", y)) if _lies_elsewhere(array)}
-    bound = input_bound(dtype)
+    given, bound = {"X": X, "y": y}, input_bound(dtype)
+    stored = {name: _stored(array) for name, array in given.items()}
     good = {
         name: _all_within(values, _own_bound(values, bound))
-        for name, array in there.items()
-        for values in [array.values if isinstance(array, SparseRows) else array]
-        if values.dtype != bool
+        for name, values in stored.items()
+        if on_accelerator(values) and values.dtype != bool
     }
     parts = jax.tree.map(_parts, (troubles(state), before or {}))
     parts, good = jax.device_get((parts, good))  # at once, so that one wait is enough
     for name, is_good in good.items():
         if not is_good:
-            _check_values(name, there[name], bound)
+            _check_values(name, given[name], bound)
     totals = [{name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts]
     for name, number in totals[0].items():
         added = int(number - totals[1].get(name, 0))

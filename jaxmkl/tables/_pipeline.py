@@ -15,9 +15,8 @@ from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
-from jaxmkl.evaluate import COVERAGE, Seen, central_intervals
+from jaxmkl.evaluate import COVERAGE, Seen, central_intervals, predicts_log_odds
 from jaxmkl.tables._words import needs_polars
-from jaxmkl.wrappers import Probabilities, layers
 
 if TYPE_CHECKING:
     from jaxmkl.tables._cells import Chunk
@@ -138,8 +137,7 @@ class Pipeline:
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Turn values into probabilities (n, K) of the classes in their order."""
         wanted = "a classifier in jaxmkl.wrappers.probabilities(...)"
-        known = any(isinstance(learner, Probabilities) for learner in layers(self.learner))
-        if not self.classes or not known:
+        if not self.classes or not predicts_log_odds(self.learner):
             raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
@@ -218,12 +216,8 @@ def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     Raises:
       ValueError: as :func:`jaxmkl.save`.
     """
-    extra = {
-        "model": FORMAT,
-        "columns": pipeline.columns.to_json(),
-        "seen": pipeline.seen._asdict(),
-    }
-    extra["fills"] = [list(map(float, part)) for part in pipeline.fills]
+    extra = {"model": FORMAT, "columns": pipeline.columns.to_json()}
+    extra |= {"seen": pipeline.seen._asdict(), "fills": np.array(pipeline.fills).tolist()}
     extra |= {"rows": pipeline.rows, "source": pipeline.source, "jaxmkl": pipeline.version}
     save(path, pipeline.learner, pipeline.state, extra=extra)
 
@@ -265,12 +259,8 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
 def _fits(pipeline: Pipeline) -> bool:
     """Whether columns and classes are as many as the learner has, and all numbers are finite."""
     learner, columns, K = pipeline.learner, pipeline.columns, len(pipeline.classes)
-    numbers = [
-        *pipeline.seen.counts,
-        *pipeline.seen[2:],
-        pipeline.seen.start,
-        *np.ravel(pipeline.fills),
-    ]
+    start, counts, *others = pipeline.seen
+    numbers = [start, *counts, *others, *np.ravel(pipeline.fills)]
     return (
         len(columns.features) == learner.num_inputs(pipeline.state)
         and columns.task in ("", learner.task)

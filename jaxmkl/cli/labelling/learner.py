@@ -11,9 +11,9 @@ from jaxmkl import Learner
 from jaxmkl._checks import leaves_by_name
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
-from jaxmkl.evaluate import UsageError
+from jaxmkl.evaluate import UsageError, predicts_log_odds
 from jaxmkl.query import Query, Rate
-from jaxmkl.wrappers import Intervals, OneVsRest, Probabilities, Wrapper, layers
+from jaxmkl.wrappers import Intervals, OneVsRest, Wrapper, layers
 
 SURE = 0.9  # the share of numbers within the radius that is shown
 
@@ -40,7 +40,7 @@ def asking(
         raise UsageError(f"--learner: {name} asks in its own way; choose another, such as raker")
     if not rows.target.classes:
         learner, state = _around(jaxmkl.wrappers.intervals(learner, SURE), state)
-    elif not any(isinstance(layer, Probabilities) for layer in inside):
+    elif not predicts_log_odds(learner):
         learner, state = _around(jaxmkl.wrappers.probabilities(learner), state)
     if rows.has_label.any() and int(state.round) == 0:
         learner, state = with_query(learner, state, Rate(1.0))

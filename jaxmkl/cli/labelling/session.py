@@ -40,9 +40,8 @@ class Standing(NamedTuple):
     seen: Seen  #: all labels so far, those of the table included
     row: int = 0  #: the first row not yet passed, if rows are asked for in their order
     open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
-    closed: Mapping[
-        int, Label | None
-    ] = {}  #: labels by item, in the order of the answers; None: skipped
+    #: labels by item, in the order of the answers; None: skipped
+    closed: Mapping[int, Label | None] = {}
 
     @property
     def labels(self) -> dict[int, Label]:
