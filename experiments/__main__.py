@@ -20,18 +20,12 @@ from .results.plan import IN_PARTS
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     common = Parser(add_help=False)
-    common.add_argument("--seeds", type=count, metavar="N", help="runs of each learner")
-    common.add_argument("--json", type=Path, metavar="FILE", help="write the figures to it")
-    common.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this folder")
-    common.add_argument(
-        "--set",
-        dest="settings",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a learner's parameter; may be given several times",
-    )
+    add = common.add_argument
+    add("--seeds", type=count, metavar="N", help="runs of each learner")
+    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's parameter; may be given several times")  # fmt: skip
     choice = Parser(add_help=False)
     choice.add_argument("--datasets", type=names, metavar="A,B", help="data sets, by name")
     choice.add_argument("--algorithms", type=names, metavar="X,Y", help="learners, by name")
@@ -40,32 +34,21 @@ def parser() -> argparse.ArgumentParser:
 
     result = Parser(prog="python -m experiments", description=__doc__)
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser(
-        "tour", parents=[common, choice], help="the main job, also without any command"
-    )
+    about = "the main job, also without any command"
+    commands.add_parser("tour", parents=[common, choice], help=about)
     for paper in IN_PARTS.values():
-        of_paper = commands.add_parser(
-            paper.name, parents=[common, choice, data], help=paper.title
-        )
-        of_paper.add_argument(
-            "--parts",
-            type=names,
-            metavar="P,Q",
-            help=f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}",
-        )
+        shared = [common, choice, data]
+        of_paper = commands.add_parser(paper.name, parents=shared, help=paper.title)
+        parts = f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}"
+        of_paper.add_argument("--parts", type=names, metavar="P,Q", help=parts)
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
-    of_bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures to it")
-    of_bench.add_argument("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
-    of_bench.add_argument(
-        "--datasets", type=names, metavar="A,B", help="--peers: some of its data"
-    )
-    of_bench.add_argument(
-        "--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners"
-    )
-    of_bench.add_argument("--rounds", type=count, metavar="N", help="--endless: examples")
-    of_bench.add_argument(
-        "--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}"
-    )
+    add = of_bench.add_argument
+    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
+    add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
+    add("--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners")
+    add("--rounds", type=count, metavar="N", help="--endless: examples")
+    add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
         ("--long", f"the stream of {LONG:,} examples"),
@@ -78,15 +61,12 @@ def parser() -> argparse.ArgumentParser:
         ("--large-pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
         instead.add_argument(name, action="store_true", help=f"{what}, instead")
-    of_all = commands.add_parser(
-        "results", parents=[data], help="play all that RESULTS.md is written from, and write it"
-    )
-    of_all.add_argument(
-        "--json", dest="file", type=Path, metavar="FILE", help="the file of all figures"
-    )
-    of_all.add_argument("--plots", type=Path, metavar="DIR", help="write plots into this folder")
-    of_all.add_argument("--quick", action="store_true", help="few seeds, small data sets")
-    of_all.add_argument("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
+    about = "play all that RESULTS.md is written from, and write it"
+    add = commands.add_parser("results", parents=[data], help=about).add_argument
+    add("--json", dest="file", type=Path, metavar="FILE", help="the file of all figures")
+    add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    add("--quick", action="store_true", help="few seeds, small data sets")
+    add("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
     of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
     of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")
     of_page.add_argument("--out", type=Path, metavar="OUT.html", help="default: FILE.html")

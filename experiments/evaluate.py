@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -53,11 +53,8 @@ def candidate(
     made = evaluation.candidate(name, factory, task, settings, **arguments)
     if scaler is None:
         return made
-    learner, parameters = (
-        jaxmkl.scaled(made.learner, scaler),
-        {**made.parameters, "scaler": scaler},
-    )
-    return made._replace(learner=learner, parameters=parameters)
+    parameters = {**made.parameters, "scaler": scaler}
+    return made._replace(learner=jaxmkl.scaled(made.learner, scaler), parameters=parameters)
 
 
 def stacked(learners: Sequence[Learner]) -> Learner:
@@ -77,6 +74,14 @@ class Played(NamedTuple):
         """Return a row for each metric."""
         others = {"parameters": candidate.parameters, "seconds_per_run": self.seconds_per_run}
         return rows((paper, dataset, candidate.name), self.metrics, printed, **others)
+
+
+def in_sequence(runs: Iterable[Mapping[str, float]]) -> Played:
+    """Play runs one after the other, as an iterator yields their metrics."""
+    began = time.perf_counter()
+    each = list(runs)
+    seconds = (time.perf_counter() - began) / len(each)
+    return Played({name: np.array([one[name] for one in each]) for name in each[0]}, seconds)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

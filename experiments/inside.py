@@ -40,9 +40,7 @@ def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
 
 
 @functools.cache
-def kernel_weights(
-    sizes: tuple[tuple[int, int], ...],
-) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
+def kernel_weights(sizes: tuple[tuple[int, int], ...]) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
     """Return a record of the weights of the kernels of banks of these sizes, summed over models;
     it is cached, as another function object would be compiled again."""
 

@@ -50,10 +50,9 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
     [0.0, 2.0, 3.0, 3.0, 3.0]
     """
     total = np.concatenate([[0.0], np.cumsum(y[: every - 1], dtype=np.float64)])[: len(y)]
-    classes = task == "classification"
-    first = (
-        np.where(total >= 0, 1.0, -1.0) if classes else total / np.maximum(1, range(len(total)))
-    )
+    first = total / np.maximum(1, range(len(total)))
+    if task == "classification":
+        first = np.where(total >= 0, 1.0, -1.0)
     return np.concatenate([first, *_said(model, "predict", X, y, every)])
 
 

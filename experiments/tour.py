@@ -12,15 +12,7 @@ import jaxmkl
 from jaxmkl.evaluate import PAUSES, Row, check_settings, parameters_of, pausing
 
 from . import generate
-from .evaluate import (
-    FAMILY,
-    Runs,
-    Stream,
-    candidate,
-    over_time,
-    prepare,
-    recent,
-)
+from .evaluate import FAMILY, Runs, Stream, candidate, over_time, prepare, recent
 from .options import Options, chosen
 from .report import Panel, Report
 

@@ -66,11 +66,7 @@ def of_program(program: jax.stages.Compiled, block_size: int) -> dict[str, list[
     needed, text = program.memory_analysis(), program.as_text()
     assert needed is not None
     assert text is not None
-    held = (
-        needed.argument_size_in_bytes,
-        needed.output_size_in_bytes,
-        needed.temp_size_in_bytes,
-    )
+    held = (needed.argument_size_in_bytes, needed.output_size_in_bytes, needed.temp_size_in_bytes)
     return {
         "kernels_a_round": [kernels_a_round(text, block_size)],
         "mebibytes": [sum(held) / 2**20],

@@ -92,9 +92,8 @@ class Played:
             same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in pairs]
             self.state = jax.tree.unflatten(structure, same)
         self.errors: list[float] = []  # sums of chunks
-        self.ends: list[
-            tuple
-        ] = []  # states and examples from which the end of a tenth is played again
+        # states and examples from which the end of a tenth is played again
+        self.ends: list[tuple] = []
 
     def _precision(self) -> AbstractContextManager:
         return jax.enable_x64(self.precision == "float64")

@@ -19,16 +19,7 @@ from ..evaluate import keys_of
 from ..inside import encode, kernels_of, whole_blocks
 from ..options import Options
 from ..report import Report
-from .timing import (
-    Data,
-    figures,
-    many_runs,
-    measured,
-    one_run,
-    peak_memory,
-    ratios,
-    real_or,
-)
+from .timing import Data, figures, many_runs, measured, one_run, peak_memory, ratios, real_or
 
 INPUTS = 77
 LENGTH = 13_813
@@ -71,10 +62,8 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
 @jax.jit
 def _product(learner: jaxmkl.MKL, state: Any, X: jax.Array) -> jax.Array:
     """The plain product X V' of whole blocks, each stored where the next one will be."""
-    blocks, frequencies = (
-        whole_blocks(learner, X),
-        jax.lax.collapse(state.models[0].features, 0, 2),
-    )
+    blocks = whole_blocks(learner, X)
+    frequencies = jax.lax.collapse(state.models[0].features, 0, 2)
 
     def one(_: jax.Array, block: jax.Array) -> tuple[jax.Array, None]:
         return jnp.dot(block, frequencies.T, precision=jax.lax.Precision.HIGHEST), None

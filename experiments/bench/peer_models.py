@@ -79,11 +79,7 @@ MODELS = (
         scaler=UNIT,
     ),
     Model(
-        "river KNN",
-        "river",
-        "neighbors.KNNRegressor",
-        "neighbors.KNNClassifier",
-        scaler=STANDARD,
+        "river KNN", "river", "neighbors.KNNRegressor", "neighbors.KNNClassifier", scaler=STANDARD
     ),
     Model("river Bayesian linear", "river", "linear_model.BayesianLinearRegression"),
     Model(

@@ -72,9 +72,7 @@ def _orders(
     learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, fused: bool = False
 ) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
-    states, outputs = jaxmkl.run_many(
-        learner, keys, X, y, record=jaxmkl.streaming.without_info, fused=fused
-    )
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, fused=fused)
     return outputs.prediction, num_supports(learner, states)
 
 

@@ -34,15 +34,13 @@ def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
 @jax.jit
 def one_run(learner: jaxmkl.Learner, state: object, X: jax.Array, y: jax.Array) -> jaxmkl.Output:
     """Return the outputs of a run from a state."""
-    return jaxmkl.run(learner, state, X, y, record=jaxmkl.streaming.without_info)[1]
+    return jaxmkl.run(learner, state, X, y)[1]
 
 
 @jax.jit
 def many_runs(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array) -> tuple:
     """Return the states and outputs of runs of all keys, in file order."""
-    return jaxmkl.run_many(
-        learner, keys, X, y, permute=False, record=jaxmkl.streaming.without_info
-    )
+    return jaxmkl.run_many(learner, keys, X, y, permute=False)
 
 
 def in_turn(

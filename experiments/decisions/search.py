@@ -81,9 +81,8 @@ FUNCTIONS: Mapping[str, Function] = {
 
 def by_draw(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
     """Return a draw from what the function may be."""
-    return said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * jax.random.normal(
-        key, said.value.shape
-    )
+    draws = jax.random.normal(key, said.value.shape)
+    return said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws
 
 
 def by_bound(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
@@ -170,12 +169,11 @@ def optimisation(job: Job) -> None:
                 regret = np.asarray(values, np.float64) - function.minimum
                 half = regret[:, : EVALUATIONS // 2].min(axis=1)
                 figures = {"regret_halfway": half, "simple_regret": regret.min(axis=1)}
-                made = Candidate(
-                    how, learner, {} if how == RANDOM else {"regularization": PENALTY}
-                )
+                parameters = {} if how == RANDOM else {"regularization": PENALTY}
+                made = Candidate(how, learner, parameters)
                 found += Played(figures, seconds / job.seeds).rows("decisions", name, made)
     notes = [
         f"simple regret: the least value found less the minimum, after {EVALUATIONS} evaluations; "
-        f"halfway: after {EVALUATIONS // 2}",
+        f"halfway: after {EVALUATIONS // 2}"
     ]
     job.report.table("Minimising a function: simple regret", found, notes=notes)

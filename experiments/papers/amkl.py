@@ -107,9 +107,8 @@ def tables(job: Job) -> None:
     if TUNED in names:
         notes.append(f"{TUNED}: its tolerance was chosen on these data; printed: amkl_aks")
     if "expert_mkl" in names:
-        notes.append(
-            "expert_mkl is not the paper's: fixed and learned kernels, local rules, all labels"
-        )
+        own = "fixed and learned kernels, local rules, all labels"
+        notes.append(f"expert_mkl is not the paper's: {own}")
     if any(row.dataset == "naval" for row in found):
         notes.append(NAVAL)
     title = "Tables II and III: mean squared error and share of labels asked for"

@@ -7,8 +7,6 @@ that the learner itself knows, and a t with 4 degrees of freedom whose variance 
 same for all x. The latter stand around fixed kernels, too.
 """
 
-import time
-
 import jax
 import numpy as np
 from scipy import stats
@@ -18,7 +16,7 @@ from jaxmkl.evaluate import Candidate, Row
 from jaxmkl.metrics import coverage, width
 from jaxmkl.wrappers import intervals, predictive
 
-from ..evaluate import Played, Stream, candidate, keys_of
+from ..evaluate import Stream, candidate, in_sequence, keys_of
 from .amkl_learned import FIRST, GENERATED, TABLES, stream_of
 from .amkl_runs import REGRESSION
 from .paper import Job
@@ -30,12 +28,7 @@ DEGREES, MEMORY = 4, 200
 # Waxman and Djurić (2024), the better of their dynamic and static ensembles of Fourier features
 PRINTED = {"friedman1": 0.773, "friedman2": 2.267, "elevators": -0.629, "kin40k": -1.079,
            "pol": -0.35}  # fmt: skip
-DATASETS = (
-    "friedman1",
-    "friedman2",
-    *TABLES,
-    *(name for name in REGRESSION if name != "naval"),
-)
+DATASETS = ("friedman1", "friedman2", *TABLES, *(name for name in REGRESSION if name != "naval"))
 assert set(DATASETS) <= {*GENERATED, *TABLES, *REGRESSION}
 
 
@@ -129,13 +122,7 @@ def densities(job: Job) -> None:
                 ("expert_mkl (no distribution)", made, of_value),
                 ("fixed kernels (no distribution)", fixed, of_value),
             ):
-                begin = time.perf_counter()
-                each = [figures(learner, stream, key) for key in keys]
-                seconds = (time.perf_counter() - begin) / len(keys)
-                played = Played(
-                    {metric: np.array([one[metric] for one in each]) for metric in each[0]},
-                    seconds,
-                )
+                played = in_sequence(figures(learner, stream, key) for key in keys)
                 one = Candidate(name, learner, parameters)
                 found += played.rows("amkl", dataset, one, printed)
     notes = [

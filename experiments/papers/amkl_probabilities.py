@@ -1,6 +1,5 @@
 """The probabilities of expert_mkl, beside those of boosting that is fitted again and again."""
 
-import time
 from typing import NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import sklearn.datasets
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Certainty, Row
 
-from ..evaluate import Played, candidate, keys_of
+from ..evaluate import candidate, in_sequence, keys_of
 from ..refitted import EVERY, MODELS, log_odds
 from .amkl_runs import CLASSIFICATION
 from .paper import Job
@@ -85,16 +84,13 @@ def probabilities(job: Job) -> None:
             learner = jaxmkl.wrappers.probabilities(made.learner)
             for name in (NAME, *BOOSTING):
                 step(f"{dataset} {name}")
-                begin = time.perf_counter()
-                each = [
+                played = in_sequence(
                     of_learner(learner, key, part) if name == NAME else of_boosting(name, part)
                     for key, part in zip(keys, parts, strict=True)
-                ]
-                seconds = (time.perf_counter() - begin) / len(keys)
-                figures = {metric: np.array([one[metric] for one in each]) for metric in each[0]}
+                )
                 parameters = made.parameters if name == NAME else {"refitted_every": EVERY}
                 one = Candidate(name, learner if name == NAME else None, parameters)
-                found += Played(figures, seconds).rows("amkl", dataset, one)
+                found += played.rows("amkl", dataset, one)
     notes = [
         f"an order for each seed, of at most {ROWS} rows, standardised by the whole set; of the "
         f"rows after the first {EVERY}",

@@ -18,13 +18,7 @@ DATASETS = tuple(RIVER_BEST)
 
 # With the last three labels among the inputs; not for several classes.
 LAST_LABELS = "expert_mkl (last labels)"
-VARIANTS = (
-    "expert_mkl",
-    *ONLINE_RANKS,
-    LAST_LABELS,
-    "expert_mkl (mixture)",
-    "expert_mkl (Hedge)",
-)
+VARIANTS = ("expert_mkl", *ONLINE_RANKS, LAST_LABELS, "expert_mkl (mixture)", "expert_mkl (Hedge)")
 
 
 # The inputs of an example by name, and its label, as river yields them.

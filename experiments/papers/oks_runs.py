@@ -13,15 +13,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row, parameters_of
 
-from ..evaluate import (
-    Played,
-    Stream,
-    candidate,
-    keys_of,
-    program,
-    stacked,
-    timed,
-)
+from ..evaluate import Played, Stream, candidate, keys_of, program, stacked, timed
 from ..inside import num_supports, scoring
 from .paper import Job
 from .printed import printed
