@@ -51,16 +51,18 @@ def parser() -> argparse.ArgumentParser:
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
-        ("--long", f"the stream of {LONG:,} examples"),
-        ("--memory", "the memory of many support vectors"),
-        ("--peers", "models of other packages, in turn with ours: some minutes"),
-        ("--device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
-        ("--fleet", "10,000 small learners, each on a stream of its own"),
-        ("--endless", "learners of constant cost over a stream of --rounds, in two precisions"),
-        ("--pools", "choosing points of pools"),
-        ("--large-pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
+        ("long", f"the stream of {LONG:,} examples"),
+        ("memory", "the memory of many support vectors"),
+        ("peers", "models of other packages, in turn with ours: some minutes"),
+        ("device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
+        ("fleet", "10,000 small learners, each on a stream of its own"),
+        ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
+        ("pools", "choosing points of pools"),
+        ("large_pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
-        instead.add_argument(name, action="store_true", help=f"{what}, instead")
+        flag, about = f"--{name.replace('_', '-')}", f"{what}, instead"
+        instead.add_argument(flag, dest="benchmark", action="store_const", const=name, help=about)
+    of_bench.set_defaults(benchmark="short")
     about = "play all that RESULTS.md is written from, and write it"
     add = commands.add_parser("results", parents=[data], help=about).add_argument
     add("--json", dest="file", type=Path, metavar="FILE", help="the file of all figures")

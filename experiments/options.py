@@ -26,14 +26,7 @@ class Options:
     out: Path | None = None
     plots: Path | None = None
     settings: Settings = dataclasses.field(default_factory=dict)
-    long: bool = False
-    memory: bool = False
-    pools: bool = False
-    large_pools: bool = False
-    peers: bool = False
-    device: bool = False
-    fleet: bool = False
-    endless: bool = False
+    benchmark: str = "short"
     rounds: int | None = None
     quick: bool = False
     only: tuple[str, ...] | None = None

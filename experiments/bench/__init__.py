@@ -20,23 +20,24 @@ def run(options: Options, report: Report) -> None:
     Raises:
         UsageError: if an option was given that only ``--peers`` or ``--endless`` takes.
     """
-    if not options.peers and (options.datasets or options.plots or options.parts):
+    name = options.benchmark
+    if name != "peers" and (options.datasets or options.plots or options.parts):
         raise UsageError("bench: --datasets, --parts and --plots are those of --peers")
-    if not options.endless and (options.algorithms or options.rounds):
+    if name != "endless" and (options.algorithms or options.rounds):
         raise UsageError("bench: --algorithms and --rounds are those of --endless")
-    if options.long:
+    if name == "long":
         features.long_stream(report)
-    elif options.memory:
+    elif name == "memory":
         supports.memory(options, report)
-    elif options.peers:
+    elif name == "peers":
         peers.run(options, report)
-    elif options.endless:
+    elif name == "endless":
         endless.run(options, report)
-    elif options.device:
+    elif name == "device":
         device.run(report)
-    elif options.fleet:
+    elif name == "fleet":
         fleet.run(report)
-    elif options.pools or options.large_pools:
+    elif name in ("pools", "large_pools"):
         pools.run(options, report)
     else:
         features.short(options, report)

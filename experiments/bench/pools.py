@@ -142,7 +142,7 @@ def measured(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]
 
 def run(options: Options, report: Report) -> None:
     """Measure cases, each in a process of its own, and show them."""
-    cases = LARGE_CASES if options.large_pools else SMALL_CASES
+    cases = LARGE_CASES if options.benchmark == "large_pools" else SMALL_CASES
     rows = []
     with report.progress("pools", len(cases)) as step:
         for case in cases:

@@ -240,20 +240,14 @@ def components(job: Job) -> None:
                     lines += said
                     job.report.add(apart)
     title = "A model of all tasks, one of each, their sum, or a mixture"
-    show(
-        job,
-        title,
-        rows,
+    notes = [
+        *NOTES,
         "(paper): the hinge; others: the squared hinge, steps on every loss",
         "mixed less the better of both and local; both less the better of local and global; ± the "
         "standard error:",
         *lines,
-    )
-
-
-def show(job: Job, title: str, rows: list[Row], *notes: str) -> None:
-    """Show a table with the notes of both parts."""
-    job.report.table(title, rows, units=PERCENT, notes=[*NOTES, *notes])
+    ]
+    job.report.table(title, rows, units=PERCENT, notes=notes)
 
 
 NOTES = (
@@ -328,15 +322,15 @@ def asking(job: Job) -> None:
             lines += said
             job.report.add(apart)
             draw(job, dataset, found, everything)
-    show(
-        job,
-        "Who gets a label: the unsure, those of small margin, or any",
-        rows,
+    title = "Who gets a label: the unsure, those of small margin, or any"
+    notes = [
+        *NOTES,
         "the paper's learner, the same updates in all rows: on mistakes, and if unsure on losses",
         f"h by the share of labels in {TRIAL_ORDERS} other orders; chance asks as often as the "
         "unsure did; differences over the same orders:",
         *lines,
-    )
+    ]
+    job.report.table(title, rows, units=PERCENT, notes=notes)
 
 
 def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:

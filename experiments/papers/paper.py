@@ -139,10 +139,8 @@ def data_folder(options: Options) -> Path:
     """
     named = options.data or os.environ.get("JAXMKL_DATA")
     if not named:
-        raise UsageError(
-            f"{options.command} needs the papers' data sets: name their folder with --data DIR "
-            "or in JAXMKL_DATA"
-        )
+        advice = "name their folder with --data DIR or in JAXMKL_DATA"
+        raise UsageError(f"{options.command} needs the papers' data sets: {advice}")
     folder = Path(named)
     if not folder.is_dir():
         raise UsageError(f"--data: the folder {folder} does not exist")
@@ -155,22 +153,17 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     Raises:
         UsageError: if a name or value on the command line is unknown.
     """
-    papers_own = [name for name in paper.datasets if name not in paper.bundled]
-    named = options.data or os.environ.get("JAXMKL_DATA")
-    if paper.bundled and options.datasets is None and not named:
-        report.say(
-            "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA): "
-            f"scikit-learn's {', '.join(paper.bundled)} are used instead"
-        )
-        papers_own = [*paper.bundled, *paper.generated]
-    elif paper.optional_files and options.datasets is None and not named:
-        papers_own = list(paper.generated)
-        left_out = ", ".join(name for name in paper.datasets if name not in papers_own)
-        report.say(
-            "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA), left out: "
-            + left_out
-        )
-    datasets = chosen("data set", options.datasets, paper.datasets, papers_own)
+    usual = [name for name in paper.datasets if name not in paper.bundled]
+    if options.datasets is None and not (options.data or os.environ.get("JAXMKL_DATA")):
+        text = "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA)"
+        if paper.bundled:
+            report.say(f"{text}: scikit-learn's {', '.join(paper.bundled)} are used instead")
+            usual = [*paper.bundled, *paper.generated]
+        elif paper.optional_files:
+            usual = list(paper.generated)
+            left_out = ", ".join(name for name in paper.datasets if name not in usual)
+            report.say(f"{text}, left out: {left_out}")
+    datasets = chosen("data set", options.datasets, paper.datasets, usual)
     algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
     by_name = paper.by_name
     wanted = tuple(by_name) if options.parts == ("all",) else options.parts

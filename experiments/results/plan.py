@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from jaxmkl.evaluate import UsageError
 
@@ -93,8 +92,7 @@ class Unit:
         """Return the options of the command that plays the unit."""
         play = self.play
         if play.paper == "bench":
-            which: dict[str, Any] = {} if play.part == "short" else {play.part: True}
-            return Options("bench", data=data, **which)
+            return Options("bench", data=data, benchmark=play.part)
         return Options(
             play.paper,
             datasets=None if self.dataset == WHOLE else (self.dataset,),
