@@ -240,11 +240,19 @@ def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     """The weights of the kernels by name, summed over models and averaged over classes.
 
     It is empty for a learner that has none.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.wrappers.predictive(jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0])))
+    >>> kernel_weights(learner, learner.init(jax.random.key(0), num_inputs=2))
+    {'Gaussian(bandwidth=0.1)': 0.5, 'Gaussian(bandwidth=1)': 0.5}
     """
     *_, inside = layers(learner)
     banks: tuple = inside.models if isinstance(inside, MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
-    weights = getattr(learner.info(state), "weights", None)
+    info = learner.info(state)
+    while hasattr(info, "inner"):  # a wrapper has diagnostics of its own beside the learner's
+        info = info.inner
+    weights = getattr(info, "weights", None)
     if weights is None or not isinstance(kernels, Kernel):
         return {}
     each = np.asarray(weights, np.float64).reshape(-1, inside.num_models).mean(axis=0)
