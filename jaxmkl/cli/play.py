@@ -234,8 +234,8 @@ def _scored(
 ) -> tuple[Achieved, Written]:
     """The progress with the scores after rows (n,), and what is written of their predictions.
 
-    Labels are NaN for rows that do not count. Numbers are relative to the start of the baselines,
-    or 0 while no label is known; ends of intervals are NaN until then.
+    Labels are NaN for rows that do not count. While the learner knows no label, 0 is taken for its
+    prediction of a number, and ends of intervals are NaN.
     """
     values = classes_of(said.prediction, baselines.num_classes)
     known = rows >= now.known_from
