@@ -12,6 +12,7 @@ from sklearn.datasets import make_friedman1
 import jaxmkl
 from experiments import evaluate
 from experiments.__main__ import main
+from experiments.options import Options
 from experiments.papers import (
     amkl,
     amkl_densities,
@@ -21,7 +22,9 @@ from experiments.papers import (
     amkl_probabilities,
     amkl_runs,
 )
+from experiments.papers.paper import Job
 from experiments.refitted import MODELS
+from experiments.report import Report
 
 SMALL_PROGRAMS = True
 
@@ -67,6 +70,27 @@ def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
     number = 300 * value(rows, "expert_mkl (rate 0.2)", "label_rate")
     assert abs(number - due) <= 2 + due / 40 + 1
     assert abs(value(rows, "expert_mkl (chance 0.2)", "label_rate") - 0.2) < 0.1
+
+
+def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
+    asked = []
+
+    def made(*given, banks=None, **named):
+        asked.append(banks)
+        return raker(*given, **named)
+
+    draws = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    stream = evaluate.Stream("german", draws, np.sign(draws[:, 0]), "classification")
+    monkeypatch.setattr(amkl_runs, "stream_of", lambda *given: stream)
+    monkeypatch.setattr(amkl_runs, "candidate", made)
+    monkeypatch.setattr(amkl_labels, "LABEL_RATES", ())
+    monkeypatch.setattr(amkl_labels, "installed", lambda: False)
+    options = Options("amkl", settings={"num_features": 2})
+    job = Job(amkl.PAPER, options, Report("amkl"), ("german",), ("expert_mkl",), 1)
+    amkl.classification(job)
+    assert asked == [None, None]  # as it is, and on ranks
+    amkl_labels.labels(job)
+    assert asked == [None, None, "fixed"]
 
 
 @pytest.mark.slow

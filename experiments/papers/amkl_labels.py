@@ -12,7 +12,7 @@ from jaxmkl.query import Disagreement, Query, Random, Rate
 
 from ..asked import STRATEGIES, asked_by, installed
 from ..evaluate import Stream, candidate, evaluate
-from .amkl_runs import CLASSIFICATION, MSE, of_both_tasks, stream_of
+from .amkl_runs import CLASSIFICATION, MSE, of_both_tasks, stream_of, with_fixed_bank
 from .paper import Job
 
 LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -34,6 +34,7 @@ def labels(job: Job) -> None:
     def query_of(dataset: str, name: str) -> dict[str, Query]:
         return {"query": queries[name]} if name in queries else {}
 
+    job = with_fixed_bank(job)
     found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
     notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models; banks: fixed"]
     job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)

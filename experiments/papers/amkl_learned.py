@@ -5,6 +5,7 @@ file order. The figure is the mean squared error after the first 1,000 rows as a
 variance of the target there ("nmse"), and that of the second half of all rows.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -100,7 +101,7 @@ def learned(job: Job) -> None:
     if not names:
         return
     streams = {dataset: stream_of(job, dataset) for dataset in datasets}
-    seeds, job.seeds = job.seeds, job.seeds if job.options.seeds else SEEDS
+    job = dataclasses.replace(job, seeds=job.seeds if job.options.seeds else SEEDS)
 
     def built(stream: Stream, name: str) -> Candidate:
         arguments: dict[str, Any] = {"banks": BANKS[name]}
@@ -108,7 +109,6 @@ def learned(job: Job) -> None:
 
     pairs = [(dataset, name) for dataset in datasets for name in BANKS]
     found = job.runs("learned", pairs, lambda d, _: streams[d], built, permute=False)
-    job.seeds = seeds
     with job.report.progress("refitted", len(datasets) * len(BATCH)) as step:
         for dataset in datasets:
             order = np.arange(len(streams[dataset].y))[None]

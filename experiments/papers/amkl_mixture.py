@@ -10,7 +10,15 @@ from jaxmkl.evaluate import Row
 from .. import generate
 from ..evaluate import Played, Runs, Stream, candidate, evaluate, keys_of
 from ..refitted import EVERY, MODELS, refitted
-from .amkl_runs import AGGREGATES, CLASSIFICATION, MSE, combined, of_both_tasks, stream_of
+from .amkl_runs import (
+    AGGREGATES,
+    CLASSIFICATION,
+    MSE,
+    combined,
+    of_both_tasks,
+    stream_of,
+    with_fixed_bank,
+)
 from .paper import Job
 
 VARIANTS = (*AGGREGATES, "expert_mkl")
@@ -25,6 +33,7 @@ def mixture(job: Job) -> None:
     def arguments(dataset: str, name: str) -> dict:
         return combined(task.get(dataset, "regression"), name)
 
+    job = with_fixed_bank(job)
     played = of_both_tasks(job, "mixture", VARIANTS, arguments)
     datasets = list(dict.fromkeys(row.dataset for row in played))
     batch(job, datasets)
