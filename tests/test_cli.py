@@ -315,6 +315,17 @@ def test_select_ranks_rows(method, plants, capsys):
     assert plants.read_text().splitlines() == lines
 
 
+def test_select_reads_all_columns_of_arrays(tmp_path, capsys):
+    lines = [f"0 1:{i % 5}" for i in range(20)] + [f"0 1:{i % 5} 2:{10 + i}" for i in range(9)]
+    (tmp_path / "pool.svm").write_text("\n".join(lines) + "\n")
+    # the first rows do not have the second column
+    assert main(["select", str(tmp_path / "pool.svm"), "--num", "6", "--first", "20"]) == 0
+    out, error = capsys.readouterr()
+    assert "numbers as they stand: '1', '2'" in error
+    assert "left out" not in error.replace("column 'label' left out, as asked", "")
+    assert {int(row["line"]) > 20 for row in csv.DictReader(out.splitlines())} == {False, True}
+
+
 @pytest.mark.endless
 def test_select_from_many_rows_by_features(tmp_path, capsys):
     draws = np.random.default_rng(0)

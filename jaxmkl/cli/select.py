@@ -50,7 +50,8 @@ def command(given: Namespace) -> int:
     with contextlib.closing(table):
         whole = joined(table, ROWS)
     names, notes = whole.frame.columns, list[str]()
-    target = getattr(table, "target", None) or given.target
+    of_arrays = getattr(table, "target", None)
+    target = of_arrays or given.target
     if target is not None and target not in names:
         raise UsageError(f"--target: {given.file} has no column {target!r}")
     if target is None and (target := usual_target(names)) is None:
@@ -58,7 +59,8 @@ def command(given: Namespace) -> int:
         notes.append(f"{usual}: if one holds labels, name it (--target)")
     drop = [*given.drop, *([] if target is None else [target])]
     first = whole._replace(frame=whole.frame[: given.first])
-    columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False, notes=notes)
+    keep, as_ = of_arrays is not None, dict(given.as_)  # later rows may have more entries
+    columns = Columns.decide(first, drop=drop, as_=as_, keep=keep, supervised=False, notes=notes)
     n = len(whole.frame)
     X, _ = columns.encode(whole, columns.init())
     X = prepared("select", X, standardise=True)
