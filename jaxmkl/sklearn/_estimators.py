@@ -13,7 +13,6 @@ from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
 from jaxmkl.sklearn._online import Online
-from jaxmkl.wrappers import probabilities, scaled_targets
 
 
 def _sorted_by_class(numbers: np.ndarray) -> bool:
@@ -101,9 +100,6 @@ class MKLRegressor(RegressorMixin, Online):
         tags.target_tags.multi_output = self._several()
         return tags
 
-    def _around(self, learner: Learner) -> Learner:
-        return scaled_targets(learner) if self.scale else learner
-
     def _targets(self, X: Inputs, y: Labels, reset: bool) -> tuple[Any, np.ndarray]:
         """X and targets (n,), or (n, K)."""
         options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": reset}
@@ -182,9 +178,6 @@ class MKLClassifier(ClassifierMixin, Online):
     """
 
     _task = "classification"
-
-    def _around(self, learner: Learner) -> Learner:
-        return probabilities(learner)
 
     def _begin_with(self, X: Inputs, classes: Any) -> None:
         self.classes_ = np.unique(classes)

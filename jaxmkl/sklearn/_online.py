@@ -18,7 +18,7 @@ from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.streaming import run
-from jaxmkl.wrappers import RunningMoments, one_vs_rest, scaled
+from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, scaled_targets
 
 #: Rows predicted at a time, always as many, so that no prediction depends on the other rows.
 ROWS = 64
@@ -89,10 +89,10 @@ class Online(Parametrised):
         given, wanted = (f"{K or least} {what}" for K in (num_outputs, recipe.num_outputs))
         require(recipe.num_outputs == num_outputs, owner, "y", given, f"of {wanted}")
         require(self.scale in (True, False), owner, "scale", self.scale, "True or False")
-        return self._around(scaled(recipe, RunningMoments()) if self.scale else recipe)
-
-    def _around(self, learner: Learner) -> Learner:
-        raise NotImplementedError
+        made = scaled(recipe, RunningMoments()) if self.scale else recipe
+        if self._task == "classification":
+            return probabilities(made)
+        return scaled_targets(made) if self.scale else made
 
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """A learner, and its state before the first row."""
