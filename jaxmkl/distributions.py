@@ -5,6 +5,7 @@ work on leading axes of any shape: one prediction, a stream of them (T,), seeds 
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -116,18 +117,22 @@ class StudentMixture:
     def cdf(self, y: Labels) -> Array:
         """The probability of at most ``y`` (...), which is the probability integral transform."""
         distance, own = self._at(y)
-        tail = own.tail(jnp.abs(distance))
-        return jnp.where(distance < 0, tail, 1.0 - tail)
+        below = distance < 0
+        # not an absolute value, whose derivative at 0 is 0
+        tail = own.tail(jnp.where(below, -distance, distance))
+        return jnp.where(below, tail, 1.0 - tail)
 
     def quantile(self, share: Any) -> Array:
-        """The y with ``cdf(y) = share``, for shares in (0, 1) that broadcast with the mean.
+        """The y with ``cdf(y) = share``, for shares in [0, 1] that broadcast with the mean.
 
-        It is found by bisection of the tail; a last step of Newton's gives it derivatives.
+        It is infinite at both ends, and NaN for what is no share. It is found by bisection of the
+        tail; a last step of Newton's gives it derivatives.
         """
         share = jnp.asarray(share, jnp.asarray(self.scales).dtype)
         own = self._spread(jnp.broadcast_shapes(share.shape, jnp.shape(self.mean)))
         share = jnp.broadcast_to(share, own.mean.shape)
-        tail, side = jnp.minimum(share, 1.0 - share), jnp.sign(share - 0.5)
+        below = share < 0.5
+        tail, side = jnp.where(below, share, 1.0 - share), jnp.where(below, -1.0, 1.0)
         fixed, wanted = jax.lax.stop_gradient((own, tail))
         # with more than 2 degrees of freedom P(|T| > z) is below 2/z²
         high = jnp.max(fixed.scales, axis=-1) * jnp.sqrt(2.0 / jnp.maximum(wanted, 1e-30))
@@ -140,8 +145,11 @@ class StudentMixture:
 
         low, high = jax.lax.fori_loop(0, _BISECTIONS, halved, (jnp.zeros_like(high), high))
         distance = (low + high) / 2.0
-        change = (own.tail(distance) - tail) / jnp.exp(fixed.log_density(distance))
-        return own.mean + side * (distance + change)
+        # far away the density is too small for its dtype
+        density = jnp.maximum(jnp.exp(fixed.log_density(distance)), jnp.finfo(tail.dtype).tiny)
+        change = (own.tail(distance) - tail) / density
+        end = jnp.where(tail == 0, jnp.inf, jnp.nan)
+        return own.mean + side * jnp.where(tail > 0, distance + change, end)
 
     def interval(self, coverage: Any) -> tuple[Array, Array]:
         """The lower and upper end (...) between which a label lies with this probability."""
@@ -193,8 +201,8 @@ class _Parts:
         return jax.nn.logsumexp(self.log_densities(distance), axis=-1, b=self.weights)
 
     def _tails(self, distance: Array) -> Array:
-        squares = jnp.moveaxis(self._ratio(distance) / self.nu, -1, 0)
-        return jnp.stack(list(map(_tail, squares, self.degrees)), axis=-1)
+        far = jnp.minimum(jnp.abs(distance[..., None]) / self.scales, 1e15)
+        return jnp.stack(list(map(_tail, jnp.moveaxis(far, -1, 0), self.degrees)), axis=-1)
 
     def tail(self, distance: Array) -> Array:
         """The probability of more than mean + distance, for distances of at least 0."""
@@ -222,10 +230,11 @@ class _Parts:
         return 4.0 * scale * total
 
 
-def _tail(square: Array, degrees: float) -> Array:
-    """The probability that Student's t of ν degrees of freedom exceeds z = sqrt(ν ``square``).
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _tail(z: Array, degrees: float) -> Array:
+    """The probability that Student's t of ν degrees of freedom exceeds ``z`` >= 0.
 
-    With c = 1 / (1 + z²/ν), r = z/√ν, a = ν/2 and B the beta function it is, for far z, c below
+    With c = 1 / (1 + z²/ν), a = ν/2 and B the beta function it is, for far z, c below
     (a + 1) / (a + 5/2),
 
         c^a √(1 - c) / (2 a B(a, 1/2)) · 1/(1 + d_1/(1 + d_2/(1 + ...))),
@@ -233,8 +242,10 @@ def _tail(square: Array, degrees: float) -> Array:
         d_2m+1 = -(a + m)(a + m + 1/2) c / ((a + 2m)(a + 2m + 1))
 
     (Abramowitz and Stegun, 1964, 26.5.8) and else, if ν is whole, by :func:`within`. Other ν take
-    the incomplete beta function, in many times the time.
+    the incomplete beta function, in many times the time. Its derivative is the density, which is
+    smooth at 0, where these forms have none.
     """
+    square = jnp.square(z) / degrees
     c, a = 1.0 / (1.0 + square), degrees / 2.0
     if degrees % 1.0:
         return betainc(jnp.full_like(c, a), jnp.full_like(c, 0.5), c) / 2.0
@@ -251,6 +262,14 @@ def _tail(square: Array, degrees: float) -> Array:
     scale = jnp.exp(a * jnp.log(share) - log_beta) * jnp.sqrt(1.0 - share)
     near = 0.5 - within(jnp.where(is_far, 1.0, square), int(degrees)) / 2.0
     return jnp.where(is_far, scale / (2.0 * a * fraction), near)
+
+
+@_tail.defjvp
+def _tail_and_slope(degrees: float, at: tuple[Array], by: tuple[Array]) -> tuple[Array, Array]:
+    (z,), (change,) = at, by
+    (log_peak,) = log_peaks((degrees,))
+    density = jnp.exp(log_peak - (degrees + 1.0) / 2.0 * jnp.log1p(jnp.square(z) / degrees))
+    return _tail(z, degrees), -density * change
 
 
 def within(square: Any, degrees: int) -> Any:

@@ -1,6 +1,7 @@
 """Distributions: against scipy, numeric integration and draws."""
 
 import itertools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -126,6 +127,35 @@ def test_extremes_are_finite():
         for y in (0.0, 1e15, -1e-15):
             assert np.isfinite([log_prob(found, y), cdf(found, y), crps(found, y)]).all()
         assert np.isfinite(quantile(found, 1e-4))
+
+
+def test_quantiles_at_the_ends(x64):
+    found = quantile(mixture(), jnp.array([0.0, 1.0, -0.5, 1.5, jnp.nan]))
+    np.testing.assert_array_equal(found, [-np.inf, np.inf, np.nan, np.nan, np.nan])
+    assert np.isfinite(quantile(mixture(), 1e-30))
+
+
+@pytest.mark.parametrize("degrees", [(3.0, 4.0, 10.0, 50.0), (2.5, 3.5, 9.5, 20.5)])
+def test_derivatives_at_the_location(x64, degrees):
+    """A label that equals the prediction, and the median."""
+
+    def at(method, mean, scales, place):
+        return getattr(StudentMixture(mean, scales, jnp.asarray(WEIGHTS), degrees), method)(place)
+
+    def slopes(method, place):
+        own = jax.grad(partial(at, method), argnums=(0, 1, 2))
+        return jax.jit(own)(0.7, jnp.asarray(SCALES), place)
+
+    peak = np.exp(at("log_prob", 0.7, jnp.asarray(SCALES), 0.7))
+    for method, place, wanted in [
+        ("cdf", 0.7, (-peak, 0.0, peak)),
+        ("quantile", 0.5, (1.0, 0.0, 1 / peak)),
+    ]:
+        for found, value in zip(slopes(method, place), wanted, strict=True):
+            np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-5)
+    by_mean, by_scales, by_label = slopes("crps", 0.7)
+    assert by_mean == by_label == 0
+    assert np.isfinite(by_scales).all()
 
 
 def test_errors():
