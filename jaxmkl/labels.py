@@ -108,7 +108,8 @@ def where_known(
     array([-1., nan,  1.])
     """
     if known is None:
-        known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, bool)
+        floating = jnp.issubdtype(y.dtype, jnp.floating)
+        known = ~np.isnan(y) if floating else np.ones(y.shape, bool)
     if known.all():
         return read(y.ravel()).reshape(y.shape)
     found = read(y[known]) if known.any() else np.zeros(0, np.float32)
@@ -154,6 +155,8 @@ def _column(y: Labels) -> np.ndarray:
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
     refuse_unless(values.ndim == 1, text)
+    if jnp.issubdtype(values.dtype, jnp.floating) and values.dtype.kind != "f":
+        return values.astype(np.float32)  # of bfloat16, which is no dtype of NumPy
     return _unboxed(values) if values.dtype.kind in "OT" else values
 
 

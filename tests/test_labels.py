@@ -33,6 +33,7 @@ from jaxmkl.labels import labels, signs
         (np.array([0, np.int64(1), 1], dtype=object), [-1, 1, 1], (0, 1)),
         (np.array(["u", "v"], dtype=np.dtypes.StringDType()), [-1, 1], ("u", "v")),
         (jnp.array([1, -1]), [1, -1], (-1, 1)),
+        (jnp.array([1, 0], jnp.bfloat16), [1, -1], (0.0, 1.0)),
         ([], [], (-1, 1)),
     ],
 )

@@ -163,6 +163,13 @@ def test_label_rate_refuses(queried, message):
         metrics.label_rate(queried)
 
 
+@either
+def test_kappa_at_the_ends(library):
+    """Of one class, and of no examples."""
+    assert metrics.kappa(library.ones(2), [1, 1]) == 0
+    assert np.isnan(metrics.kappa(library.full(2, np.nan), [1, 1]))
+
+
 # --- intervals --------------------------------------------------------------------------------
 
 
@@ -175,6 +182,14 @@ def test_width_by_hand(library):
     np.testing.assert_allclose(result, [1.0, np.inf])
     assert isinstance(result, jax.Array) == (library is jnp)
     np.testing.assert_allclose(metrics.width(lower[0], upper[0]), 1.0)
+
+
+@either
+def test_coverage_by_hand(library):
+    """An end at infinity covers, and what is not known is left out."""
+    lower = library.asarray([-np.inf, 0.0, np.nan, 0.0, 0.0])
+    upper = library.asarray([np.inf, 1.0, 1.0, 1.0, np.inf])
+    assert metrics.coverage(lower, upper, [5.0, 2.0, 0.5, np.nan, 3.0]) == pytest.approx(2 / 3)
 
 
 def test_width_refuses():

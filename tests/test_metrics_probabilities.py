@@ -113,6 +113,13 @@ def test_reliability_against_a_loop(num_classes, bins):
         np.testing.assert_allclose(errors[run], distance / len(each), rtol=1e-12)
 
 
+@either
+def test_a_class_without_probability_takes_no_other_away(library):
+    log_odds = library.asarray([[0.0, -np.inf], [0.0, 0.0]])
+    assert float(metrics.log_loss(log_odds, [0, 0], 2)) == pytest.approx(np.log(2.0) / 2)
+    assert metrics.log_loss(log_odds, [1, 0], 2) == np.inf
+
+
 def test_reliability_at_the_ends_of_bins():
     """Certainty is in the last bin; at even odds the class is the negative one, as of margins."""
     found = metrics.reliability([1.0, 0.0, 0.5, 0.75], [1, 1, -1, 1], bins=4)
@@ -270,7 +277,7 @@ def test_histogram_against_numpy(pit, bins):
 @pytest.mark.parametrize(
     ("metric", "arguments", "said"),
     [
-        (metrics.crps_normal, ([0.0], -1.0, [0.0]), "deviation must not be negative"),
+        (metrics.crps_normal, ([0.0], -1.0, [0.0]), "deviation must not be negative; got -1.0"),
         (metrics.crps_normal, ([0.0], [1.0, 2.0], [0.0]), "deviation must be a number, or have"),
         (metrics.crps_normal, ([0.0], 1.0, [0.0, 1.0]), "y must have the shape of mean"),
         (metrics.crps_student, ([0.0], -1.0, 3.0, [0.0]), "scale must not be negative"),

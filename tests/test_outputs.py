@@ -215,6 +215,7 @@ def test_what_is_no_class_is_refused_and_counted():
         (["b", "a", "c"], [1, 0, 2]),
         ([[1.0], [0.0]], [1, 0]),
         ([True], [1]),
+        (jnp.array([2, 0], jnp.bfloat16), [2, 0]),
     ],
 )
 def test_class_numbers(y, wanted):

@@ -45,7 +45,7 @@ def classes(
     text = f"{caller}: {name} must have the shape (..., T, {num_classes}); got {f.shape}"
     refuse_unless(f.ndim > 1 and f.shape[-1] == num_classes, text)
     known = xp.isnan(true) | ((true >= 0) & (true < num_classes) & (true == xp.floor(true)))
-    each_known(known, f"{caller}: y must be whole numbers from 0 to {num_classes - 1}")
+    each_known(known, true, f"{caller}: y must be whole numbers from 0 to {num_classes - 1}")
     predicted = xp.where(xp.isnan(f).any(axis=-1), xp.nan, xp.argmax(f, axis=-1))
     return paired(caller, predicted, true)
 
@@ -92,9 +92,11 @@ def mean_so_far(xp: ModuleType, values: AnyArray) -> AnyArray:
 
 def between_0_and_1(caller: str, name: str, xp: ModuleType, values: AnyArray) -> None:
     known = xp.isnan(values) | ((values >= 0) & (values <= 1))
-    each_known(known, f"{caller}: {name} must lie between 0 and 1")
+    each_known(known, values, f"{caller}: {name} must lie between 0 and 1")
 
 
-def each_known(good: AnyArray, text: str) -> None:
-    """Refuse values that are not good; inside a trace they are unknown."""
-    refuse_unless(isinstance(good, jax.core.Tracer) or bool(good.all()), text)
+def each_known(good: AnyArray, values: AnyArray, text: str) -> None:
+    """Refuse values that are not good, and show the first; inside a trace they are unknown."""
+    if not isinstance(good, jax.core.Tracer):
+        for other in np.asarray(values)[~np.asarray(good)][:1]:
+            raise ValueError(f"{text}; got {other}")

@@ -39,7 +39,7 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     """
     xp, low, label = paired("coverage", lower, y)
     _, high, _ = paired("coverage", upper, y)
-    known = ~xp.isnan(low + high + label)
+    known = ~(xp.isnan(low) | xp.isnan(high) | xp.isnan(label))
     return mean_of(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
 
 
@@ -117,7 +117,7 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     caller = "crps_student"
     xp, z, s, distance = _standardised(caller, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
-    each_known(xp.isnan(nu) | (nu > 1), f"{caller}: degrees must be above 1")
+    each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
     special, nu = _special(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
         u = xp.square(z / xp.sqrt(nu))
@@ -159,7 +159,8 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
     good = len(shape) > 1 and shape[-1] == num_levels > 0
     text = f"{caller}: quantiles must have the shape (..., T, Q), and levels (Q,) with Q >= 1"
     refuse_unless(good, f"{text}; got {shape} and {level.shape}")
-    each_known((level > 0) & (level < 1), f"{caller}: levels must be above 0 and below 1")
+    within = (level > 0) & (level < 1)
+    each_known(within, level, f"{caller}: levels must be above 0 and below 1")
     text = f"{caller}: y must have the shape (..., T) or (T,); got {label.shape} for {shape}"
     refuse_unless(label.shape in (shape[:-1], shape[-2:-1]), text)
     label, level = (xp.broadcast_to(a, shape) for a in (label[..., None], level))
@@ -201,7 +202,8 @@ def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> t
     xp, means, scales, label = numeric(mean, scale, y)
     _, centre, label = paired(caller, means, label, ("mean", "y"))
     scales = _like(caller, xp, scales, centre, name)
-    each_known(xp.isnan(scales) | (scales >= 0), f"{caller}: {name} must not be negative")
+    good = xp.isnan(scales) | (scales >= 0)
+    each_known(good, scales, f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):
         z = (label - centre) / xp.where(scales == 0, 1.0, scales)
         return xp, z, scales, xp.abs(label - centre)

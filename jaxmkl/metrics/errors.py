@@ -114,6 +114,8 @@ def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArra
 def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Cohen's kappa (...), (a - e)/(1 - e): agreement a beyond that by chance, e.
 
+    It is 0 where all examples are of one class and were taken for it, and NaN for no examples.
+
     Args:
       prediction, y, num_classes: as for :func:`confusion`.
 
@@ -131,11 +133,14 @@ def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray
 
 def kappa_of(counts: AnyArray) -> AnyArray:
     """The same (...), given what :func:`confusion` counts (..., K, K)."""
-    xp, shares = numeric(counts / counts.sum(axis=(-2, -1), keepdims=True))
+    xp, counts = numeric(counts)
+    total = counts.sum(axis=(-2, -1))
+    shares = counts / xp.maximum(total, 1.0)[..., None, None]
     agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
     chance = (shares.sum(axis=-1) * shares.sum(axis=-2)).sum(axis=-1)
     varied = chance < 1.0
-    return xp.where(varied, (agreed - chance) / xp.where(varied, 1.0 - chance, 1.0), 0.0)
+    beyond = xp.where(varied, (agreed - chance) / xp.where(varied, 1.0 - chance, 1.0), 0.0)
+    return xp.where(total > 0, beyond, xp.nan)
 
 
 def label_rate(queried: Data) -> AnyArray:

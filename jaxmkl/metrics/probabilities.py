@@ -170,7 +170,7 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
             return xp, xp.logaddexp(0.0, -sign * f)
     xp, _, true = classes(caller, log_odds, y, num_classes, "log_odds")
     f = numeric(log_odds)[1]
-    own = (one_hot(xp, true, num_classes) * f).sum(axis=-1)
+    own = xp.where(one_hot(xp, true, num_classes) > 0, f, 0.0).sum(axis=-1)
     highest = f.max(axis=-1)
     total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))
     return xp, xp.where(xp.isnan(true), xp.nan, total - own)

@@ -48,13 +48,16 @@ def plan_of(
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay or ``fused`` that is no boolean.
+      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean or a
+        ``record`` that is no function.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
     refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
+    text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
+    refuse_unless(callable(record), text)
     return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
 
 

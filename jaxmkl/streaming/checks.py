@@ -94,7 +94,7 @@ def check_examples(
     refuse_unless(len(y) == T, text)
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
     known = None
-    if gaps and not is_tracer(y) and y.dtype.kind == "f":
+    if gaps and not is_tracer(y) and jnp.issubdtype(y.dtype, jnp.floating):
         known = ~np.isnan(y)
     return X, _check_content(learner, X, y, dtype, known, later)
 

@@ -102,6 +102,7 @@ REFUSALS = {
         {"y": spoiled(y0, -1e25, 7)},
         r"y must be finite.*got y\[7\] = -[.0-9]+e\+2[45] and 1",
     ),
+    "record of nothing": ({"record": None}, "record must be a function of .*; got None"),
     "block of 0": ({"block_size": 0}, "block_size must be an integer of at least 1; got 0"),
     "block of -3": ({"block_size": -3}, "block_size must be an integer of at least 1; got -3"),
     "block of 2.0": ({"block_size": 2.0}, r"block_size must be an integer.*got 2\.0"),
