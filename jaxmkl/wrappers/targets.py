@@ -66,7 +66,9 @@ class ScaledTargets(Wrapper):
         prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
-        after = in_units(prediction, jnp.sqrt(variance), mean)
+        varied = variance > 0  # at 0 the root has no derivative
+        scale = jnp.where(varied, jnp.sqrt(jnp.where(varied, variance, 1.0)), 0.0)
+        after = in_units(prediction, scale, mean)
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
         return after._replace(query=prediction.query | first), (after.value, aux)
 

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -153,3 +154,15 @@ def test_labels_that_do_not_come_change_nothing():
 def test_errors(make, argument):
     with pytest.raises(ValueError, match=argument):
         make()
+
+
+def test_losses_have_derivatives_by_the_labels():
+    """The variance after the first label is 0, where the root has no derivative."""
+    learner = scaled_targets(jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4))
+    X, y = jnp.ones((4, 1)), jnp.array([1.0, 2.0, 3.0, 2.0])
+
+    def loss(y):
+        state = learner.init(jax.random.key(0), num_inputs=1)
+        return jaxmkl.run(learner, state, X, y)[1].loss.sum()
+
+    assert jnp.isfinite(jax.jit(jax.grad(loss))(y)).all()
