@@ -108,6 +108,15 @@
   depends on labels of its round or later, or on those not asked for.
 - :mod:`jaxmkl.evaluate`: scores, baselines, candidates and rows of results as plain values.
 - :class:`jaxmkl.streaming.Stream`: :func:`jaxmkl.stream` for chunks that are pushed.
+- Derivatives: those of a distribution's ``cdf``, ``crps`` and ``quantile`` are finite where the
+  label is the mean, and those by the labels through :func:`jaxmkl.wrappers.scaled_targets` too.
+  Quantiles at the shares 0 and 1 are infinite, and NaN for what is no share.
+- ``jaxmkl predict --out`` and ``jaxmkl select --out`` refuse the file that they read, which they
+  wrote over; ``select`` keeps the columns of arrays that are constant in the first rows, as
+  ``run`` does. Kernel weights are in the output of ``--density`` too.
+- Metrics: an infinite end of an interval counts in ``coverage``, a class that is said to be
+  impossible leaves ``log_loss`` as it is, and ``kappa`` of no examples is NaN. Labels may be of
+  bfloat16.
 
 **Means something else**
 
