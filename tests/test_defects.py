@@ -57,10 +57,7 @@ def in_all_ways(learner, state, X, y):
 def test_labels_of_all_kinds(kind):
     learner = small(loss="hinge")
     X, y = data()
-    given = {
-        "whole": (y > 0).astype(np.int64),
-        "five and zero": np.where(y > 0, 5, 0),
-    }[kind]
+    given = {"whole": (y > 0).astype(np.int64), "five and zero": np.where(y > 0, 5, 0)}[kind]
     expected = in_all_ways(learner, begin(learner), X, y)
     assert_equal(in_all_ways(learner, begin(learner), X, given), expected)
     by_update, by_step, by_run = expected

@@ -195,8 +195,7 @@ def rivers(monkeypatch):
     several = [({"a": a, "b": b}, str(name)) for (a, b), name in zip(draws, names, strict=True)]
     package = types.ModuleType("river")
     package.datasets = types.SimpleNamespace(
-        ChickWeights=lambda: iter(numbers),
-        ImageSegments=lambda: iter(several),
+        ChickWeights=lambda: iter(numbers), ImageSegments=lambda: iter(several)
     )
     monkeypatch.setitem(sys.modules, "river", package)
 

@@ -233,8 +233,7 @@ def test_single_precision_is_near():
 
 
 @given(
-    values=hnp.arrays(float, (3, 5), elements=numbers),
-    y=hnp.arrays(float, 3, elements=numbers),
+    values=hnp.arrays(float, (3, 5), elements=numbers), y=hnp.arrays(float, 3, elements=numbers)
 )
 def test_quantiles_against_scoringrules(values, y):
     values = np.sort(values, axis=-1)

@@ -49,8 +49,7 @@ def play(rule, values, y, active, judged, loss, dtype=jnp.float64):
 
 
 @pytest.mark.parametrize(
-    ("loss", "bound"),
-    [("logistic", 1.0), pytest.param("squared", None, marks=pytest.mark.slow)],
+    ("loss", "bound"), [("logistic", 1.0), pytest.param("squared", None, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("stacked", [False, True])
 def test_oracle(stacked, loss, bound, x64):

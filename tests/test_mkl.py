@@ -138,11 +138,7 @@ def test_banks_alike_draw_frequencies_of_their_own():
 
 @pytest.mark.endless
 @pytest.mark.parametrize(
-    "parts",
-    [
-        {"select": AdaptiveKernelSelection(0.5)},
-        {"aggregate": DrawOne(0.2, cost="loss")},
-    ],
+    "parts", [{"select": AdaptiveKernelSelection(0.5)}, {"aggregate": DrawOne(0.2, cost="loss")}]
 )
 def test_parts_see_the_models_of_all_banks(parts):
     """Who speaks, who learns and who is judged is decided among all."""

@@ -228,10 +228,7 @@ LEARNERS = {
     "a factory": (jaxmkl.raker, NO_LEARNER),
     "no tree": (NoTree(), r"must be a pytree: decorate its class with jaxmkl\.pytree\.dataclass"),
     "not frozen": (NotFrozen(), "NotFrozen: a learner must be frozen"),
-    "signature": (
-        Signature(),
-        r"predict must take \('state', 'x'\) first.*got \('x', 'state'\)",
-    ),
+    "signature": (Signature(), r"predict must take \('state', 'x'\) first.*got \('x', 'state'\)"),
     "inputs": (Poisoned(), POISONED),
     "labels": (PoisonedByLabels(), POISONED),
     "rounds": (Uncounted(), "Uncounted: round must count the examples, 1; got 0"),

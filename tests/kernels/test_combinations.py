@@ -71,10 +71,7 @@ KERNELS = {
         lambda X, Y: gaussian(1.0)(X / WIDTHS, Y / WIDTHS),
     ),
     "Laplacian": (jaxmkl.Laplacian(1.5), lambda X, Y: np.exp(-cdist(X, Y) / 1.5)),
-    "Cauchy": (
-        jaxmkl.Cauchy(0.7),
-        lambda X, Y: 1 / (1 + cdist(X, Y, "sqeuclidean") / 0.7**2),
-    ),
+    "Cauchy": (jaxmkl.Cauchy(0.7), lambda X, Y: 1 / (1 + cdist(X, Y, "sqeuclidean") / 0.7**2)),
     "Polynomial": (jaxmkl.Polynomial(2, 0.5), lambda X, Y: (X @ Y.T + 0.5) ** 2),
     "Linear": (jaxmkl.Linear(), lambda X, Y: X @ Y.T),
     "WeightedSum": (

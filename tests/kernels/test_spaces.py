@@ -46,11 +46,7 @@ SPACES = {
         CAUCHY,
         lambda kernel: np.exp(kernel.bandwidth),
     ),
-    "two Gaussians": (
-        box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH),
-        TWO,
-        parameters_of_two,
-    ),
+    "two Gaussians": (box(two_gaussians, (0.4, 0.5, 0.3, 0.6), LOW, HIGH), TWO, parameters_of_two),
 }
 
 

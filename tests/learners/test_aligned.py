@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 from oracles import oks as oracle
 from oracles.support_mkl import SupportMKL, gaussian
-from selection_streams import (
-    assert_finite,
-    begin,
-    keyless,
-    mistakes,
-    raw,
-    stream,
-)
+from selection_streams import assert_finite, begin, keyless, mistakes, raw, stream
 from trees import everything, scan
 
 import jaxmkl

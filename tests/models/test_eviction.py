@@ -94,11 +94,7 @@ def test_who_goes_by_hand(name, rows, coefficients, x64):
     np.testing.assert_array_equal(a, coefficients)
 
 
-@given(
-    d=st.floats(1e-3, 2.0),
-    mu=st.floats(-3.0, 3.0),
-    excess=st.floats(-3.0, -1e-3),
-)
+@given(d=st.floats(1e-3, 2.0), mu=st.floats(-3.0, 3.0), excess=st.floats(-3.0, -1e-3))
 def test_the_largest_shrinking(d, mu, excess):
     """Every smaller step is allowed up to the answer, and a little more is not."""
     with jax.enable_x64(True):

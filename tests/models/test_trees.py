@@ -14,12 +14,7 @@ from trees import begin, plain, scan
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.growing_trees import (
-    draws_of,
-    grown,
-    leaves,
-    whole_numbers,
-)
+from jaxmkl.models.growing_trees import draws_of, grown, leaves, whole_numbers
 from jaxmkl.models.trees import _sums_at_once, _sums_in_order
 from jaxmkl.reservoir import Reservoir
 from tests.oracles import trees as oracle

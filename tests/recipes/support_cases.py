@@ -162,7 +162,7 @@ GROWING_CROSSINGS = {
             query.Margin(0.5),
         ),
         HINGE | {"regularization": 0.3, "sampled": True, "delta": 0.2, "h": 0.5},
-    ),
+    )
 }
 BUDGET_CROSSINGS = {
     "sampled Forgetrons": Case(

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 from marks import long
-from support_cases import (
-    ALL,
-    BUDGET_CROSSINGS,
-    BUDGETS,
-    check_run,
-    learner_of,
-)
+from support_cases import ALL, BUDGET_CROSSINGS, BUDGETS, check_run, learner_of
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

@@ -61,11 +61,7 @@ def test_bad_arguments_are_named(name, arguments, wanted):
     ],
 )
 def test_bad_parts_of_a_bank_are_named(wanted, given):
-    parts = {
-        "kernels": Gaussian(1.0),
-        "rule": updates.Perceptron(),
-        "store": DenseSupport(),
-    }
+    parts = {"kernels": Gaussian(1.0), "rule": updates.Perceptron(), "store": DenseSupport()}
     with pytest.raises(ValueError, match=f"SupportModels: {wanted} must be"):
         SupportModels(**parts | {wanted: given})
 

@@ -92,11 +92,7 @@ def test_each_seed_is_a_run_of_its_own():
 
 @pytest.mark.parametrize(
     ("given", "x64", "made"),
-    [
-        ("float64", True, "float64"),
-        ("int64", True, "float32"),
-        ("float64", False, "float32"),
-    ],
+    [("float64", True, "float64"), ("int64", True, "float32"), ("float64", False, "float32")],
 )
 def test_states_are_made_in_the_dtype_of_the_data(given, x64, made):
     X, y = data()

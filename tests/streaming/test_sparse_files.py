@@ -6,15 +6,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
-from sparse_stream import (
-    KERNELS,
-    NUM_EXAMPLES,
-    blocks,
-    csr,
-    data,
-    run,
-    with_entry,
-)
+from sparse_stream import KERNELS, NUM_EXAMPLES, blocks, csr, data, run, with_entry
 from trees import assert_equal
 
 from jaxmkl import streaming
