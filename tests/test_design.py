@@ -17,11 +17,10 @@ import jaxmkl
 from jaxmkl import design
 from jaxmkl.design._frame import Problem
 from jaxmkl.design._pool import Pool
-from jaxmkl.design._reconstruction import reconstruct, row_sums
 from jaxmkl.design.gmkal import iterate as iterate_gmkal
 from jaxmkl.design.gmkal import solve
-from jaxmkl.design.lmkal import form, parts
 from jaxmkl.design.lmkal import iterate as iterate_lmkal
+from jaxmkl.design.lmkal import parts
 from jaxmkl.design.rrss import coefficients as rrss_coefficients
 from jaxmkl.design.rrss import iterate as iterate_rrss
 
@@ -149,21 +148,6 @@ def test_the_optimality_conditions_hold(name: str, request: pytest.FixtureReques
     value = oracle.cted_objective(K, A, penalty)
     np.testing.assert_allclose(history(found)[-1], value, rtol=1e-6)
     assert oracle.duality_gap(K, A, penalty) < 1e-4 * value
-
-
-def test_a_step_is_the_literal_one(gram: np.ndarray) -> None:
-    # sizes of rows over ten orders of magnitude: A = I - lambda S M^-1 S^-1 must not lose them
-    n = len(gram)
-    sizes = np.geomspace(1e-8, 1e2, n)
-    penalty = penalty_of(gram[None])
-    wanted = oracle.cted_step(gram, sizes, penalty)
-    pool, one = Pool(jnp.asarray(gram)[None], None), jnp.ones((1,))
-    norms, errors = jax.jit(reconstruct)(pool, None, one, 2 * sizes, penalty)
-    np.testing.assert_allclose(jnp.sqrt(norms), oracle.rows(wanted), rtol=1e-6)
-    R = np.eye(n) - wanted
-    np.testing.assert_allclose(errors, [np.trace(R.T @ gram @ R)], rtol=1e-9)
-    sums = jax.jit(row_sums)(pool, one, 2 * sizes, penalty)
-    np.testing.assert_allclose(sums, np.abs(wanted).sum(axis=1), rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -455,28 +439,6 @@ def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     slope = oracle.localized_gradient(grams, A, Z)
     gap = (slope * Z).sum() - slope.min(axis=1).sum()
     assert gap <= 1e-6 * quadratic
-
-
-def test_the_form_of_weights_and_its_gradient(grams: np.ndarray) -> None:
-    draws = np.random.default_rng(4)
-    Z, other = draws.dirichlet(np.ones(9), size=(2, 40))
-    d = np.exp(draws.normal(size=40))
-    penalty = penalty_of(grams)
-    A = oracle.cted_step(oracle.consensus(grams, Z), d / 2, penalty)
-    pool = Pool(jnp.asarray(grams), None)
-
-    @jax.jit
-    def found(Z: jax.Array, other: jax.Array) -> tuple[jax.Array, ...]:
-        f, steepness = form(pool, Z, jnp.asarray(d), jnp.asarray(penalty))
-        return steepness, f(other), jax.grad(f)(other)
-
-    steepness, value, slope = found(Z, other)
-    G = (A - np.eye(40)) @ (A - np.eye(40)).T
-    np.testing.assert_allclose(
-        steepness, [max(K[i, i] * G[i, i] for K in grams) for i in range(40)]
-    )
-    np.testing.assert_allclose(value, oracle.localized_form(grams, A, other))
-    np.testing.assert_allclose(slope, oracle.localized_gradient(grams, A, other), rtol=1e-9)
 
 
 # --- as a function of JAX ------------------------------------------------------------------------
