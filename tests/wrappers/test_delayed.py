@@ -1,7 +1,6 @@
 """Labels that come late: against loops in NumPy, and the same however a stream is cut."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
@@ -16,7 +15,6 @@ from jaxmkl.wrappers import delayed, lagged
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2
 RATES, TOLERANCE, MOST = (0.05, 0.3), 0.01, 2
-KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 
 
 @functools.cache
@@ -90,70 +88,26 @@ def begin(learner, dtype=None):
 # --- against NumPy -------------------------------------------------------------------------------
 
 
-DELAYS = [(7, MOST), (100, 0)]
+# delay, skips in a row, labels and errors among the inputs; a delay of 0 is the learner itself
+CASES = [(7, MOST, 0, 0), (100, 0, 0, 0), (3, MOST, 2, 3), (0, MOST, 0, 0)]
 
 
-@pytest.mark.parametrize(("delay", "most"), quick([(7, MOST)], DELAYS))
-def test_oracle(delay, most, x64):
-    """A delay beyond the stream's length too: then all is learned at its end."""
+@pytest.mark.parametrize(("delay", "most", "labels", "errors"), quick(CASES[:1], CASES))
+def test_oracle(delay, most, labels, errors, x64):
+    """Beyond the stream's length all is learned at its end; each example with its own inputs."""
     X, y = data()
     learner = linear(query.Disagreement(TOLERANCE, most))
-    predictions, queried, theta = oracle(delay, most=most)
-    state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=delay)
+    learner = lagged(learner, labels, errors) if labels else learner
+    learner, late = (learner, {"delay": delay}) if delay else (delayed(learner, 0), {})
+    predictions, queried, theta = oracle(delay, labels, errors, most)
+    state, outputs = jaxmkl.run(learner, begin(learner), X, y, **late)
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(outputs.queried, queried)
-    np.testing.assert_allclose(state.models[0].rules[0].weights[0, 0], theta, rtol=0, atol=1e-12)
+    bank = (state.inner if labels or not delay else state).models[0]
+    np.testing.assert_allclose(bank.rules[0].weights[0, 0], theta, rtol=0, atol=1e-12)
     assert int(state.round) == NUM_EXAMPLES
+    assert delay or int(state.due) == 0
     assert (0 < queried.sum() < NUM_EXAMPLES) == (most > 0)
-
-
-@pytest.mark.slow
-def test_oracle_of_lagged_labels(x64):
-    """Each example is learned with the labels that it was predicted with."""
-    X, y = data()
-    learner = lagged(linear(), 2, 3)
-    predictions, queried, theta = oracle(3, 2, 3)
-    state, outputs = jaxmkl.run(learner, begin(learner), X, y, delay=3)
-    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(outputs.queried, queried)
-    weights = state.inner.models[0].rules[0].weights[0, 0]
-    np.testing.assert_allclose(weights, theta, rtol=0, atol=1e-12)
-    assert 0 < queried.sum() < NUM_EXAMPLES
-
-
-# --- any learner ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_no_delay_is_the_learner_itself(x64):
-    X, y = data()
-    learner = delayed(linear(), 0)
-    predictions, queried, theta = oracle(0)
-    state, outputs = jaxmkl.run(learner, begin(learner), X, y)
-    np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(outputs.queried, queried)
-    weights = state.inner.models[0].rules[0].weights[0, 0]
-    np.testing.assert_allclose(weights, theta, rtol=0, atol=1e-12)
-    assert int(state.due) == 0
-
-
-@pytest.mark.endless
-def test_rounds_of_padding_change_no_bit():
-    """Neither while nothing is due, nor where a period of the learner inside has just ended."""
-    store = models.supports.DenseSupport(8, tile=8, period=4)
-    inner = jaxmkl.MKL(models.SupportModels(KERNELS, updates.OGD(0.1), store))
-    learner, (X, y) = delayed(inner, 2), data()
-
-    @jax.jit
-    def absent(state):
-        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1]))
-        return learner.advance(state, code, y[0], present=False)[0]
-
-    state = learner.enlarged(begin(learner), 64)
-    for a, b in itertools.pairwise([0, 1, 10, 18, 34]):
-        assert_equal(absent(state), state)
-        state = jaxmkl.run(learner, state, X[a:b], y[a:b])[0]
-    assert_equal(absent(state), state)
 
 
 # --- counts --------------------------------------------------------------------------------------
@@ -264,22 +218,6 @@ def test_supports_find_room_in_a_run():
         room = late.capacity(state) - int(late.num_supports(state))
         assert room >= 0
     assert int(late.info(late.flushed(state)).overflow) == 0
-
-
-@pytest.mark.endless
-def test_slope_through_late_labels(x64):
-    X, y = (array.astype(np.float64) for array in data())
-
-    @jax.jit
-    def total(rate):
-        bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(rate), features.LinearFeatures())
-        learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform())
-        state, outputs = jaxmkl.run(learner, begin(learner, X.dtype), X, y, delay=5)
-        return outputs.loss.mean() + learner.predict(state, X[0]).value
-
-    slope = jax.grad(total)(0.1)
-    np.testing.assert_allclose(slope, (total(0.1 + 1e-6) - total(0.1 - 1e-6)) / 2e-6, rtol=1e-6)
-    assert slope != 0
 
 
 @pytest.mark.parametrize("delay", [-1, 1.0, True])
