@@ -1,6 +1,7 @@
 """Rooms of the house: imports point down, and what is private to a package stays inside it."""
 
 import ast
+import functools
 import graphlib
 import re
 from pathlib import Path
@@ -27,6 +28,7 @@ def within(name, package):
     return name == package or name.startswith(f"{package}.")
 
 
+@functools.cache
 def imported(module):
     """Full names of all that a module imports."""
     path, found = FILES[module], set()

@@ -271,7 +271,7 @@ REFUSED = [
     ({"learner": jaxmkl.spa()}, "learner must be one of regression; got 'MKL, one of cl"),
     ({"learner": jaxmkl.raker(num_outputs=3)}, "y must be of 3 column.*got '1 column"),
     ({"scale": "standard"}, "scale must be True or False; got 'standard'"),
-    ({"shuffle": 3}, "shuffle must be True or False; got 3"),
+    ({"learner": "raker", "shuffle": 3}, "shuffle must be True or False; got 3"),
     ({"num_feature": 3}, "MKLRegressor: invalid parameter 'num_feature': it has learner, .*num_f"),
     ({"num_outputs": 3}, "invalid parameter 'num_outputs'"),
     ({"learner": jaxmkl.raker(), "step_size": 1}, "invalid parameter 'step_size'.*function none"),
