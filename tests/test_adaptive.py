@@ -214,11 +214,6 @@ def begun(made):
     return made, made.init(jax.random.key(0), 2)
 
 
-def test_a_rule_without_an_update_cannot_be_made():
-    with pytest.raises(TypeError, match=r"abstract class Mine .*init.*predict.*update"):
-        type("Mine", (updates.Rule,), {})()
-
-
 def test_a_third_kind_of_rule_is_four_methods(x64):
     """The passive average of labels, whatever the features."""
 

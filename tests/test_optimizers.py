@@ -112,11 +112,6 @@ def test_bad_arguments_are_named(make, owner, wanted):
         make()
 
 
-def test_an_optimizer_without_an_update_cannot_be_made():
-    with pytest.raises(TypeError, match=r"abstract class Mine .*update"):
-        type("Mine", (optimizers.Optimizer,), {})()
-
-
 # --- files ---------------------------------------------------------------------------------------
 
 

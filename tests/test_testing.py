@@ -119,6 +119,11 @@ class NoPrediction(jaxmkl.Learner):
         (type("NoChoice", (jaxmkl.models.supports.Eviction,), {}), "step"),
         (type("NoValues", (jaxmkl.kernels.KernelSpace,), {}), "clip.*init.*parameters.*values"),
         (type("NoChange", (jaxmkl.wrappers.Scaler,), {}), "init.*predict.*update"),
+        (type("NoStore", (jaxmkl.models.supports.Store,), {}), "close.*encode.*init"),
+        (type("NoValue", (jaxmkl.losses.Loss,), {"task": "regression"}), "value"),
+        (type("NoMove", (jaxmkl.optimizers.Optimizer,), {}), "update"),
+        (type("NoMap", (jaxmkl.features.FeatureMap,), {}), "encode.*init.*num_coordinates"),
+        (type("NoRule", (jaxmkl.updates.Rule,), {}), "init.*predict.*update"),
     ],
 )
 def test_what_lacks_a_method_cannot_be_made(make, method):

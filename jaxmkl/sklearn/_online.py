@@ -88,7 +88,8 @@ class Online(Parametrised):
         least, what = (2, "classes") if self._task == "classification" else (1, "column(s)")
         given, wanted = (f"{K or least} {what}" for K in (num_outputs, recipe.num_outputs))
         require(recipe.num_outputs == num_outputs, owner, "y", given, f"of {wanted}")
-        require(self.scale in (True, False), owner, "scale", self.scale, "True or False")
+        for name, given in (("scale", self.scale), ("shuffle", self.shuffle)):
+            require(given in (True, False), owner, name, given, "True or False")
         made = scaled(recipe, RunningMoments()) if self.scale else recipe
         if self._task == "classification":
             return probabilities(made)
@@ -111,9 +112,7 @@ class Online(Parametrised):
 
     def _ordered(self, X: Inputs, y: np.ndarray) -> tuple[Any, np.ndarray]:
         """The rows in the order in which ``fit`` takes them."""
-        given = self.shuffle
-        require(given in (True, False), type(self).__name__, "shuffle", given, "True or False")
-        return shuffle(X, y, random_state=self.random_state) if given else (X, y)
+        return shuffle(X, y, random_state=self.random_state) if self.shuffle else (X, y)
 
     def _play(self, X: Inputs, y: np.ndarray) -> Self:
         self.state_, _ = run(self.learner_, self.state_, X, y)

@@ -227,8 +227,3 @@ def test_metrics_are_of_a_known_shape_and_of_features_that_do_not_grow():
         MetricFeatures(("full", "full"))
     with pytest.raises(ValueError, match="MetricFeatures: features must be one whose features do"):
         MetricFeatures(features=Whitening())
-
-
-def test_a_map_without_features_cannot_be_made():
-    with pytest.raises(TypeError, match=r"abstract class Mine .*encode.*init.*num_coordinates"):
-        type("Mine", (FeatureMap,), {})()

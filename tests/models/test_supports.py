@@ -11,7 +11,7 @@ import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Stationary
 from jaxmkl.models import supports
-from jaxmkl.models.supports import BudgetSupport, DenseSupport, Proposal, SparseSupport, Store
+from jaxmkl.models.supports import BudgetSupport, DenseSupport, Proposal, SparseSupport
 from jaxmkl.models.supports.tiles import Entries, dense_sums, entry_sums
 
 SMALL_PROGRAMS = True
@@ -268,8 +268,3 @@ def test_what_finds_no_room_is_counted():
     wanted = int(np.asarray(proposals.learned).any(1).sum())
     assert int(store.used(state)) == store.capacity_of(state) == 8
     assert int(state.overflow) == wanted - 8
-
-
-def test_a_store_that_lacks_a_method_says_which():
-    with pytest.raises(TypeError, match=r"abstract class MyStore .*close.*encode.*init"):
-        type("MyStore", (Store,), {})()
