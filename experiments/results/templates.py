@@ -16,8 +16,8 @@ too. The other fields are:
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
     look         some of the words ``short`` (.5, not 0.5), ``signed`` (+0.5), ``comma`` (1,000)
-    missing      the text where there is no such figure, which is an error otherwise; in a line of
-                 text this is a figure typed by hand, until it is there
+    missing      the text where there is no such figure, which is an error if its data set was
+                 played; in a line of text this is a figure typed by hand, until it is there
 
 A text that begins with an equals sign is worked out from several figures, each in square
 brackets: ``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
@@ -38,7 +38,8 @@ the place of ``columns:`` the table is turned: keys have lines, and each line ab
 and figures.
 
 Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
-that was typed by hand, that table stands until all figures of the block are there.
+that was typed by hand, that table stands until all figures of the block are there. Otherwise a
+table or figure whose data set was not played says so.
 """
 
 import ast
@@ -61,6 +62,7 @@ NAME = ("play", "dataset", "algorithm", "metric")
 FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
 BY_HAND = "<!-- not yet played by the command -->"
+NOT_PLAYED, NO_TABLE = "(not played yet)", "This table has not been played yet."
 STAND_IN = re.compile(r";\s*missing\s*=[^;]*")
 FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
@@ -89,6 +91,10 @@ ALLOWED = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Load,
 
 class Missing(ValueError):
     """There is no such figure."""
+
+
+class NotPlayed(Missing):
+    """There is none, as the play has none of these data sets."""
 
 
 def rendered(templates: Path, entries: Entries) -> str:
@@ -156,7 +162,7 @@ def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, l
         began, at = at, at + 1
         try:
             if lines[began] != BLOCK:
-                yield began + 1, "", [FIGURE.sub(lambda m: shown(m[1], {}, figures), lines[began])]
+                yield began + 1, "", [FIGURE.sub(lambda m: in_text(m[1], figures), lines[began])]
                 continue
             end = lines.index("```", began)
             after = end + 1
@@ -165,9 +171,10 @@ def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, l
             try:
                 made = table(lines[began + 1 : end], figures)
             except Missing as error:
-                if not by_hand:
+                if not by_hand and not isinstance(error, NotPlayed):
                     raise
-                yield began + 1, f": {error}", lines[after + 1 : at]
+                instead = lines[after + 1 : at] if by_hand else [BY_HAND, "", NO_TABLE]
+                yield began + 1, f": {error}", instead
             else:
                 yield began + 1, "", made
         except ValueError as error:
@@ -241,6 +248,14 @@ def shown(text: str, given: Fields, figures: Figures) -> str:
     return formatted(value, fields)
 
 
+def in_text(text: str, figures: Figures) -> str:
+    """Return a figure as it stands in a line of text."""
+    try:
+        return shown(text, {}, figures)
+    except NotPlayed:
+        return NOT_PLAYED
+
+
 def fields_of(text: str, given: Fields) -> dict[str, str]:
     """Return the fields of a figure by name; those without a name are what is not given.
 
@@ -268,7 +283,9 @@ def number(fields: Fields, figures: Figures) -> float:
     if take in OF_ONE:
         if name not in figures:
             where = f"data set {dataset!r}, algorithm {algorithm!r}, metric {metric!r}"
-            raise Missing(f"the play {play!r} has no figure for {where}")
+            played = any(other[:2] == name[:2] for other in figures)
+            kind = Missing if played else NotPlayed
+            raise kind(f"the play {play!r} has no figure for {where}")
         value = OF_ONE[take](figures[name])
         if value is None:
             raise Missing(f"nothing is printed for {', '.join(name)}")
@@ -284,7 +301,8 @@ def number(fields: Fields, figures: Figures) -> float:
         matching = [name for name in of_all if all(map(fnmatch.fnmatchcase, name, pattern))]
         if not matching:
             where = f"algorithm {pattern[2]!r}, metric {metric!r} on {pattern[1]}"
-            raise Missing(f"the play {play!r} has no figures of {where}")
+            kind = Missing if any(name[0] == play for name in figures) else NotPlayed
+            raise kind(f"the play {play!r} has no figures of {where}")
         rows += [figures[name] for name in matching]
     return OF_SEVERAL[take](rows)
 

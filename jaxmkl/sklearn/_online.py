@@ -88,8 +88,8 @@ class Online(Parametrised):
         least, what = (2, "classes") if self._task == "classification" else (1, "column(s)")
         given, wanted = (f"{K or least} {what}" for K in (num_outputs, recipe.num_outputs))
         require(recipe.num_outputs == num_outputs, owner, "y", given, f"of {wanted}")
-        for name, given in (("scale", self.scale), ("shuffle", self.shuffle)):
-            require(given in (True, False), owner, name, given, "True or False")
+        for name, value in (("scale", self.scale), ("shuffle", self.shuffle)):
+            require(value in (True, False), owner, name, value, "True or False")
         made = scaled(recipe, RunningMoments()) if self.scale else recipe
         if self._task == "classification":
             return probabilities(made)
