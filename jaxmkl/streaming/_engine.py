@@ -36,6 +36,10 @@ class Plan(NamedTuple):
     platform: str = "cpu"
     """That of the device. On others than a CPU each kernel takes a while to begin."""
 
+    def on(self, device: jax.Device) -> "Plan":
+        """The plan as it is best on a device."""
+        return self._replace(platform=device.platform)
+
 
 def plan_of(
     driver: str,
@@ -211,8 +215,7 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    plan = plan._replace(platform=device_of((state, rows)).platform)
-    state, recorded = run_rows(learner, state, rows, plan)
+    state, recorded = run_rows(learner, state, rows, plan.on(device_of((state, rows))))
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

@@ -140,7 +140,7 @@ def run_fleet(
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths
     room = _spread.room_for(given, sharding)
-    plan = plan._replace(platform=_spread.home_of(given, sharding).platform)
+    plan = plan.on(_spread.home_of(given, sharding))
     program = partial(_run_fleet, plan=plan, room=room)
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)

@@ -165,8 +165,7 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay, fused)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        plan = plan._replace(platform=device_of(state).platform)
-        return run_rows(learner, state, Rows(X, y), plan)
+        return run_rows(learner, state, Rows(X, y), plan.on(device_of(state)))
     # of the caller, beyond the check of what is missing
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
@@ -233,7 +232,7 @@ def run_many(
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
-    plan = plan._replace(platform=_spread.home_of((shared, keys), sharding).platform)
+    plan = plan.on(_spread.home_of((shared, keys), sharding))
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
