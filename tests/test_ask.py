@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import polars as pl
 import pytest
+from marks import long
 from mutations import mutated
 from trees import assert_equal
 
@@ -177,7 +178,7 @@ def test_without_a_budget_every_row_is_asked_for(session):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_pool", [True, False])
+@pytest.mark.parametrize("is_pool", long([False], [True, False]))
 def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
     draws, rows = random.Random(3), numbers(60)
     labelling = session(rows, 25, is_pool)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from marks import long
 from test_ask import plants, rows_of, session
 
 from jaxmkl.cli.labelling.journal import Journal
@@ -92,7 +93,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_pool", [True, False])
+@pytest.mark.parametrize("is_pool", long([True], [True, False]))
 def test_events_that_cannot_have_happened_are_told_by_line(is_pool, session, tmp_path):
     rows = rows_of(plants(12))
     for place, (event, reason) in enumerate(IMPOSSIBLE):

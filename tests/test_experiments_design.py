@@ -68,7 +68,7 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
     plots = tmp_path / "plots"
     arguments = ["design", "--datasets", "wine", "--algorithms", "random,ted,gmkal"]

@@ -109,7 +109,7 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_finds_the_input_that_matters():
     draws = np.random.default_rng(0)
     X = draws.normal(size=(600, 6)).astype(np.float32)

@@ -52,6 +52,7 @@ def test_padding_behind_a_renewal_renews_nothing_again(kind):
     assert_equal(padded(state), state)
 
 
+@pytest.mark.slow
 def test_late_labels_renew_once():
     """While labels are waited for the learner inside stays in the round of its renewal."""
     X, y = stream(19)
