@@ -82,8 +82,8 @@ product a block. As they lie twice as far apart each time, their cost vanishes b
 long stream, and is felt in a short one: over 10,000 rounds of 26 inputs one of them takes 2.0
 times that of the fixed bank alone with both metrics by gradients beside it, and 3.3 times with a
 forest as well; over 60,000 rounds 1.4 and 1.6 times. The default, with a diagonal metric by
-likelihood, takes 1.13 times as long as those four at 26 inputs, and as long at 77. Before its first
-run it compiles for 8 to 20 s, the fixed bank for 2 to 3: a slow processor takes longest.
+likelihood, takes 1.13 times as long as those four at 26 inputs, and as long at 77. Its first run
+compiles for 8 to 20 s, that of the fixed bank for 2 to 3: a slow processor takes longest.
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.
