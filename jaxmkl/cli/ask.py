@@ -69,6 +69,7 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.cli.outputs import refuse_input
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.command_line import setting
 from jaxmkl.evaluate import UsageError, candidates
@@ -165,8 +166,8 @@ def _out(given: Namespace) -> Path:
     table = Path(given.pool or given.file)
     out = given.out or table.with_name(f"{table.stem}.labels.csv")
     for name, path in (("--out", out), ("--save", given.save)):
-        if path is not None and path.resolve() in (table.resolve(), Path(given.file).resolve()):
-            raise UsageError(f"{name}: {path} is an input of the session; name another file")
+        if path is not None:
+            refuse_input(name, path, (table, given.file), of="session")
     return out
 
 

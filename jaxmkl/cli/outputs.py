@@ -1,10 +1,10 @@
-"""The files that a run writes: no other process may write them, and each may fail alone."""
+"""The files that a command writes: none that it or another process uses; each may fail alone."""
 
 import contextlib
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jaxmkl._files import is_special, kept_from_others
@@ -31,6 +31,16 @@ class Outputs:
             self.failed.add(option)
         else:
             self.failed.discard(option)
+
+
+def refuse_input(option: str, path: Path, inputs: Iterable[str | Path], of: str) -> None:
+    """Refuse to write over a file that is read.
+
+    Raises:
+      UsageError: if it is one of these inputs of the command or the session.
+    """
+    if path.resolve() in [Path(name).resolve() for name in inputs]:
+        raise UsageError(f"{option}: {path} is an input of the {of}; name another file")
 
 
 @contextlib.contextmanager

@@ -12,9 +12,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from jaxmkl.cli import show
+from jaxmkl.cli.outputs import refuse_input
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
-from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import load_pipeline, open_table
 
 
@@ -75,7 +75,6 @@ def written(out: Path | None, *inputs: str) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
         return
-    if out.resolve() in [Path(name).resolve() for name in inputs]:
-        raise UsageError(f"--out: {out} is an input of the command; name another file")
+    refuse_input("--out", out, inputs, of="command")
     with open(out, "w", newline="", encoding="utf-8") as file:
         yield file
