@@ -53,6 +53,13 @@ def device_of(tree: PyTree) -> jax.Device:
     return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
 
 
+def on_one_device(tree: PyTree) -> bool:
+    """Whether all arrays are known, and each lies on one device."""
+    arrays = [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array)]
+    traced = any(isinstance(array, jax.core.Tracer) for array in arrays)
+    return not traced and all(len(array.sharding.device_set) == 1 for array in arrays)
+
+
 def on_accelerator(array: Any) -> bool:
     """Whether an array lies on a device other than a CPU: there it stays."""
     known = isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer)

@@ -67,7 +67,7 @@ drivers = importlib.import_module(run.__module__)
 def plan_of(learner):
     """That of a driver on an accelerator."""
     plan = _engine.plan_of("run", learner, None, drivers.without_info)
-    return plan._replace(platform="gpu")
+    return plan._replace(fused=False, platform="gpu")
 
 
 def solver(choose, *shape):
@@ -268,7 +268,7 @@ def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     plan = _engine.plan_of("run", learner, 8, everything)
     given = learner, learner.init(jax.random.key(1), 3), _engine.Rows(X, y)
     state, outputs = _engine.run_rows(*given, plan)
-    there, found = _engine.run_rows(*given, plan._replace(platform="gpu"))
+    there, found = _engine.run_rows(*given, plan._replace(fused=False, platform="gpu"))
     assert 20 < state.nonfinite == there.nonfinite < 50
     assert jnp.isfinite(found.loss[:2]).all()
     assert jnp.isnan(found.loss[7])
@@ -423,8 +423,14 @@ FUSED = {"raker": 23, "omkl_aks": 28, "amkl": 24, "amkl_aks": 29}
 
 
 def fused_on(platform, learner):
-    """The plan with the rounds of a block in one kernel."""
-    return plan_of(learner)._replace(fused=True, platform={"cuda": "gpu"}.get(platform, platform))
+    """The plan with the rounds of a block in one kernel, as they are on a GPU by default."""
+    plan = plan_of(learner)
+    if platform == "tpu":
+        return plan._replace(fused=True, platform=platform)
+    with of_kind(platform):
+        plan = plan._replace(fused=None).on(device(platform), shaped())
+    assert plan.fused is None
+    return plan
 
 
 @pytest.mark.accelerators

@@ -51,10 +51,10 @@
   TPUs; products of ``design.rrss``, of merged noise and of densities are at full precision. Tests
   marked ``accelerators`` compile for both without a device
   (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
-- ``fused=True`` of ``run``, ``run_many``, ``run_fleet`` and ``stream``: for ``raker``,
-  ``omkl_aks``, ``amkl`` and ``amkl_aks`` the rounds of a block are one kernel on a GPU or TPU,
-  written in Pallas. On an H200 a round of ``raker`` takes a third of the time then; no TPU has run
-  it (``help("jaxmkl.guide.many_devices")``).
+- ``fused`` of ``run``, ``run_many``, ``run_fleet`` and ``stream``: for ``raker``, ``omkl_aks``,
+  ``amkl`` and ``amkl_aks`` the rounds of a block are one kernel on a GPU or TPU, written in
+  Pallas. On an H200 a round takes a third of the time then, and on NVIDIA's GPUs from Ampere on it
+  is the default; no TPU has run it (``help("jaxmkl.guide.many_devices")``).
 - On a GPU a run waits for the device once. Runs there are those of a CPU to rounding, which they
   were not where a full metric is learned or trees are: a metric is now symmetric, and leaves add
   up their points in order. ``pytest -m device`` compares a device with the CPU beside it.

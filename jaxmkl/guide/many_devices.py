@@ -83,11 +83,13 @@ one. An H200 and eight cores of the processor beside it took, with JAX 0.11.2, 2
 order for each seed, so many microseconds an example and seed:
 
     seeds                     1      32   1,024
-    raker                   5.5    0.16   0.017
+    raker                   5.5    0.17   0.018
+    raker, fused            1.9   0.080   0.015
     raker, on the CPU       6.4     3.3     3.1
-    raker, fused            1.8   0.079   0.015
     spa                      12           0.072
     spa, on the CPU          17     7.2     6.9
+    expert_mkl, fixed        34     1.4    0.28
+    oks_sil                  40     1.5   0.062
 
 Results are those of a CPU to rounding: every recipe was compared there, in double precision. What
 differs otherwise:
@@ -102,14 +104,21 @@ differs otherwise:
 - All matrix products are at full precision. TF32 and bfloat16 are not used.
 - Examples that lie on the device stay there. A call waits for it once, at its end: only then bad
   values are refused, and what the learner met is warned of.
+- To compile takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
+  ``oks_sil`` and ``expert_mkl(banks="fixed")``. 1,024 seeds of ``omkc_dd`` and of ``multitask``
+  were not compiled after two minutes, while others compiled beside them; 32 seeds were after
+  10 s. The cause is not known.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
   a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
 
 ### Rounds in one kernel
 
-With ``fused=True`` the rounds of a block are one kernel, with the loop inside and the state in
-registers or VMEM. It is written in Pallas, whose compilers are Triton for GPUs and Mosaic for
-TPUs:
+The rounds of a block can be one kernel, with the loop inside and the state in registers or VMEM.
+It is written in Pallas, whose compilers are Triton for GPUs and Mosaic for TPUs. On NVIDIA's GPUs
+from Ampere on that is the default, outside of traces, for learners of first order on random
+features with one output and one step size: ``raker``, ``omkl_aks``, ``amkl``, ``amkl_aks`` and
+what one composes of such parts, under any of their losses. Elsewhere it is asked for, and with
+``fused=False`` the rounds are always those of a scan:
 
 >>> state = learner.init(jax.random.key(8), num_inputs=3)
 >>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0], fused=True)
@@ -124,19 +133,29 @@ kernels for a block of 256 rounds, those that encode the block among them:
     amkl          1,504                     24
     amkl_aks      2,496                     29
 
-It is for learners of first order on random features with one output and one step size: ``raker``,
-``omkl_aks``, ``amkl``, ``amkl_aks`` and what one composes of such parts, under any of their
-losses. Others are refused with the operation that has no form in the kernel. Consider that
+Where it is asked for, other learners are refused with the operation that has no form in the
+kernel. An H200 took, of 20 inputs and one stream, so many microseconds a round:
 
-- it was run on one device alone, an H200: there rounds of ``raker`` took 2.2 µs for 5.9 by the
-  scan, those of ``amkl_aks`` 4.1 for 12.7. Sums of booleans came out wrong in a first version, by
-  an error in the compiler's reductions, which no interpreter shows. So it is not the default:
-  compare the outputs, and the times, of both forms on your device before you rely on it.
-- JAX 0.11 and later say that Triton's part of Pallas will be removed from them.
+    learner                     scan    fused
+    raker                        5.9      2.1
+    omkl_aks                     9.2      4.0
+    amkl_aks                      12      3.8
+    raker, 200 features          7.8      4.0
+    amkl_aks, 200 features        14      7.4
+    raker, 500 features          7.3       12
+    raker, 64 kernels            6.0      3.2
+    raker, 256 kernels           6.6       22
+
+So the default is the scan where a row has more than 8,192 numbers, kernels times twice the
+features. Consider that
+
+- it was run on one kind of device alone, an H200, where all recipes that have it, several losses,
+  queries and selections, and both precisions gave what the scan gives. On a TPU it was compiled,
+  but never run.
+- JAX 0.11 and later say that Triton's part of Pallas will be removed from them. With a version
+  that has none the default is the scan.
 - it pays for one stream, or for as many runs side by side as a GPU has multiprocessors and some
   times more. A TPU takes the runs of one kernel in turn, where the scan advances them together.
-- all arrays of the state, (P, 2 F), should fit into the registers of one multiprocessor: 17
-  kernels with 50 features take a sixteenth of those of an H100.
 - Triton has sizes that are powers of two, so the codes of a block take up to four times the room.
 - it has no derivatives, and on a CPU, where it is interpreted, it is slower than the scan.
 

@@ -1,7 +1,9 @@
 """The engine of all drivers: a scan over blocks of rows, and streams padded to few lengths."""
 
+import math
+import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +14,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, left_to_xla, on_accelerator
+from jaxmkl._devices import device_of, left_to_xla, on_accelerator, on_one_device
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -23,6 +25,9 @@ from jaxmkl.wrappers.delayed import delayed
 Record = Callable[[Output], PyTree]
 # Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
 _TOGETHER, _OPERATIONS = 8, 2400
+# Numbers of a row's codes for which rounds are one kernel by default. An H200 took less time than
+# for the scan up to 6,800, more from 17,000 on: then they are not all in registers.
+_NUMBERS = 2**13
 
 
 class Plan(NamedTuple):
@@ -31,14 +36,47 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
-    fused: bool = False
-    """Whether the rounds of a block are one kernel."""
+    fused: bool | None = False
+    """Whether the rounds of a block are one kernel; None where they are if that pays."""
     platform: str = "cpu"
     """That of the device. On others than a CPU each kernel takes a while to begin."""
 
-    def on(self, device: jax.Device) -> "Plan":
-        """The plan as it is best on a device."""
-        return self._replace(platform=device.platform)
+    def on(self, device: jax.Device, arrays: PyTree) -> "Plan":
+        """The plan as it is best on a device, for a run that is made from these arrays.
+
+        Rounds in one kernel have no derivatives, and XLA cannot share them out. So inside a trace,
+        and for arrays that lie on several devices, they are not the default.
+        """
+        fused = self.fused
+        if fused is None and not (on_one_device(arrays) and _begins_blocks_at_once(device)):
+            fused = False
+        return self._replace(fused=fused, platform=device.platform)
+
+
+def _begins_blocks_at_once(device: jax.Device) -> bool:
+    """Whether rounds in one kernel are right, and faster, on such a device.
+
+    These are NVIDIA's GPUs from Ampere on, the oldest that Triton's part of Pallas is for.
+    """
+    version = str(getattr(device, "compute_capability", ""))
+    recent = device.platform == "gpu" and re.fullmatch(r"[89]\.\d|\d\d\.\d", version)
+    return bool(recent) and _takes_kernels(device)
+
+
+@cache
+def _takes_kernels(gpu: jax.Device) -> bool:
+    """Whether this version of JAX takes kernels for it; later ones are to come without Triton."""
+    try:
+        from jaxmkl.streaming._kernel import scan_in_kernel
+
+        def rounds(x: jax.Array) -> PyTree:
+            return scan_in_kernel(lambda s, x: (s + x, s), x[0], x, lambda *both: both, "gpu")
+
+        home = jax.sharding.SingleDeviceSharding(gpu)
+        jax.jit(rounds).lower(jax.ShapeDtypeStruct((4,), np.float32, sharding=home))
+    except Exception:  # whatever one without it raises, or a warning that is to be an error
+        return False
+    return True
 
 
 def plan_of(
@@ -47,19 +85,20 @@ def plan_of(
     block_size: int | None,
     record: Record,
     delay: int = 0,
-    fused: bool = False,
+    fused: bool | None = None,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean or a
-        ``record`` that is no function.
+      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean nor
+        None, or a ``record`` that is no function.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
+    given = f"fused must be True, False or None; got {fused!r}"
+    refuse_unless(fused is None or isinstance(fused, bool), given)
     text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
     refuse_unless(callable(record), text)
     return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
@@ -115,7 +154,7 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if plan.platform == "cpu" and not plan.fused:
+        if plan.platform == "cpu" and plan.fused is not True:
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
@@ -126,14 +165,13 @@ def scan_rows(
             state, outputs = learner.judge(state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
-        if plan.fused:
-            from jaxmkl.streaming._kernel import scan_in_kernel  # Pallas takes a while
-
-            after, left = scan_in_kernel(unjudged, state, examples, judged, plan.platform)
-        else:
+        found, on_features = None, learner.capacity(state) is None
+        if plan.fused or (plan.fused is None and on_features):
+            found = _in_one_kernel(plan, unjudged, state, examples, judged)
+        if found is None:
             together = _rounds_a_turn(one, state, examples)
-            after, left = jax.lax.scan(unjudged, state, examples, unroll=together)
-        state, recorded = judged(after, left)
+            found = jax.lax.scan(unjudged, state, examples, unroll=together)
+        state, recorded = judged(*found)
         return state, codes, recorded
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
@@ -150,6 +188,26 @@ def scan_rows(
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+
+
+def _in_one_kernel(
+    plan: Plan, step: Callable, state: PyTree, examples: PyTree, then: Callable
+) -> tuple[PyTree, PyTree] | None:
+    """The state and the outputs of a block by one kernel, or None if the scan is to have it.
+
+    That is where the plan does not insist, and the rounds are not for one kernel or too large.
+    """
+    from jaxmkl.streaming import _kernel  # Pallas takes a while
+
+    numbers = max(math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(examples))
+    if not plan.fused and numbers > _NUMBERS:
+        return None
+    try:
+        return _kernel.scan_in_kernel(step, state, examples, then, plan.platform)
+    except _kernel.NotInOneKernel:
+        if plan.fused:
+            raise
+        return None
 
 
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
@@ -215,7 +273,9 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    state, recorded = run_rows(learner, state, rows, plan.on(device_of((state, rows))))
+    state, recorded = run_rows(
+        learner, state, rows, plan.on(device_of((state, rows)), (state, rows))
+    )
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

@@ -36,7 +36,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.streaming._spread import bytes_of
 
 Atom = Any  # a variable or a constant of a program
-Ref = Any  # memory of the kernel
+Refs = Sequence[Any]  # memory of the kernel
 Shaped = Any  # what has a shape and a dtype
 Parameter = Any  # of an operation
 # Operations that act on each number alone, and are the same in the kernel.
@@ -80,6 +80,10 @@ _MOST = 512  # numbers of a row that becomes a column, by way of a square
 _VMEM = 16 * 2**20  # bytes that a kernel has by default
 
 
+class NotInOneKernel(ValueError):
+    """A learner's rounds have an operation that has no form in the kernel."""
+
+
 def scan_in_kernel(
     step: Callable, state: PyTree, examples: PyTree, then: Callable, platform: str
 ) -> tuple[PyTree, PyTree]:
@@ -92,13 +96,15 @@ def scan_in_kernel(
       platform: "gpu" or "tpu", or "cpu", where JAX interprets the kernel.
 
     Raises:
-      ValueError: for a step with an operation that has no form in the kernel.
+      NotInOneKernel: for a step with an operation that has no form in the kernel.
     """
     leaves, form = jax.tree.flatten(state)
     number, leaves = len(leaves), [*leaves, *jax.tree.leaves(examples)]
     B = len(leaves[-1])
     first = jax.tree.map(lambda leaf: leaf[0], examples)
     program, (after, output) = jax.make_jaxpr(step, return_shape=True)(state, first)
+    if program.effects:
+        raise _refusal("what is seen outside of them, as what is printed")
     outputs = jax.tree.map(lambda like: jax.ShapeDtypeStruct((B, *like.shape), like.dtype), output)
     rest = jax.make_jaxpr(then)(after, outputs).jaxpr
     needed, _ = _between(rest, rest.outvars)
@@ -118,13 +124,7 @@ def scan_in_kernel(
 
     play = _Player(_power_of_two if platform in _GPUS else int)
 
-    def kernel(
-        constant: Sequence[Ref],
-        before: Sequence[Ref],
-        of_rows: Sequence[Ref],
-        behind: Sequence[Ref],
-        written: Sequence[Ref],
-    ) -> None:
+    def kernel(constant: Refs, before: Refs, of_rows: Refs, behind: Refs, written: Refs) -> None:
         known = {v: play.read(v, ref[...]) for v, ref in zip(fixed, constant, strict=True)}
 
         def turn(t: jax.Array, state: tuple) -> tuple:
@@ -188,9 +188,9 @@ def _between(jaxpr: core.Jaxpr, goals: Sequence[Atom]) -> tuple[set, list[core.J
     return needed, operations[::-1]
 
 
-def _refusal(what: str) -> ValueError:
+def _refusal(what: str) -> NotInOneKernel:
     wanted = "fused must be False for a learner whose rounds are not for one kernel"
-    return ValueError(f"{wanted}; got True, and rounds with {what}")
+    return NotInOneKernel(f"{wanted}; got True, and rounds with {what}")
 
 
 # --- arrays in the kernel ------------------------------------------------------------------------
@@ -319,14 +319,14 @@ class _Player(NamedTuple):
         shape = v.aval.shape
         return _Value(array != 0 if v.aval.dtype == jnp.bool else array, shape, _places(shape))
 
-    def read_row(self, v: Atom, ref: Ref, t: jax.Array) -> _Value:
+    def read_row(self, v: Atom, ref: Any, t: jax.Array) -> _Value:
         """The value of a variable in the round t of a block."""
         if len(ref.shape) == 3:
             return self.read(v, ref[t])
         row = ref[pl.ds(t, 1), :]
         return self.read(v, _turned(row, 1) if _long(v.aval.shape) else row)
 
-    def write_row(self, ref: Ref, t: jax.Array, value: _Value) -> None:
+    def write_row(self, ref: Any, t: jax.Array, value: _Value) -> None:
         array = self.settled(value)
         if len(ref.shape) == 3:
             ref[t] = array

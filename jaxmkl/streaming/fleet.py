@@ -77,7 +77,7 @@ def run_fleet(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool = False,
+    fused: bool | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
@@ -140,7 +140,7 @@ def run_fleet(
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths
     room = _spread.room_for(given, sharding)
-    plan = plan.on(_spread.home_of(given, sharding))
+    plan = plan.on(_spread.home_of(given, sharding), given)
     program = partial(_run_fleet, plan=plan, room=room)
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)

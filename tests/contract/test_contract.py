@@ -302,7 +302,9 @@ def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
     """As JAX interprets the kernels of these platforms."""
     monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
     monkeypatch.setattr(
-        _engine.Plan, "on", lambda plan, device: plan._replace(fused=True, platform=platform)
+        _engine.Plan,
+        "on",
+        lambda plan, device, arrays: plan._replace(fused=True, platform=platform),
     )
     learner = learner_of(fused)
     check_learner(learner, examples=stream(learner), block_sizes=(16, 7))

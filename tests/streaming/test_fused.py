@@ -3,6 +3,8 @@
 JAX interprets the kernels. For their compilers see the tests of accelerators.
 """
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,7 +87,7 @@ def test_rounds_are_those_of_the_scan(name, of_runs):
 
 def on(platform):
     """As a plan is changed where the device of that platform is."""
-    return lambda plan, device: plan._replace(platform=platform if plan.fused else "cpu")
+    return lambda plan, device, arrays: plan._replace(platform=platform if plan.fused else "cpu")
 
 
 @pytest.mark.slow
@@ -135,8 +137,83 @@ def test_what_is_not_for_one_kernel_is_refused(name):
 
 def test_fused_is_a_boolean():
     learner, X = LEARNERS["raker"](), np.ones((4, 3))
-    with pytest.raises(ValueError, match="fused must be True or False; got 'gpu'"):
+    with pytest.raises(ValueError, match="fused must be True, False or None; got 'gpu'"):
         jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 0], fused="gpu")
+
+
+def test_effects_of_rounds_are_not_lost():
+    """A kernel would leave out what is printed."""
+
+    def loud(state, row):
+        jax.debug.print("{}", state)
+        return state + row, state
+
+    with pytest.raises(ValueError, match="rounds with what is seen outside of them"):
+        _kernel.scan_in_kernel(loud, jnp.zeros(()), jnp.ones(4), lambda *both: both, "cpu")
+
+
+# --- where it is the default ---------------------------------------------------------------------
+
+
+def a_device(platform, version):
+    return SimpleNamespace(platform=platform, compute_capability=version)
+
+
+@pytest.mark.parametrize(
+    ("device", "possible"),
+    [
+        (a_device("gpu", "8.0"), True),
+        (a_device("gpu", "9.0"), True),
+        (a_device("gpu", "12.0"), True),
+        (a_device("gpu", "7.5"), False),
+        (a_device("gpu", "gfx942"), False),
+        (SimpleNamespace(platform="gpu"), False),
+        (a_device("tpu", "9.0"), False),
+        (jax.devices("cpu")[0], False),
+    ],
+)
+def test_devices_on_which_rounds_may_be_one_kernel_by_default(device, possible, monkeypatch):
+    monkeypatch.setattr(_engine, "_takes_kernels", lambda device: True)
+    plan = _engine.plan_of("run", LEARNERS["raker"](), None, everything)
+    assert plan.on(device, jnp.ones(3)).fused is (None if possible else False)
+    assert jax.jit(lambda x: plan.on(device, x).fused is False)(jnp.ones(3))
+    for given in True, False:
+        assert plan._replace(fused=given).on(device, jnp.ones(3)).fused is given
+
+
+def test_a_jax_without_such_kernels_scans():
+    """Where the compiler is not to be had, on a device that has none."""
+    assert not _engine._takes_kernels(jax.devices("cpu")[0])
+
+
+DEFAULTS = {
+    "raker": (LEARNERS["raker"], True),
+    "many features": (lambda: jaxmkl.raker(KERNELS, num_features=2000), False),
+    "a learned metric": (lambda: jaxmkl.wrappers.learned_metric(LEARNERS["raker"]()), False),
+    "supports": (lambda: jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0)), False),
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_rounds_are_one_kernel_by_default_where_that_pays(name, monkeypatch):
+    make, in_kernel = DEFAULTS[name]
+    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
+    monkeypatch.setattr(_engine, "_begins_blocks_at_once", lambda device: True)
+    learner = make()
+    X = jax.random.normal(jax.random.key(0), (20, 3))
+    state = learner.init(jax.random.key(1), 3)
+    y = X[:, 1] if learner.task == "regression" else jnp.sign(X[:, 1])
+
+    def program(**options):
+        plan = _engine.plan_of("run", learner, 16, everything, **options)
+        plan = plan.on(jax.devices()[0], state)._replace(platform="gpu")
+        return str(
+            jax.make_jaxpr(lambda rows: _engine.scan_rows(learner, state, rows, plan))(rows)
+        )
+
+    rows = _engine.Rows(X, y)
+    assert ("pallas_call" in program()) == in_kernel
+    assert "pallas_call" not in program(fused=False)
 
 
 # --- operations ----------------------------------------------------------------------------------
