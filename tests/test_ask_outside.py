@@ -108,21 +108,15 @@ def test_a_person_answers_skips_undoes_quits_and_resumes(tmp_path, environment):
     assert [next(iter(event)) for event in events_of(journal)] == [*expected, "ask"]
 
     two = Terminal(arguments, environment)  # another day
-    for key, text in (("", "line 10"), ("2", "line 11"), ("2", "line 12"), ("\x03", "4 labels")):
+    for key, text in (
+        ("", "line 10"), ("2", "line 11"), ("2", "line 12"), ("1", "line 13"),
+        ("2", "6 labels; no question is left"),
+    ):  # fmt: skip
         two.types(key)
         two.waits_for(text)
         if text.startswith("line"):
             two.waits_for("q quit] ")
     assert two.ends() == 0
-
-    three = Terminal(arguments, environment)
-    three.waits_for("line 12")
-    three.waits_for("q quit] ")
-    three.types("1")
-    three.waits_for("line 13")
-    three.types("2")
-    three.waits_for("6 labels; no question is left")
-    assert three.ends() == 0
     labelled = table_of(tmp_path / "plants.labels.csv")
     answers = ["bush", "bush", "tree", "tree", "bush", "tree"]
     assert [row["kind"] for row in labelled] == [*frame["kind"][:6], *answers]
@@ -145,6 +139,12 @@ def test_a_person_types_numbers(tmp_path, environment):
     assert person.ends() == 0
     labelled = table_of(tmp_path / "n.labels.csv")
     assert [float(row["y"]) for row in labelled] == [*rows.chunk.frame["y"][:3], -3.0]
+
+    interrupted = Terminal([str(path), *SMALL], environment)
+    interrupted.waits_for("± ")
+    interrupted.types("\x03")
+    interrupted.waits_for("1 labels")
+    assert interrupted.ends() == 0
 
 
 def sitting(line, environment, draws, seconds):

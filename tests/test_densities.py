@@ -221,8 +221,8 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
 
     # the predictions are those without densities, and a pipeline keeps its densities
     several = tmp_path / "several.csv"
-    run(path, "--learner", "raker,omkl", *SMALL[2:], "--predictions", several)
-    columns = [f"{what} {name}" for name in ("raker", "omkl") for what in COLUMNS]
+    run(path, "--learner", "raker,amkl", *SMALL[2:], "--predictions", several)
+    columns = [f"{what} {name}" for name in ("raker", "amkl") for what in COLUMNS]
     assert [*rows_of(several)[0]] == ["row", *columns, "y"]
     run(path, *SMALL[:-1], "--json", out)
     assert table_of(out)["metrics"]["mse"][0] == means["mse"]

@@ -95,8 +95,10 @@ def test_references_name_what_there_is():
 
 @pytest.mark.slow
 def test_pages_are_made_without_a_warning(tmp_path):
-    command = [sys.executable, "-W", "always", "-m", "pdoc", "-d", "google", "jaxmkl"]
-    made = subprocess.run([*command, "-o", str(tmp_path)], capture_output=True, text=True)
+    command = [sys.executable, "-W", "always", "-m", "pdoc", "-d", "google", "--no-show-source"]
+    made = subprocess.run(
+        [*command, "jaxmkl", "-o", str(tmp_path)], capture_output=True, text=True
+    )
     assert made.returncode == 0, made.stderr
     assert "warn" not in made.stderr.lower(), made.stderr
     pages = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")}

@@ -177,7 +177,6 @@ LONG = {
     *("oks_sil", "multitask"),
     "label_budget of scaled omkl",
     "late labels, lagged",
-    "intervals of a distribution",
 }
 assert LEARNERS.keys() >= LONG | QUICK
 

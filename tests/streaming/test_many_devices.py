@@ -124,7 +124,7 @@ for learner in (jaxmkl.raker(many, num_features=5), jaxmkl.expert_mkl(many, **op
     "script",
     [
         pytest.param(SEEDS, id="seeds", marks=pytest.mark.slow),
-        pytest.param(FLEET, id="fleet", marks=pytest.mark.slow),
+        pytest.param(FLEET, id="fleet", marks=pytest.mark.endless),
         pytest.param(KERNELS, id="kernels", marks=pytest.mark.endless),
     ],
 )
