@@ -106,8 +106,9 @@ differs otherwise:
   values are refused, and what the learner met is warned of.
 - To compile takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
   ``oks_sil`` and ``expert_mkl(banks="fixed")``. 1,024 seeds of ``omkc_dd`` and of ``multitask``
-  were not compiled after two minutes, while others compiled beside them; 32 seeds were after
-  10 s. The cause is not known.
+  were not compiled after two minutes, where 32 took 10 s: the compiler was at a single fusion,
+  that of the distances in a block, as its tuner compiles them. To do without the tuner,
+  ``XLA_FLAGS=--xla_gpu_autotune_level=0``, was not tried.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
   a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
 
