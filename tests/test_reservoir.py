@@ -32,6 +32,9 @@ def filled_by(reservoir, key, y, learns=None):
     return jax.lax.scan(step, state, (draws, jnp.asarray(y, jnp.float32), learns))
 
 
+filled = jax.jit(Reservoir.filled, static_argnums=0)
+
+
 @jax.jit
 def numbers_of_rounds(key):
     """Two numbers from [0, 1) for each of 14 rounds."""
@@ -66,12 +69,13 @@ def test_holds_what_a_plain_loop_holds(places, seed, labelled):
         elif uniform and chance * np.float32(n + 1) < uniform:
             sample[int(which * np.float32(uniform))] = offered
 
-    np.testing.assert_array_equal(state.y[latest : latest + len(sample)], sample)
-    assert set(np.asarray(state.y[: len(ring)]) if latest else ring) == set(ring)
-    filled = np.asarray(jax.jit(reservoir.filled)(state))
-    assert filled.sum() == len(ring) + len(sample) == min(size, sum(labelled))
-    np.testing.assert_array_equal(np.asarray(state.y) != 0, filled)
-    np.testing.assert_array_equal(state.X, np.stack([state.y, -state.y], axis=1))
+    held, inputs = np.asarray(state.y), np.asarray(state.X)
+    np.testing.assert_array_equal(held[latest : latest + len(sample)], sample)
+    assert set(held[: len(ring)] if latest else ring) == set(ring)
+    places_filled = np.asarray(filled(reservoir, state))
+    assert places_filled.sum() == len(ring) + len(sample) == min(size, sum(labelled))
+    np.testing.assert_array_equal(held != 0, places_filled)
+    np.testing.assert_array_equal(inputs, np.stack([held, -held], axis=1))
     assert state.num_examples == sum(labelled)
 
 
