@@ -165,8 +165,8 @@ def scan_rows(
             state, outputs = learner.judge(state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
-        found, on_features = None, learner.capacity(state) is None
-        if plan.fused or (plan.fused is None and on_features):
+        found = None
+        if plan.fused or (plan.fused is None and _may_be_one_kernel(learner, state, examples)):
             found = _in_one_kernel(plan, unjudged, state, examples, judged)
         if found is None:
             together = _rounds_a_turn(one, state, examples)
@@ -190,18 +190,22 @@ def scan_rows(
     return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
 
+def _may_be_one_kernel(learner: Learner, state: PyTree, examples: PyTree) -> bool:
+    """Whether rounds, if they have the form, are faster in one kernel: small ones on features."""
+    numbers = (math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(examples))
+    return learner.capacity(state) is None and max(numbers) <= _NUMBERS
+
+
 def _in_one_kernel(
     plan: Plan, step: Callable, state: PyTree, examples: PyTree, then: Callable
 ) -> tuple[PyTree, PyTree] | None:
-    """The state and the outputs of a block by one kernel, or None if the scan is to have it.
+    """The state and the outputs of a block by one kernel, or None if its rounds are not for one.
 
-    That is where the plan does not insist, and the rounds are not for one kernel or too large.
+    Raises:
+      NotInOneKernel: where they are not, and the plan asks for it.
     """
     from jaxmkl.streaming import _kernel  # Pallas takes a while
 
-    numbers = max(math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(examples))
-    if not plan.fused and numbers > _NUMBERS:
-        return None
     try:
         return _kernel.scan_in_kernel(step, state, examples, then, plan.platform)
     except _kernel.NotInOneKernel:
