@@ -364,3 +364,18 @@ def test_all_are_the_same_inside_jit():
             assert one.dtype == jnp.float32
             assert expected.dtype == np.float64
             assert one.shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "good", "bad"),
+    [
+        (lambda p: metrics.brier(p, jnp.array([1.0])), 0.5, 1.5),
+        (lambda s: metrics.crps_normal(jnp.zeros(1), s, jnp.ones(1)).sum(), 0.5, -1.5),
+    ],
+)
+def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
+    """Under ``jax.grad`` alone the values are known, though their arrays are tracers."""
+    slope = jax.grad(metric)(jnp.array([good]))
+    np.testing.assert_allclose(slope, jax.jit(jax.grad(metric))(jnp.array([good])), rtol=1e-6)
+    with pytest.raises(ValueError, match=f"got {bad}"):
+        jax.grad(metric)(jnp.array([bad]))
