@@ -114,8 +114,8 @@ CLASSIFIER = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "learner",
-    [jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2)],
-    ids=["one_vs_rest"],
+    [jaxmkl.wrappers.predictive(RAKER), jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2)],
+    ids=["predictive", "one_vs_rest"],
 )
 def test_a_stream_of_no_examples_keeps_its_state(learner):
     """Though it closes the blocks of the others."""
