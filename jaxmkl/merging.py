@@ -59,8 +59,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
 
     Raises:
       ValueError: if the states of a part cannot be added, which the message names; if states
-        belong to another learner or to different features; if rounding has left a covariance
-        without an inverse.
+        belong to another learner or to different features; if the start has seen more rounds than
+        a shard; if rounding has left a covariance without an inverse.
 
     >>> import jaxmkl
     >>> features, rule = jaxmkl.features.FourierFeatures(10), jaxmkl.updates.RLS(0.1)
@@ -86,6 +86,10 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         wanted = "one without a state of its own, which cannot be added"
         pytree.require(good, "merge", f"learner.{name}", getattr(learner, name), wanted)
     states, start = jax.tree.map(local, (states, start))
+    if start is not None:
+        rounds, begun = int(jnp.min(states.round)), int(start.round)
+        wanted = f"the state that all shards began with: one has seen {rounds} rounds"
+        pytree.require(begun <= rounds, "merge", "start", f"a state after {begun}", wanted)
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
     models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)

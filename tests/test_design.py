@@ -174,6 +174,16 @@ def test_every_objective_falls(grams: np.ndarray, gram: np.ndarray, method: str)
         assert bool(found.converged)
 
 
+@pytest.mark.slow
+def test_a_point_of_no_kernel_costs_no_digits() -> None:
+    """Its row is 0 from the first step on; with sizes far below its own, rounding is the rest."""
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    X[7] = 0
+    single, double = (design.cted(A @ A.T) for A in (X.astype(np.float32), X))
+    assert single.converged
+    np.testing.assert_allclose(history(single)[-1], history(double)[-1], rtol=1e-4)
+
+
 @pytest.mark.endless
 def test_single_precision_is_close_to_double(gram: np.ndarray) -> None:
     double, single = design.cted(gram), design.cted(gram.astype(np.float32))

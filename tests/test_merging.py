@@ -178,6 +178,9 @@ def test_states_that_do_not_belong_together_are_refused():
         jaxmkl.merge(LEARNER, apart)
     with pytest.raises(ValueError, match="features must be the same in all states and the start"):
         jaxmkl.merge(LEARNER, shards_of(one), start=other)
+    ahead = one.replace(round=one.round + 3)
+    with pytest.raises(ValueError, match="start must be the state that all shards began with"):
+        jaxmkl.merge(LEARNER, stacked(ahead, one), start=ahead)
     with pytest.raises(ValueError, match="merge: states must be states of one learner, stacked"):
         jaxmkl.merge(LEARNER, one)
     with pytest.raises(ValueError, match="merge: states must be arrays, outside of jit"):

@@ -232,6 +232,28 @@ def test_single_precision_is_near():
     np.testing.assert_allclose(found, metrics.crps_student(*arguments), rtol=2e-5)
 
 
+@jax.jit
+def slopes_of_student(scale, degrees, y):
+    """By the mean and by the scale, at means of 0."""
+
+    def total(mean, scale):
+        return metrics.crps_student(mean, scale, degrees, y).sum()
+
+    return jax.grad(total, argnums=(0, 1))(jnp.zeros_like(y), scale)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("degrees", [1.5, 4.0, 150.0, np.inf])
+def test_continuous_scores_have_derivatives_where_the_label_is_the_mean(degrees):
+    """By the mean it is 1 - 2 F(z), and by the scale the score itself at z = 0."""
+    y, scale = np.array([0.0, 1e-9, 0.7, -3.0]), np.full(4, 0.5)
+    by_mean, by_scale = slopes_of_student(scale, degrees, y)
+    law = scipy.stats.t(degrees, scale=0.5)
+    np.testing.assert_allclose(by_mean, 1 - 2 * law.cdf(y), rtol=1e-7, atol=1e-15)
+    score = metrics.crps_student(np.zeros(4), scale, degrees, y) / scale
+    np.testing.assert_allclose(by_scale[:2], score[:2], rtol=1e-7)
+
+
 @given(
     values=hnp.arrays(float, (3, 5), elements=numbers), y=hnp.arrays(float, 3, elements=numbers)
 )
@@ -342,3 +364,18 @@ def test_all_are_the_same_inside_jit():
             assert one.dtype == jnp.float32
             assert expected.dtype == np.float64
             assert one.shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "good", "bad"),
+    [
+        (lambda p: metrics.brier(p, jnp.array([1.0])), 0.5, 1.5),
+        (lambda s: metrics.crps_normal(jnp.zeros(1), s, jnp.ones(1)).sum(), 0.5, -1.5),
+    ],
+)
+def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
+    """Under ``jax.grad`` alone the values are known, though their arrays are tracers."""
+    slope = jax.grad(metric)(jnp.array([good]))
+    np.testing.assert_allclose(slope, jax.jit(jax.grad(metric))(jnp.array([good])), rtol=1e-6)
+    with pytest.raises(ValueError, match=f"got {bad}"):
+        jax.grad(metric)(jnp.array([bad]))

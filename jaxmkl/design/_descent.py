@@ -74,6 +74,7 @@ def descend(
     max_iterations: int,
     limit: int | jax.Array | None = None,
     accelerate: bool = True,
+    least: jax.Array | float = 0.0,
 ) -> Descent:
     """Apply a map until its objective hardly falls and its violation is small.
 
@@ -81,7 +82,8 @@ def descend(
     with a violation of at most the square root of the tolerance; when a plain step no longer
     lowers the objective, at the limit of the precision; or after ``max_iterations`` (T) or
     ``limit`` applications, the latter a number that may be traced. The first point, ``start``
-    (d,), is positive. Without ``accelerate`` all steps are plain.
+    (d,), is positive. Without ``accelerate`` all steps are plain. No step of the map leads below
+    ``least`` (d,), and no accelerated one may: there, rounding makes an objective of anything.
     """
     dtype = start.dtype
     tolerance = jnp.asarray(tolerance, dtype)
@@ -102,7 +104,7 @@ def descend(
     def turn(state: Descent) -> Descent:
         further = state.origin * (state.move.point / state.origin) ** state.stretch
         beyond = jnp.where(state.stretch > 0, further, extrapolated(state))
-        x = jnp.where(state.plain, state.move.point, beyond)
+        x = jnp.where(state.plain, state.move.point, jnp.maximum(beyond, least))
         move = step(x)
         fall = state.move.objective - move.objective
         accepted = fall >= 0  # False for NaN

@@ -136,7 +136,8 @@ def iterated(
             violation = jnp.maximum(violation, gap[0] / objective)
         return Move(jnp.concatenate([sizes, others]), objective, violation)
 
-    return descend(move, start, tolerance=problem.tolerance, **bounds)
+    least = jnp.zeros_like(start).at[: problem.pool.num_points].set(jnp.sqrt(problem.eps))
+    return descend(move, start, tolerance=problem.tolerance, least=least, **bounds)
 
 
 def design_of(

@@ -120,7 +120,8 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
     special, nu = _special(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
-        u = xp.square(z / xp.sqrt(nu))
+        # above 0, where the square roots of u in what follows have no derivative
+        u = xp.maximum(xp.square(z / xp.sqrt(nu)), xp.finfo(z.dtype).tiny)
         small, large = xp.minimum(u, 1.0), xp.maximum(u, 1.0)  # no quotient of infinities
         share = xp.where(u < 1, small / (1 + small), 1 / (1 + 1 / large))  # z²/(ν + z²)
         within = special.betainc(0.5, nu / 2, share)  # 2 F(|z|) - 1

@@ -66,7 +66,7 @@ class OneVsRest(Wrapper):
         )
 
     def capacity(self, state: OneVsRestState) -> int | None:
-        return self.learner.capacity(jax.eval_shape(lambda: take(state.inner, 0)))
+        return self.learner.capacity(jax.eval_shape(lambda inner: take(inner, 0), state.inner))
 
     def num_supports(self, state: OneVsRestState) -> Array:
         return jnp.max(jax.vmap(self.learner.num_supports)(state.inner))

@@ -180,7 +180,8 @@ class Predictive(Wrapper):
         def settled(own: Density) -> Density:
             return own._replace(scale=own.scale.close(RULE, size, round))
 
-        full = round % RULE.period == 0
+        # before the first input there is nothing to standardise by
+        full = (round % RULE.period == 0) & (state.number > 0)
         return state.replace(
             density=self._each(settled, state.density),
             standard=optax.tree.where(full, state.inputs, state.standard),

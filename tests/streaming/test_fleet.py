@@ -108,6 +108,24 @@ def test_what_stands_behind_a_stream_is_not_looked_at():
     assert_equal(fleet(classifier, begin(classifier), X, y > 0, lengths=RAGGED), by_word)
 
 
+CLASSIFIER = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "learner",
+    [jaxmkl.wrappers.predictive(RAKER), jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2)],
+    ids=["predictive", "one_vs_rest"],
+)
+def test_a_stream_of_no_examples_keeps_its_state(learner):
+    """Though it closes the blocks of the others."""
+    X, y = data(CLASSIFIER if learner.num_outputs else RAKER)
+    states = begin(learner, 2)
+    ends, _ = fleet(learner, states, X[:2], y[:2], lengths=[T, 0])
+    assert_equal(row_of(ends, 1), row_of(states, 1))
+    assert ends.round.tolist() == [T, 0]
+
+
 @pytest.mark.slow
 @settings(max_examples=8)
 @given(st.lists(st.integers(0, T), min_size=M, max_size=M))
