@@ -109,9 +109,9 @@ the classes are. The order of the pool means nothing, so there is no ``skip``:
 >>> bool(right.mean() > 0.8)
 True
 
-On eight pools, 20 points chosen so and then those of the smallest margin are worth 4.2 points of
-accuracy of an SVC over random ones with 10 to 50 labels and 2.8 with 60 to 200; the margin after
-five random points is worth 0.8 and 2.7 (``python -m experiments design --parts rounds``).
+On nine pools, 20 points chosen so and then those of the smallest margin are worth 4.3 points of
+accuracy of an SVC over random ones with 10 to 50 labels and 4.8 with 60 to 200; the margin after
+five random points is worth 0.5 and 4.6 (``python -m experiments design --parts rounds``).
 
 To label several points at a time, take the largest scores, ``jax.lax.top_k(score, 5)[1]``. They
 may be neighbours, so for large batches choose among the best by ``design`` again.
