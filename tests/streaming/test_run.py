@@ -146,7 +146,7 @@ def test_what_is_missing_is_said():
             streaming.run(REGRESSION, array, y0)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         streaming.run(REGRESSION, begin(REGRESSION), X0)
-    for key in (0, None, np.zeros(2, np.uint32)):
+    for key in (0, None, np.zeros(2, np.uint32), jax.random.split(jax.random.key(0))):
         with pytest.raises(ValueError, match=r"key must be a typed key, as jax\.random\.key\(0\)"):
             REGRESSION.init(key, NUM_INPUTS)
 
