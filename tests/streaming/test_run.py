@@ -175,6 +175,13 @@ def test_huge_whole_numbers_are_refused(name, dtype):
 def test_keys_are_checked(keys, given):
     with pytest.raises(ValueError, match=f"keys must be a one-dimensional.*got {given}"):
         streaming.run_many(REGRESSION, keys, *data())
+    with pytest.raises(ValueError, match=f"keys must be a one-dimensional.*got {given}"):
+        streaming.permutations(keys, NUM_EXAMPLES)
+
+
+def test_an_order_has_a_number_of_examples():
+    with pytest.raises(ValueError, match="num_examples must be an integer of at least 0; got -1"):
+        streaming.permutations(jax.random.split(jax.random.key(0), 2), -1)
 
 
 # --- run inside transformations ------------------------------------------------------------------
