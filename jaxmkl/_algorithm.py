@@ -151,7 +151,8 @@ class Algorithm(HasLoss, Learner):
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
         typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
-        pytree.require(typed, self, "key", key, "a typed key, as jax.random.key(0)")
+        wanted = "a typed key, as jax.random.key(0), and one (jax.vmap makes several states)"
+        pytree.require(typed and key.ndim == 0, self, "key", key, wanted)
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
         good = self.has_variance or not self.query.needs_variance

@@ -321,7 +321,7 @@ def expert_mkl(
 
     if banks is None:
         banks = LEARNED if kernels is None else "fixed"
-    names = (banks,) if isinstance(banks, str) else tuple(banks)
+    names = (banks,) if isinstance(banks, str) or not np.iterable(banks) else tuple(banks)
     for name in names or (banks,):
         wanted = "one or several of " + ", ".join(map(repr, BANKS))
         require(name in BANKS, "expert_mkl", "banks", name, wanted)

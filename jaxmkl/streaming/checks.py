@@ -157,8 +157,9 @@ def check_streams(
     X, y = as_inputs(X), y if isinstance(y, jax.Array) else np.asarray(y)
     M, D, K = *shape, learner.num_outputs
     text = f"X must have shape ({M}, T, {D}), streams by examples by inputs, as there are states"
-    good = X.ndim == 3 and (X.shape[0], X.shape[2]) == shape and X.shape[1] > 0
+    good = X.ndim == 3 and (X.shape[0], X.shape[2]) == shape
     refuse_unless(good, f"{text}; got shape {X.shape}")
+    refuse_unless(X.shape[1] > 0, f"X must hold at least one example; got shape {X.shape}")
     wanted = X.shape[:2] if learner.task == "classification" or K is None else (*X.shape[:2], K)
     refuse_unless(y.shape == wanted, f"y must have shape {wanted}; got shape {y.shape}")
     T = X.shape[1]

@@ -69,10 +69,22 @@ def _run_many(
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
 
+    Raises:
+      ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is no count.
+
     >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
     [0, 1, 2, 3, 4]
     """
-    return _permutations(keys, num_examples)
+    _require_keys(keys)
+    number = pytree.as_count("permutations", "num_examples", num_examples, minimum=0)
+    return _permutations(keys, number)
+
+
+def _require_keys(keys: jax.Array) -> None:
+    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
+    wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
+    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
 
 
 @partial(jax.jit, static_argnames="num_examples")
@@ -217,10 +229,7 @@ def run_many(
     (4, 200)
     """
     require_learner("run_many", learner)
-    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
-    given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
-    wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
-    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
+    _require_keys(keys)
     X = checks.as_inputs(X)
     # states are made for X: in double precision if X and JAX have it
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)

@@ -84,7 +84,7 @@ class Intervals(Wrapper):
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
         rate = jnp.asarray(self.step_size, dtype)
-        step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels))
+        step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels.astype(dtype)))
         # a quantile of 0 would never change again
         least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y) / unit, jnp.finfo(dtype).tiny)
         quantile = jnp.maximum(followed(state.quantile, distance, self.coverage, step), least)

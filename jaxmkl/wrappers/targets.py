@@ -98,7 +98,8 @@ class ScaledTargets(Wrapper):
         """The label clipped to within ``clip`` times u of the prediction, and the next u."""
         distance = jnp.abs(y - value)
         bound = jnp.asarray(self.clip, value.dtype) * state.residual
-        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + state.moments.num_seen)).astype(value.dtype)
+        num_seen = state.moments.num_seen.astype(value.dtype)
+        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + num_seen))
         known = state.residual > 0
         clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
         after = followed(state.residual, distance, 0.9, step)

@@ -246,6 +246,6 @@ def test_banks_are_chosen_by_name():
     # one's own dictionary is the whole one
     assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0)).models) == 1
     assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0), banks=("fixed", "trees")).models) == 2
-    for wrong in ("forest", ("fixed", "forest"), ()):
+    for wrong in ("forest", ("fixed", "forest"), (), 3, (["fixed"],)):
         with pytest.raises(ValueError, match="expert_mkl: banks must be one or several of 'fix"):
             jaxmkl.expert_mkl(banks=wrong)

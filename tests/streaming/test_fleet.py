@@ -225,7 +225,7 @@ X0, y0 = data()
         ({"X": X0[:4]}, r"X must have shape \(5, T, 2\).*got shape \(4, 21, 2\)"),
         ({"X": X0[..., :1]}, r"X must have shape \(5, T, 2\).*got shape \(5, 21, 1\)"),
         ({"X": scipy.sparse.csr_array(X0[0])}, r"X must have shape \(5, T, 2\).*shape \(21, 2\)"),
-        ({"X": X0[:, :0], "y": y0[:, :0]}, r"X must have shape \(5, T, 2\)"),
+        ({"X": X0[:, :0], "y": y0[:, :0]}, r"at least one example; got shape \(5, 0, 2\)"),
         ({"y": y0[:, :4]}, r"y must have shape \(5, 21\); got shape \(5, 4\)"),
         ({"lengths": [1, 2, 3]}, r"lengths must be 5 integers from 0 to 21; got \[1, 2, 3\]"),
         ({"lengths": [1, 2, 3, 4, 22]}, "lengths must be 5 integers from 0 to 21"),

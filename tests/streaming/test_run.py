@@ -146,7 +146,7 @@ def test_what_is_missing_is_said():
             streaming.run(REGRESSION, array, y0)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         streaming.run(REGRESSION, begin(REGRESSION), X0)
-    for key in (0, None, np.zeros(2, np.uint32)):
+    for key in (0, None, np.zeros(2, np.uint32), jax.random.split(jax.random.key(0))):
         with pytest.raises(ValueError, match=r"key must be a typed key, as jax\.random\.key\(0\)"):
             REGRESSION.init(key, NUM_INPUTS)
 
@@ -175,6 +175,13 @@ def test_huge_whole_numbers_are_refused(name, dtype):
 def test_keys_are_checked(keys, given):
     with pytest.raises(ValueError, match=f"keys must be a one-dimensional.*got {given}"):
         streaming.run_many(REGRESSION, keys, *data())
+    with pytest.raises(ValueError, match=f"keys must be a one-dimensional.*got {given}"):
+        streaming.permutations(keys, NUM_EXAMPLES)
+
+
+def test_an_order_has_a_number_of_examples():
+    with pytest.raises(ValueError, match="num_examples must be an integer of at least 0; got -1"):
+        streaming.permutations(jax.random.split(jax.random.key(0), 2), -1)
 
 
 # --- run inside transformations ------------------------------------------------------------------

@@ -82,6 +82,14 @@ def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     assert jaxmkl.metrics.width(low, high) < 3.3 * np.std(y)
 
 
+def test_dtypes_that_are_never_promoted_by_themselves():
+    X, y = (array.astype(np.float32) for array in stream(4, 0.3))
+    learner = intervals(jaxmkl.raker(KERNELS, num_features=4))
+    state = begin(learner)
+    with jax.numpy_dtype_promotion("strict"):
+        assert np.isfinite(jaxmkl.run(learner, state, X, y)[0].radius)
+
+
 @pytest.mark.parametrize(
     ("make", "argument"),
     [

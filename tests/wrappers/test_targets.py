@@ -156,6 +156,14 @@ def test_errors(make, argument):
         make()
 
 
+def test_dtypes_that_are_never_promoted_by_themselves():
+    learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip=3.0)
+    state = learner.init(jax.random.key(0), 2)
+    X, y = (array[:4].astype(np.float32) for array in stream())
+    with jax.numpy_dtype_promotion("strict"):
+        assert jaxmkl.run(learner, state, X, y)[0].residual > 0
+
+
 def test_losses_have_derivatives_by_the_labels():
     """The variance after the first label is 0, where the root has no derivative."""
     learner = scaled_targets(jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4))
