@@ -106,9 +106,10 @@ differs otherwise:
   values are refused, and what the learner met is warned of.
 - To compile takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
   ``oks_sil`` and ``expert_mkl(banks="fixed")``. 1,024 seeds of ``omkc_dd`` and of ``multitask``
-  were not compiled after two minutes, where 32 took 10 s: the compiler was at a single fusion,
-  that of the distances in a block, as its tuner compiles them. To do without the tuner,
-  ``XLA_FLAGS=--xla_gpu_autotune_level=0``, was not tried.
+  were not compiled after two minutes, where 32 took 10 s. XLA was at single fusions then, which it
+  seems to compile by Triton too, to see what is faster.
+  ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false`` leaves that out; it was not
+  tried with these.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
   a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
 
