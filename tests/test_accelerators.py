@@ -26,6 +26,7 @@ from experiments.bench.launches import PALLAS, kernels_a_round
 from jaxmkl import _devices, design, wrappers
 from jaxmkl.streaming import _engine, _spread, checks, run
 
+SMALL_PROGRAMS = True
 D, T = 20, 2000
 
 

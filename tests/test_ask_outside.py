@@ -31,8 +31,9 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @pytest.fixture
 def environment(tmp_path):
-    """Programs are kept from one start to the next."""
-    return {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "100"}
+    """Programs are kept from one start to the next, and are small."""
+    small = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "COLUMNS": "100"}
+    return {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), **small}
 
 
 class Terminal:

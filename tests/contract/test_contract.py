@@ -176,7 +176,6 @@ LONG = {
     *("expert_mkl", "spa", "bpas"),
     *("oks_sil", "multitask"),
     "label_budget of scaled omkl",
-    "late labels, lagged",
 }
 assert LEARNERS.keys() >= LONG | QUICK
 

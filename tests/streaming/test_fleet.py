@@ -77,7 +77,7 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
 @pytest.mark.parametrize(
     ("name", "lengths"),
     long(
-        [("budget", RAGGED), ("scaled", RAGGED)],
+        [("budget", RAGGED)],
         [("raker", None), *((name, RAGGED) for name in LEARNERS)],
     ),
 )
