@@ -168,9 +168,9 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
 # The others take minutes. With the long tests come recipes on features, with supports that grow or
-# are on a budget, in a space of kernels and of many tasks, and a variant with dense supports; those
-# made of the same parts in other combinations are endless. So is proj_ka, which has loops in NumPy
-# in its own tests.
+# are on a budget, in a space of kernels and of many tasks, and one variant, with dense supports;
+# those made of the same parts in other combinations are endless. So is proj_ka, which has loops in
+# NumPy in its own tests.
 QUICK = {"amkl_aks"}
 LONG = {
     *("expert_mkl", "spa", "bpas"),
