@@ -3,7 +3,7 @@
 Functions that gather arrays, or wait, must be called by all processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -43,9 +43,7 @@ def device_of(tree: PyTree) -> jax.Device:
 
     It is the default device if no array is committed to another.
     """
-    leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
-    known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
-    for leaf in known:
+    for leaf in _known(tree):
         if leaf.committed:
             devices = leaf.sharding.addressable_devices or leaf.sharding.device_set
             return min(devices, key=attrgetter("id"))
@@ -53,11 +51,11 @@ def device_of(tree: PyTree) -> jax.Device:
     return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
 
 
-def on_one_device(tree: PyTree) -> bool:
-    """Whether all arrays are known, and each lies on one device."""
-    arrays = [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array)]
-    traced = any(isinstance(array, jax.core.Tracer) for array in arrays)
-    return not traced and all(len(array.sharding.device_set) == 1 for array in arrays)
+def _known(tree: PyTree) -> Iterator[jax.Array]:
+    """The arrays of a tree, without tracers, of which nothing says where they will lie."""
+    for leaf in jax.tree.leaves(tree):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            yield leaf
 
 
 def on_accelerator(array: Any) -> bool:
@@ -73,9 +71,12 @@ def on_host(array: PyTree) -> PyTree:
 
 def is_shared(tree: PyTree) -> bool:
     """Whether some leaf has parts, or copies, on devices of other processes."""
-    leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
-    known = (leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer))
-    return any(not leaf.is_fully_addressable for leaf in known)
+    return any(not leaf.is_fully_addressable for leaf in _known(tree))
+
+
+def is_spread(tree: PyTree) -> bool:
+    """Whether some leaf has parts, or copies, on several devices."""
+    return any(len(leaf.sharding.device_set) > 1 for leaf in _known(tree))
 
 
 def seen_whole(array: PyTree) -> bool:

@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, left_to_xla, on_accelerator, on_one_device
+from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator
 from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -47,20 +47,21 @@ class Plan(NamedTuple):
         Rounds in one kernel have no derivatives, and XLA cannot share them out. So inside a trace,
         and for arrays that lie on several devices, they are not the default.
         """
-        fused = self.fused
-        if fused is None and not (on_one_device(arrays) and _begins_blocks_at_once(device)):
+        fused, platform = self.fused, device.platform
+        # the cheapest question first: a stream of small chunks asks often
+        alone = platform == "gpu" and not (is_spread(arrays) or checks.is_traced(arrays))
+        if fused is None and not (alone and _begins_blocks_at_once(device)):
             fused = False
-        return self._replace(fused=fused, platform=device.platform)
+        return self._replace(fused=fused, platform=platform)
 
 
-def _begins_blocks_at_once(device: jax.Device) -> bool:
-    """Whether rounds in one kernel are right, and faster, on such a device.
+def _begins_blocks_at_once(gpu: jax.Device) -> bool:
+    """Whether rounds in one kernel are right, and faster, on such a GPU.
 
-    These are NVIDIA's GPUs from Ampere on, the oldest that Triton's part of Pallas is for.
+    These are NVIDIA's from Ampere on, the oldest that Triton's part of Pallas is for.
     """
-    version = str(getattr(device, "compute_capability", ""))
-    recent = device.platform == "gpu" and re.fullmatch(r"[89]\.\d|\d\d\.\d", version)
-    return bool(recent) and _takes_kernels(device)
+    version = str(getattr(gpu, "compute_capability", ""))
+    return bool(re.fullmatch(r"[89]\.\d|\d\d\.\d", version)) and _takes_kernels(gpu)
 
 
 @cache
@@ -302,9 +303,7 @@ def padded_length(length: int) -> int:
 
 def room_for(X: Inputs) -> int:
     """The length to which X is padded: its own where it lies on several devices."""
-    arrays = (leaf for leaf in jax.tree.leaves(X) if isinstance(leaf, jax.Array))
-    spread = any(len(array.devices()) > 1 for array in arrays)
-    return X.shape[0] if spread else padded_length(X.shape[0])
+    return X.shape[0] if is_spread(X) else padded_length(X.shape[0])
 
 
 def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:

@@ -10,8 +10,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._devices import by_xla, device_of, place
+from jaxmkl._devices import by_xla, device_of, is_spread, place
 from jaxmkl._types import PyTree
+from jaxmkl.streaming.checks import is_tracer
 
 _CACHE = 10 * 2**20  # bytes
 # Of the memory of an accelerator the part that runs side by side may hold. What a program needs
@@ -48,13 +49,9 @@ def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
     Where arrays lie on several devices, or may do so inside a trace, JAX shares the runs out, and
     cannot take in turn what it shares out.
     """
-    if sharding is None:
-        arrays = [leaf for leaf in jax.tree.leaves(given) if isinstance(leaf, jax.Array)]
-        traced = [isinstance(array, jax.core.Tracer) for array in arrays]
-        known = (array for array, tracer in zip(arrays, traced, strict=True) if not tracer)
-        spread = any(len(array.devices()) > 1 for array in known)
-        if spread or (any(traced) and jax.device_count() > 1):
-            return None
+    unknown = is_tracer(given) and jax.device_count() > 1
+    if sharding is None and (unknown or is_spread(given)):
+        return None
     device = home_of(given, sharding)
     if device.platform == "cpu":
         return Room(_CACHE, True)

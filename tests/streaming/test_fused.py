@@ -135,7 +135,7 @@ def test_what_is_not_for_one_kernel_is_refused(name):
         jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 1] > 0, fused=True)
 
 
-def test_fused_is_a_boolean():
+def test_fused_is_true_false_or_none():
     learner, X = LEARNERS["raker"](), np.ones((4, 3))
     with pytest.raises(ValueError, match="fused must be True, False or None; got 'gpu'"):
         jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 0], fused="gpu")
@@ -206,7 +206,7 @@ def test_rounds_are_one_kernel_by_default_where_that_pays(name, monkeypatch):
 
     def program(**options):
         plan = _engine.plan_of("run", learner, 16, everything, **options)
-        plan = plan.on(jax.devices()[0], state)._replace(platform="gpu")
+        plan = plan.on(a_device("gpu", "9.0"), state)
         return str(
             jax.make_jaxpr(lambda rows: _engine.scan_rows(learner, state, rows, plan))(rows)
         )
