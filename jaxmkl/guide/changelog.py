@@ -109,11 +109,14 @@
 - :mod:`jaxmkl.evaluate`: scores, baselines, candidates and rows of results as plain values.
 - :class:`jaxmkl.streaming.Stream`: :func:`jaxmkl.stream` for chunks that are pushed.
 - Derivatives: those of a distribution's ``cdf``, ``crps`` and ``quantile`` are finite where the
-  label is the mean, and those by the labels through :func:`jaxmkl.wrappers.scaled_targets` too.
+  label is the mean, as is that of ``metrics.crps_student``, and those by the labels through
+  :func:`jaxmkl.wrappers.scaled_targets` too. Metrics that check values do so under ``jax.grad``.
   Quantiles at the shares 0 and 1 are infinite, and NaN for what is no share.
 - ``jaxmkl predict --out`` and ``jaxmkl select --out`` refuse the file that they read, which they
   wrote over; ``select`` keeps the columns of arrays that are constant in the first rows, as
   ``run`` does. Kernel weights are in the output of ``--density`` too.
+- :func:`jaxmkl.run_fleet` takes learners of :func:`jaxmkl.wrappers.one_vs_rest`, and
+  :func:`jaxmkl.merge` refuses a start that has seen more rounds than a shard.
 - Metrics: an infinite end of an interval counts in ``coverage``, a class that is said to be
   impossible leaves ``log_loss`` as it is, and ``kappa`` of no examples is NaN. Labels may be of
   bfloat16.

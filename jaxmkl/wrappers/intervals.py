@@ -84,10 +84,10 @@ class Intervals(Wrapper):
         known = asked & present & jnp.all(jnp.isfinite(distance))
         dtype = distance.dtype
         rate = jnp.asarray(self.step_size, dtype)
-        step = jnp.maximum(rate, 1.0 / jnp.sqrt(1.0 + state.labels.astype(dtype)))
         # a quantile of 0 would never change again
         least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y) / unit, jnp.finfo(dtype).tiny)
-        quantile = jnp.maximum(followed(state.quantile, distance, self.coverage, step), least)
+        moved = followed(state.quantile, distance, self.coverage, rate, state.labels)
+        quantile = jnp.maximum(moved, least)
         # before the first label there is no interval that could miss it
         allowed = 1.0 - jnp.asarray(self.coverage, dtype)
         missed = (distance > state.radius).astype(dtype) - allowed

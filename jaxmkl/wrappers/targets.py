@@ -98,13 +98,12 @@ class ScaledTargets(Wrapper):
         """The label clipped to within ``clip`` times u of the prediction, and the next u."""
         distance = jnp.abs(y - value)
         bound = jnp.asarray(self.clip, value.dtype) * state.residual
-        num_seen = state.moments.num_seen.astype(value.dtype)
-        step = jnp.maximum(0.05, 1.0 / jnp.sqrt(1.0 + num_seen))
         known = state.residual > 0
         clipped = jnp.where(known, jnp.clip(y, value - bound, value + bound), y)
-        after = followed(state.residual, distance, 0.9, step)
+        number = state.moments.num_seen
+        after = followed(state.residual, distance, 0.9, 0.05, number)
         # the first prediction is made before any label, so its distance means nothing
-        return clipped, jnp.where(state.moments.num_seen > 0, after, state.residual)
+        return clipped, jnp.where(number > 0, after, state.residual)
 
 
 def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTargets:

@@ -157,11 +157,15 @@ def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Predi
     )
 
 
-def followed(quantile: Array, distance: Array, share: Number, step_size: Array) -> Array:
-    """The running quantile r of distances after one more; if r is not above 0, the distance.
+def followed(
+    quantile: Array, distance: Array, share: Number, least_step: Number, number: Array
+) -> Array:
+    """The running quantile r of n distances after one more; if r is not above 0, the distance.
 
-    r <- r exp(η ([distance > r] - (1 - share)))
+    r <- r exp(η ([distance > r] - (1 - share))),     η = max(least step, 1 / √(1 + n))
     """
-    larger = (distance > quantile).astype(distance.dtype)
-    moved = quantile * jnp.exp(step_size * (larger - (1.0 - jnp.asarray(share, distance.dtype))))
+    dtype = distance.dtype
+    step = jnp.maximum(least_step, 1.0 / jnp.sqrt(1.0 + number.astype(dtype)))
+    larger = (distance > quantile).astype(dtype)
+    moved = quantile * jnp.exp(step * (larger - (1.0 - jnp.asarray(share, dtype))))
     return jnp.where(quantile > 0, moved, distance)
