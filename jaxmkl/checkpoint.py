@@ -229,8 +229,9 @@ def load_extra(
     ...     load_extra(f"{folder}/it.npz")[2]
     {'columns': ['a', 'b']}
     """
-    with open(path, "rb") as file:
-        return unpacked(file, os.fspath(path), like)
+    name = os.fspath(path)  # which refuses the number of an open file
+    with open(name, "rb") as file:
+        return unpacked(file, name, like)
 
 
 def unpacked(

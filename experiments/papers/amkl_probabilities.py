@@ -15,7 +15,7 @@ from .amkl_runs import CLASSIFICATION
 from .paper import Job
 
 ROWS = 6_000
-SEEDS = 1
+SEEDS = 5
 DIGITS = "digits"
 TABLES = (*CLASSIFICATION, "a9a")
 DATASETS = (*TABLES, DIGITS)

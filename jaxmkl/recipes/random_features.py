@@ -298,8 +298,8 @@ def expert_mkl(
         over 60,000, and compiles in a third (see :mod:`jaxmkl.guide.learned`).
 
     Raises:
-      ValueError: if a bank has another name, or both ``hedge_rate`` and ``aggregate`` are
-        given.
+      ValueError: if a bank has another name, if ``kernels`` are given but no fixed bank, or both
+        ``hedge_rate`` and ``aggregate``.
 
     References:
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
@@ -325,6 +325,8 @@ def expert_mkl(
     for name in names or (banks,):
         wanted = "one or several of " + ", ".join(map(repr, BANKS))
         require(name in BANKS, "expert_mkl", "banks", name, wanted)
+    wanted = "None without a fixed bank, which alone has given kernels"
+    require(kernels is None or "fixed" in names, "expert_mkl", "kernels", kernels, wanted)
     by_gradient = tuple(shape for shape in SHAPES if shape in names)
     by_likelihood = tuple(shape for shape in SHAPES if f"likelihood_{shape}" in names)
     models: list[Bank] = []

@@ -249,3 +249,5 @@ def test_banks_are_chosen_by_name():
     for wrong in ("forest", ("fixed", "forest"), (), 3, (["fixed"],)):
         with pytest.raises(ValueError, match="expert_mkl: banks must be one or several of 'fix"):
             jaxmkl.expert_mkl(banks=wrong)
+    with pytest.raises(ValueError, match="kernels must be None without a fixed bank"):
+        jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0), banks=("full", "trees"))
