@@ -3,6 +3,7 @@
 - :mod:`jaxmkl.guide.choose`: which learner, for which labels, at which cost.
 - :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late labels, a pool.
+- :mod:`jaxmkl.guide.certainty`: how sure it is: distributions, intervals, probabilities.
 - :mod:`jaxmkl.guide.decisions`: bandits and optimisation by what a learner does not know.
 - :mod:`jaxmkl.guide.learned`: kernels that are learned: metrics and partitions.
 - :mod:`jaxmkl.guide.drift`: streams that change.

@@ -23,9 +23,8 @@ tuning.
 | not there yet | see `jaxmkl.guide.labels` |
 
 A classifier predicts a margin, whose sign is the class; for K classes it predicts K margins, and
-the largest names the class. :func:`jaxmkl.wrappers.probabilities` turns them into probabilities,
-and :func:`jaxmkl.wrappers.intervals` adds intervals to the predictions of regression,
-:func:`jaxmkl.wrappers.predictive` whole distributions.
+the largest names the class. Wrappers turn them into probabilities, and add intervals or whole
+distributions to predictions of numbers (:mod:`jaxmkl.guide.certainty`).
 
 ## What may a round cost?
 

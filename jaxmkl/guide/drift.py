@@ -76,10 +76,7 @@ True
 >>> bool((high - low)[after].mean() > (high - low)[before].mean())    # wider after the change
 True
 
-Where the learner knows how unsure it is, widths follow x as well: :func:`jaxmkl.expert_mkl` does,
-and :func:`jaxmkl.wrappers.predictive` gives any learner of numbers a distribution (``log_prob``,
-``cdf``, ``quantile``, ``sample``), in ``prediction.distribution`` and ``outputs.distribution``.
-``jaxmkl run FILE --density`` scores these on your own data (:mod:`jaxmkl.guide.own_data`).
+Where the learner knows how unsure it is, widths follow x as well (:mod:`jaxmkl.guide.certainty`).
 
 ## Start again
 
