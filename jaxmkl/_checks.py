@@ -44,7 +44,9 @@ def refuse_masked(name: str, array: object) -> None:
 
 
 def as_array(name: str, value: ArrayLike) -> jax.Array:
-    """The value as a JAX array; raise if an entry is masked."""
+    """The value as a JAX array; raise if it is sparse or an entry is masked."""
+    text = f"{name} must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"
+    refuse_unless(not hasattr(value, "toarray"), text)
     refuse_masked(name, value)
     return jnp.asarray(value)
 

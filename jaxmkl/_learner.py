@@ -315,8 +315,10 @@ class Learner(abc.ABC):
 
     def _loss(self, value: Array, y: Array) -> Array:
         """The loss that is recorded: NaN without a label, and of an example that is refused."""
-        loss = self.loss_value(value, y)
-        return jnp.where(jnp.all(jnp.isfinite(y) & ~jnp.isnan(value)), loss, jnp.nan)
+        known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(value))
+        # a loss that is not recorded has a derivative of 0, not of 0 times NaN
+        value, y = (jnp.where(known, a, jnp.zeros_like(a)) for a in (value, y))
+        return jnp.where(known, self.loss_value(value, y), jnp.nan)
 
     def _output(self, state: PyTree, prediction: Prediction, loss: Any, asked: Array) -> Output:
         info = self.info(state)

@@ -107,7 +107,8 @@ class FromOptax(Optimizer):
     def update(
         self, gradient: PyTree, state: PyTree, coordinates: PyTree, round: Any
     ) -> tuple[PyTree, PyTree]:
-        step, after = self._made(coordinates).update(gradient, state, coordinates)
+        with jax.numpy_dtype_promotion("standard"):  # which optax relies on
+            step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 
 

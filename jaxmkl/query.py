@@ -424,14 +424,15 @@ class Rate(Query):
         rounds, lead = self._rounds(state, dtype) + 1.0, state.lead.astype(dtype)
         ahead = lead * jnp.maximum(1.0 - rounds / PAID_BACK, 0.0)
         due = jnp.asarray(self.rate, dtype) * (rounds + ahead)
-        return due - state.asked, 2.0 + due / 40.0
+        return due - state.asked.astype(dtype), 2.0 + due / 40.0
 
     def _counted(self, state: RateState, asked: jax.Array) -> RateState:
         number, dtype = asked.astype(jnp.int32), state.threshold.dtype
+        asks = asked.astype(dtype)
         rounds, (wanting, slack) = self._rounds(state, dtype), self._wanting(state, dtype)
         rate = jnp.where(rounds < PAID_BACK, 1.0 - state.lead / PAID_BACK, 1.0) * self.rate
         # if the bound decides, the threshold learns nothing
-        excess = jnp.where(jnp.abs(wanting) < slack, number - rate.astype(dtype), 0.0)
+        excess = jnp.where(jnp.abs(wanting) < slack, asks - rate.astype(dtype), 0.0)
         many = state.asked + state.passed >= 2**30
         before, passed = (
             jnp.where(many, count // 2, count) for count in (state.asked, state.passed)

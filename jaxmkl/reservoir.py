@@ -111,7 +111,7 @@ class Reservoir:
             taken = learns & (n >= 0)
         if uniform := self.size - self.latest:
             drawn = jnp.minimum((draws[1] * uniform).astype(jnp.int32), uniform - 1)
-            taken &= (n < uniform) | (draws[0] * (n + 1) < uniform)
+            taken &= (n < uniform) | (draws[0] * (n + 1).astype(draws.dtype) < uniform)
             place = self.latest + jnp.where(n < uniform, n, drawn)
             X, Y = _written(X, Y, jnp.where(taken, place, self.size), offered)
         return state._replace(X=X, y=Y, num_examples=count_on(state.num_examples, learns))

@@ -114,6 +114,15 @@ def test_reliability_against_a_loop(num_classes, bins):
 
 
 @either
+def test_a_class_that_is_certain_is_right_or_endlessly_wrong(library):
+    log_odds = library.asarray([[np.inf, 1.0, 0.0], [np.inf, 0.0, np.inf]])
+    wanted = {(0, 0): [0, np.log(2)], (1, 2): [np.inf, np.log(2)], (0, 1): [0, np.inf]}
+    for y, losses in wanted.items():
+        found = metrics.running_log_loss(log_odds, y, 3)
+        np.testing.assert_allclose(found, np.cumsum(losses) / [1, 2], rtol=1e-6)
+
+
+@either
 def test_a_class_without_probability_takes_no_other_away(library):
     log_odds = library.asarray([[0.0, -np.inf], [0.0, 0.0]])
     assert float(metrics.log_loss(log_odds, [0, 0], 2)) == pytest.approx(np.log(2.0) / 2)
@@ -282,6 +291,7 @@ def test_histogram_by_hand(library):
     pit = library.asarray([[0.0, 0.25, 0.24, 1.0], [np.nan, 0.5, 0.75, np.nan], [np.nan] * 4])
     found = metrics.pit_histogram(pit, bins=4)
     wanted = [[0.5, 0.25, 0, 0.25], [0, 0, 0.5, 0.5], [np.nan] * 4]
+    np.testing.assert_array_equal(found, metrics.pit_histogram(pit, bins=np.int64(4)))
     np.testing.assert_array_equal(found, wanted)
     assert isinstance(found, jax.Array) == (library is jnp)
 

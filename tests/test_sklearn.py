@@ -309,6 +309,22 @@ def test_labels_and_weights_that_are_refused(classes):
         found.predict(1e30 * X)
 
 
+@pytest.mark.slow
+def test_labels_that_are_refused_change_nothing(classes):
+    X, y = classes
+    words = np.where(y > 1, "oak", "elm")
+    found = classifier()
+    with pytest.raises(ValueError, match="y must be of the classes"):
+        found.partial_fit(X, words, classes=["elm", "ash"])
+    with pytest.raises(NotFittedError):
+        found.predict(X)
+    found.partial_fit(X, words, classes=["elm", "oak"])
+    said = found.predict(X)
+    with pytest.raises(ValueError, match="y must be of two classes or more; got 1 class"):
+        found.fit(X, np.full(len(X), "ash"))
+    np.testing.assert_array_equal(found.predict(X), said)
+
+
 # --- among scikit-learn's things -----------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxmkl._checks import refuse_masked
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
@@ -56,6 +57,7 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
         found = "both" if gram is not None else "none"
         raise ValueError(f"{owner}: {name} or features must be given, one of them; got {found}")
     if not isinstance(given, jax.Array):
+        refuse_masked(argument, given)
         given = np.asarray(given)
         real = given.dtype.kind in "biuf"
         require(real, owner, argument, given.dtype, "an array of real numbers")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._checks import refuse_masked
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs
 from jaxmkl.design._frame import Design, points_wanted
@@ -154,6 +155,7 @@ def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     elif hasattr(X, "tocsr"):
         X = X.tocsr()
     else:
+        refuse_masked("X", X)
         X = np.asarray(X)
     real = X.dtype.kind in "biuf"
     require(real, owner, "X", f"an array of {X.dtype}", "an array of real numbers")

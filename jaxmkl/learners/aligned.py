@@ -162,4 +162,4 @@ class Aligned(Algorithm):
         alignment, best = self._best(state)
         number = self.models.supports(state.models)[0]
         count = jnp.maximum(jnp.minimum(state.round, self.num_aligned), 1)
-        return AlignedInfo(best, number, alignment / count)
+        return AlignedInfo(best, number, alignment / count.astype(alignment.dtype))

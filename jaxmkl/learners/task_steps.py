@@ -223,7 +223,7 @@ class TaskSteps(Algorithm):
     ) -> tuple[Forecast, MultiTaskAux]:
         """The value by the Gaussian of all tasks and that of the example's, and its variance."""
         (phi,), offer = self.dictionary.predict(state.dictionary, code.dictionary)
-        own = self._overall + code.task
+        own = int(self._overall) + code.task
         which = jnp.stack([jnp.zeros_like(own)] * self._overall + [own] * self._local)
         restarted = offer.added & (self.growth == "restart")
         means = self._means(state, which, restarted)

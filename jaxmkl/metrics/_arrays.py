@@ -11,8 +11,16 @@ from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
 
 
+def unmasked(values: Data) -> Data:
+    """The values, those that are masked as NaN, which metrics leave out."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
+        return np.ma.filled(values.astype(float), np.nan)
+    return values
+
+
 def numeric(*values: Data) -> tuple:
     """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
+    values = tuple(map(unmasked, values))
     if not any(isinstance(value, jax.Array) for value in values):
         return np, *(np.asarray(value, np.float64) for value in values)
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
@@ -30,7 +38,7 @@ def signs_of(y: Data) -> AnyArray:
     """Labels of any usual kind as -1 and +1, NaN kept."""
     if isinstance(y, jax.core.Tracer):
         return signs(y)
-    read = where_known(lambda known: labels(known)[0], np.asarray(y))
+    read = where_known(lambda known: labels(known)[0], np.asarray(unmasked(y)))
     return jnp.asarray(read) if isinstance(y, jax.Array) else read
 
 
@@ -60,7 +68,7 @@ def sums_by_bin(
     caller: str, xp: ModuleType, places: AnyArray, bins: int, *values: AnyArray
 ) -> tuple:
     """Sums (..., B) of values (..., T) by bin of their place in [0, 1]; in none if it is NaN."""
-    good = isinstance(bins, int) and not isinstance(bins, bool) and bins > 0
+    good = isinstance(bins, int | np.integer) and not isinstance(bins, bool) and bins > 0
     refuse_unless(good, f"{caller}: bins must be an integer of at least 1; got {bins!r}")
     bin_of = xp.minimum(xp.floor(places * bins), bins - 1)
 

@@ -170,6 +170,10 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
             return xp, xp.logaddexp(0.0, -sign * f)
     xp, _, true = classes(caller, log_odds, y, num_classes, "log_odds")
     f = numeric(log_odds)[1]
+    # a class of infinite log-odds is certain, and the loss of any other infinite
+    is_certain = f == xp.inf
+    certain = xp.where(is_certain, 0.0, -xp.inf)
+    f = xp.where(is_certain.any(axis=-1, keepdims=True), certain, f)
     own = xp.where(one_hot(xp, true, num_classes) > 0, f, 0.0).sum(axis=-1)
     highest = f.max(axis=-1)
     total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))

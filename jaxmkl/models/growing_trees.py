@@ -270,7 +270,8 @@ def _level(
             for array in (cut(thresholds, piece), lefts)
         )
 
-        ordinal = num_splits + jnp.cumsum(parts, dtype=jnp.int32) - parts
+        number = parts.astype(jnp.int32)
+        ordinal = num_splits + jnp.cumsum(number) - number
         at, new = jnp.where(parts, ordinal, room), ordinal + 1
         links = links.at[at].set(jnp.stack([~leaf, ~new, input], axis=1), mode="drop")
         parent = jnp.where(parts, place, 3 * room)
@@ -309,10 +310,11 @@ def _level(
         right_leaf, input, middle, left, right = splits[mine].T
         parts = (slot < C) & (right_leaf > 0)
         goes_left = X[here, input] <= of_splits[mine]
-        counts = so_far + jnp.cumsum(goes_left, dtype=jnp.int32)
-        lefts = put(lefts, counts - goes_left, piece)  # before each position
+        number = goes_left.astype(jnp.int32)
+        counts = so_far + jnp.cumsum(number)
+        lefts = put(lefts, counts - number, piece)  # before each position
         first = nodes[mine, 0]
-        before = counts - goes_left - lefts[first]
+        before = counts - number - lefts[first]
         to = jnp.where(goes_left, first + before, middle + position - first - before)
         order = order.at[jnp.where(parts, to, position)].set(here, unique_indices=True)
         is_right = position >= middle
@@ -328,7 +330,7 @@ def _level(
 
 def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:
     """Whole numbers below ``size`` from numbers in [0, 1)."""
-    return jnp.minimum((draw * size).astype(jnp.int32), size - 1)
+    return jnp.minimum((draw * size.astype(draw.dtype)).astype(jnp.int32), size - 1)
 
 
 def leaves(trees: Tree, X: jax.Array) -> jax.Array:
@@ -342,7 +344,7 @@ def leaves(trees: Tree, X: jax.Array) -> jax.Array:
     def down(split: jax.Array) -> jax.Array:
         at = base + jnp.maximum(split, 0)
         right = flat[rows + input[at]] > threshold[at]
-        return jnp.where(split < 0, split, child[2 * at + right])
+        return jnp.where(split < 0, split, child[2 * at + right.astype(at.dtype)])
 
     def inside(split: jax.Array) -> jax.Array:
         return largest_of_runs(jnp.any(split >= 0))

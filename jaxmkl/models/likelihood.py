@@ -8,6 +8,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
 from jaxmkl.models.metric import MetricBank, MetricModelsState, Renewal
+from jaxmkl.optimizers import FromOptax
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -92,13 +93,13 @@ class LikelihoodModels(MetricBank):
         start = metric / jnp.asarray(unit, dtype)
         start = jnp.log(jnp.maximum(start, smallest)) if diagonal else start
         moved = start, jnp.log(jnp.asarray(self.regularization, dtype))
-        adam = optax.scale_by_adam()
+        adam = FromOptax(optax.scale_by_adam())
 
         def step(i: jax.Array, carry: tuple) -> tuple:
             moved, own = carry
             slopes = jax.grad(cost)(moved)
             good = jnp.all(jnp.stack([jnp.all(jnp.isfinite(s)) for s in slopes]))
-            directions, after = adam.update(slopes, own)
+            directions, after = adam.update(slopes, own, moved, i)
             rate = self.rate * 0.5 * (1 + jnp.cos(jnp.pi * i.astype(dtype) / self.steps))
             there = jax.tree.map(lambda at, by: at - (rate * by).astype(dtype), moved, directions)
             return optax.tree.where(good, (there, after), carry)

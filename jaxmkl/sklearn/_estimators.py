@@ -179,30 +179,31 @@ class MKLClassifier(ClassifierMixin, Online):
 
     _task = "classification"
 
-    def _begin_with(self, X: Inputs, classes: Any) -> None:
-        self.classes_ = np.unique(classes)
-        K = len(self.classes_)
+    def _begin_with(self, X: Inputs, classes: np.ndarray) -> None:
+        K = len(classes)
         if K < 2:
             text = "y must be of two classes or more; got 1 class"
             raise ValueError(f"{type(self).__name__}: {text}")
         self._begin(X, K if K > 2 else None)
+        self.classes_ = classes
 
-    def _numbers(self, y: np.ndarray) -> np.ndarray:
+    def _numbers(self, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Labels as the learner reads them: -1 and +1 for two classes, else 0 to K - 1."""
-        unknown = np.setdiff1d(y, self.classes_)
+        unknown = np.setdiff1d(y, classes)
         if len(unknown):
-            known = f"of the classes {self.classes_}"
+            known = f"of the classes {classes}"
             raise ValueError(f"{type(self).__name__}: y must be {known}; got {unknown}")
-        found = np.searchsorted(self.classes_, y).astype(np.float32)
-        return found if len(self.classes_) > 2 else 2.0 * found - 1.0
+        found = np.searchsorted(classes, y).astype(np.float32)
+        return found if len(classes) > 2 else 2.0 * found - 1.0
 
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,)."""
         self._refuse(refused)
         X, y = self._checked(X, y)
         check_classification_targets(y)
-        self._begin_with(X, y)
-        numbers = self._numbers(y)
+        classes = np.unique(y)
+        numbers = self._numbers(y, classes)
+        self._begin_with(X, classes)
         if not self.shuffle and _sorted_by_class(numbers):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
@@ -224,11 +225,13 @@ class MKLClassifier(ClassifierMixin, Online):
             text = "classes must be passed on the first call to partial_fit"
             if classes is None:
                 raise ValueError(f"{type(self).__name__}: {text}")
+            numbers = self._numbers(y, classes := np.unique(classes))
             self._begin_with(X, classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            return self._play(X, numbers)
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
-        return self._play(X, self._numbers(y))
+        return self._play(X, self._numbers(y, self.classes_))
 
     def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""

@@ -72,7 +72,7 @@ class SparseRows:
           The rows, in host memory and in the dtype of ``X``. Entries that stand twice are summed.
 
         Raises:
-          ValueError: when X is not sparse or has not two axes.
+          ValueError: when X is not sparse, has not two axes, or an entry beyond its columns.
 
         >>> import scipy.sparse
         >>> rows = SparseRows.from_csr(scipy.sparse.csr_array([[0, 5, 0, 6], [0, 0, 7, 0]]))
@@ -88,10 +88,13 @@ class SparseRows:
             csr.sum_duplicates()
         lengths, stored = np.diff(csr.indptr), csr.indptr[-1]  # SciPy allows room behind
         place = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        columns = np.full(place.shape, csr.shape[1], np.int64)
+        D, last = csr.shape[1], int(csr.indices[:stored].max(initial=-1))
+        # an entry of column D would count as one that fills up
+        refuse_unless(last < D, f"SparseRows.from_csr: X must have columns below {D}; got {last}")
+        columns = np.full(place.shape, D, np.int64)
         values = np.zeros(place.shape, csr.dtype)
         columns[place], values[place] = csr.indices[:stored], csr.data[:stored]
-        return cls(columns, values, csr.shape[1])
+        return cls(columns, values, D)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -52,6 +52,8 @@ class ProbabilitiesAux(NamedTuple):
     """What the regression reads of each class (C, M)."""
     log_shares: Array
     """Log probabilities of the classes by each model (2, C)."""
+    usable: Array
+    """Whether the learner's values are finite, a boolean."""
     inner: PyTree
     """The inner learner's."""
 
@@ -87,7 +89,9 @@ class Probabilities(Wrapper):
     ) -> tuple[Prediction, ProbabilitiesAux]:
         """The prediction as log-odds, or as log probabilities of K classes."""
         prediction, inner = super().predict_code(state, code)
-        own, f, two = state.calibration, prediction.value, self.num_outputs is None
+        own, two = state.calibration, self.num_outputs is None
+        usable = jnp.all(jnp.isfinite(prediction.value))
+        f = jnp.where(usable, prediction.value, jnp.zeros_like(prediction.value))
         scale = jnp.exp(own.log_scale)
         scaled, p = scale * f, jnp.clip((1.0 + f) / 2.0, SURE, 1.0 - SURE)
         read = [LARGE * jnp.tanh(scaled / LARGE), jax.scipy.special.logit(p)]
@@ -97,9 +101,9 @@ class Probabilities(Wrapper):
         regressed = jnp.dot(rows, own.weights, precision=jax.lax.Precision.HIGHEST)
         each = jax.nn.log_softmax(jnp.stack([scaled, regressed]), axis=-1)
         found = jax.nn.logsumexp(own.log_shares[:, None] + each, axis=0)
-        value = found[0] - found[1] if two else found
+        value = jnp.where(usable, found[0] - found[1] if two else found, jnp.nan)
         said = in_units(prediction, scale)._replace(value=value)
-        return said, ProbabilitiesAux(scaled, rows, each, inner)
+        return said, ProbabilitiesAux(scaled, rows, each, usable, inner)
 
     def update_code(
         self,
@@ -111,7 +115,7 @@ class Probabilities(Wrapper):
         present: Array,
     ) -> ProbabilitiesState:
         """The inner learner learns, and the calibration takes a step, if there is a label."""
-        good = jnp.all(jnp.isfinite(y)) & jnp.all(jnp.isfinite(aux.log_shares))
+        good = aux.usable & jnp.all(jnp.isfinite(y)) & jnp.all(jnp.isfinite(aux.log_shares))
         known, own = asked & present & good, state.calibration
         of = jnp.stack([y > 0, ~(y > 0)]) if self.num_outputs is None else y > 0
         after = _calibrated(own, aux, of)

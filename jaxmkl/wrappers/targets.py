@@ -84,6 +84,7 @@ class ScaledTargets(Wrapper):
         """The inner learner learns the label, scaled by all labels up to and including it."""
         (value, inside), given = aux, y
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
+        value, y = (jnp.where(known, a, jnp.zeros_like(a)) for a in (value, y))
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
         z, change = MOMENTS.predict(state.moments, jnp.atleast_1d(y))
         # an unusable label must be refused by the inner learner

@@ -141,15 +141,22 @@ def require_numbers(owner: Wrapper) -> None:
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
+def times(scale: Array, value: Array) -> Array:
+    """``scale * value``, whose derivative by the scale is 0 where the value is NaN."""
+    known = ~jnp.isnan(value)
+    return jnp.where(known, scale * jnp.where(known, value, 0.0), value)
+
+
 def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Prediction:
     """The prediction of ``shift + scale y`` in place of the label y."""
     variances = prediction.variance, prediction.epistemic
     variance, epistemic = (None if v is None else scale**2 * v for v in variances)
     interval, density = prediction.interval, prediction.distribution
     if interval is not None:
-        interval = shift + scale * interval[0], shift + scale * interval[1]
+        low, high = (shift + times(scale, end) for end in interval)
+        interval = low, high
     return prediction._replace(
-        value=shift + scale * prediction.value,
+        value=shift + times(scale, prediction.value),
         variance=variance,
         epistemic=epistemic,
         interval=interval,
@@ -167,5 +174,7 @@ def followed(
     dtype = distance.dtype
     step = jnp.maximum(least_step, 1.0 / jnp.sqrt(1.0 + number.astype(dtype)))
     larger = (distance > quantile).astype(dtype)
-    moved = quantile * jnp.exp(step * (larger - (1.0 - jnp.asarray(share, dtype))))
-    return jnp.where(quantile > 0, moved, distance)
+    positive = quantile > 0
+    start = jnp.where(positive, quantile, 1.0)  # derivatives are not those of NaN
+    moved = start * jnp.exp(step * (larger - (1.0 - jnp.asarray(share, dtype))))
+    return jnp.where(positive, moved, distance)

@@ -189,9 +189,12 @@ def _mark(name):
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives are looked at with the long tests: one of each kind. Those on features and
 # with supports are compared with differences beside their recipes.
-KINDS = {"oks_sil", "multitask"}
+KINDS = {
+    *("oks_sil", "multitask", "scaled targets"),
+    *("intervals around scaled targets", "probabilities of raker"),
+}
 OF_KINDS = [
-    pytest.param(name, marks=_mark(name) if name in KINDS else pytest.mark.endless)
+    pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
 # which play many seeds at once: one of each kind of state
@@ -280,6 +283,12 @@ def test_keeps_the_contract(name):
     sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
+    def played(X, y):
+        return jaxmkl.run(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+
+    with jax.numpy_dtype_promotion("strict"):
+        jax.eval_shape(played, np.asarray(X, np.float32), y)
+
 
 #: Learners whose rounds can be one kernel; arrays in that for GPUs are padded. The first asks and
 #: selects, and all are held against the scan beside the kernel (``test_fused.py``).
@@ -317,15 +326,22 @@ def test_learner_is_differentiable(kind):
     def total(learner, X, y):
         state = learner.init(jax.random.key(0), NUM_INPUTS, dtype=X.dtype)
         _, outputs = jax.lax.scan(learner.step, state, (X, y))
-        return outputs.loss.mean()
+        return jnp.nanmean(outputs.loss)
 
-    gradient = jax.grad(total, allow_int=True)(learner, X, y)
-    leaves = [g for g in jax.tree.leaves(gradient) if g.dtype != jax.dtypes.float0]
-    assert leaves
-    for leaf in leaves:
-        assert np.isfinite(np.asarray(leaf)).all()
-    told = any(np.any(np.asarray(leaf) != 0) for leaf in leaves)
-    assert told == (kind not in PIECEWISE_CONSTANT)
+    def gaps(X, y):
+        """The same examples, one without a label, one that is refused."""
+        X, y = np.array(X), np.array(y, np.float32)
+        X[21], y[13] = np.nan, np.nan
+        return X, y
+
+    for examples in (X, y), gaps(X, y):
+        gradient = jax.grad(total, allow_int=True)(learner, *examples)
+        leaves = [g for g in jax.tree.leaves(gradient) if g.dtype != jax.dtypes.float0]
+        assert leaves
+        for leaf in leaves:
+            assert np.isfinite(np.asarray(leaf)).all()
+        told = any(np.any(np.asarray(leaf) != 0) for leaf in leaves)
+        assert told == (kind not in PIECEWISE_CONSTANT)
 
 
 def parts_of(value):

@@ -43,8 +43,14 @@ def test_what_is_masked_is_refused(name):
 @pytest.mark.slow
 def test_inputs_alone_are_refused():
     found = MKLRegressor("raker").fit(X, Y)
-    for path in (lambda X: LEARNER.predict_many(STATE, X), found.predict, PoolSelector(2).fit):
-        with pytest.raises(ValueError, match="X must not be masked"):
+    for path in (
+        lambda X: LEARNER.predict_many(STATE, X),
+        found.predict,
+        PoolSelector(2).fit,
+        lambda X: jaxmkl.design.from_points(X, 2),
+        lambda X: jaxmkl.design.ted(features=X),
+    ):
+        with pytest.raises(ValueError, match=r"(X|features) must not be masked"):
             path(HOLES)
 
 
@@ -60,3 +66,13 @@ def test_labels_that_may_be_missing_may_be_masked():
     ]
     assert_equal(*states)
     assert int(states[0].invalid) == 5
+
+
+def test_metrics_leave_out_what_is_masked():
+    metrics, f = jaxmkl.metrics, Y + 1.0
+    for library in (np, jax.numpy):
+        found = metrics.running_mse(library.asarray(f), GAPS)
+        np.testing.assert_allclose(found, metrics.running_mse(f, GAPS.filled(np.nan)), rtol=1e-6)
+    signs = np.ma.array(np.sign(Y), mask=GAPS.mask, dtype=int)
+    wrong = np.where(GAPS.mask, -Y, Y)  # where labels are known, all is right
+    assert metrics.running_mistake_rate(wrong, signs)[-1] == 0.0

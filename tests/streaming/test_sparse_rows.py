@@ -349,6 +349,12 @@ def test_rows_that_are_none(arguments, message):
 def test_what_is_not_sparse():
     with pytest.raises(ValueError, match=r"from_csr: X must be sparse.*got <class 'numpy\.nd"):
         streaming.SparseRows.from_csr(data()[0])
+    beyond = scipy.sparse.csr_array(([1.0, 2.0], [2, 0], [0, 1, 2]), shape=(2, 2))
+    with pytest.raises(ValueError, match="from_csr: X must have columns below 2; got 2"):
+        streaming.SparseRows.from_csr(beyond)
+    learner = jaxmkl.raker()
+    with pytest.raises(ValueError, match=r"X must be dense, as X\.toarray"):
+        learner.predict_many(learner.init(jax.random.key(0), 2), scipy.sparse.csr_array((3, 2)))
 
 
 @pytest.mark.parametrize("r", [0, slice(2), np.array(3), np.ones(23, bool), np.ones((2, 2), int)])

@@ -45,6 +45,24 @@ def test_oracle(x64):
 
 
 @pytest.mark.slow
+def test_widths_have_derivatives(x64):
+    X, y = stream(24, 0.3)
+    inner = jaxmkl.raker(KERNELS, num_features=4)
+
+    @jax.jit
+    def width(numbers):
+        learner = intervals(inner, numbers[0], numbers[1])
+        state = learner.init(jax.random.key(0), 2, X.dtype)
+        _, (low, high) = jaxmkl.run(learner, state, X, y, record=lambda output: output.interval)
+        return (high - low)[5:].mean()
+
+    at, h = np.array([0.8, 0.3]), 1e-6
+    steps = h * np.eye(2)
+    wanted = [(width(at + step) - width(at - step)) / (2 * h) for step in steps]
+    np.testing.assert_allclose(jax.jit(jax.grad(width))(at), wanted, rtol=1e-6)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("coverage", "growing"), [(0.5, True), (0.9, False)])
 def test_every_half_is_covered(coverage, growing):
     """Where the noise grows tenfold along the stream too."""
