@@ -189,9 +189,9 @@ def probabilities(learner: Learner) -> Probabilities:
     class is rarer than its values say.
 
     With ``expert_mkl(task="classification")`` on standardised features, the means of five orders
-    after 500 examples (``python -m experiments amkl --parts probabilities``): log loss and expected
-    calibration error, beside the log loss of scikit-learn's boosting, by histograms and plain,
-    refitted every 500 rounds:
+    after 500 examples (``python -m experiments amkl --parts probabilities``): log loss and
+    expected calibration error, beside the log loss of scikit-learn's boosting, by histograms and
+    plain, refitted every 500 rounds:
 
                    spambase     magic04      a9a          german       svmguide3    digits
         ours       .155, .006   .334, .010   .353, .012   .496, .035   .384, .030   .084, .012
