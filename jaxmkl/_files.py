@@ -16,11 +16,18 @@ FAR = 2**31 - 2  # the byte that Windows locks, beyond the end of all files here
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str], keep: bool = False) -> Iterator[BinaryIO]:
+    """Do as :func:`replaced`, for what is written at once: an interrupt waits for the end."""
+    with interrupts_later(), replaced(path, keep) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def replaced(path: str | os.PathLike[str], keep: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears at ``path`` once it is complete and on the disk.
 
-    After an error the old file is unchanged, no other file is left, and the error names ``path``.
-    An interrupt waits for the end. Files left behind by killed processes are removed. A device or
-    a pipe is written to directly.
+    After an error or an interrupt the old file is unchanged, no other file is left, and the error
+    names ``path``. Files left behind by killed processes are removed. A device or a pipe is
+    written to directly.
 
     Args:
       path: the file.
@@ -28,13 +35,13 @@ def written_whole(path: str | os.PathLike[str], keep: bool = False) -> Iterator[
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(f"{folder}/it") as file:
+    ...     with replaced(f"{folder}/it") as file:
     ...         number = file.write(b"12")
     ...     os.listdir(folder)
     ['it']
     """
     place = os.path.realpath(path)
-    with interrupts_later(), named(path):
+    with named(path):
         if is_special(place):
             with open(place, "wb") as device:
                 yield device

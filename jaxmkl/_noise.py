@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl._blocks import count_on
+from jaxmkl._shards import added
 
 _RATE = 0.005  # of the latest error, once there are 200
 
@@ -52,11 +53,12 @@ class Noise(NamedTuple):
         good = known & jnp.all(jnp.isfinite(after))
         return Noise(jnp.where(good, after, s), count_on(self.number, good))
 
-    def merged(self) -> "Noise":
-        """The noise of shards, whose leaves have a leading axis: the mean by their labels."""
-        number = self.number.astype(self.variance.dtype)
+    def merged(self, start: "Noise | None") -> "Noise":
+        """The noise of shards, whose leaves have a leading axis: the mean by their own labels."""
+        began = 0 if start is None else start.number
+        number = (self.number - began).astype(self.variance.dtype)
         shares = number / jnp.maximum(jnp.sum(number), 1)
         shares = jnp.where(jnp.sum(number) > 0, shares, 1 / len(number))
         highest = jax.lax.Precision.HIGHEST
         variance = jnp.tensordot(shares, self.variance, axes=1, precision=highest)
-        return Noise(variance, jnp.sum(self.number, dtype=jnp.int32))
+        return Noise(variance, added(self.number, began))

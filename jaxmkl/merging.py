@@ -97,7 +97,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     first = jax.tree.map(lambda leaf: leaf[0], states)
     counters["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
-    noise = None if states.noise is None else states.noise.merged()
+    noise = None if states.noise is None else states.noise.merged(getattr(start, "noise", None))
     merged = first.replace(models=models, aggregate=aggregate, noise=noise, **counters)
     for name, leaf in leaves_by_name(merged.models).items():
         good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(jnp.all(jnp.isfinite(leaf)))

@@ -156,6 +156,16 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
         assert read.read_bytes() == before
     assert_equal(jaxmkl.load_pipeline(pipeline).state, state)
 
+    # predictions appear once they are complete
+    written, empty = tmp_path / "predictions.csv", tmp_path / "empty.csv"
+    assert main(["predict", str(pipeline), str(plants), "--out", str(written)]) == 0
+    before = written.read_bytes()
+    assert len(rows_of(written)) == 300
+    empty.write_text("colour,height\n")
+    assert main(["predict", str(pipeline), str(empty), "--out", str(written)]) == 2
+    assert written.read_bytes() == before
+    assert not list(tmp_path.glob("*.partial"))
+
 
 @pytest.mark.slow
 def test_a_run_is_that_of_the_library(tmp_path):

@@ -105,15 +105,16 @@ def test_shards_are_one_pass_over_all():
 def test_what_all_shards_knew_counts_once():
     """Learned apart, merged, and again: still one pass."""
     X, y = data()
-    _, state = learned_apart()
-    states, _ = jaxmkl.run_fleet(LEARNER, shards_of(state), X, y, lengths=LENGTHS)
-    state = jaxmkl.merge(LEARNER, states, start=state)
+    _, once = learned_apart()
+    states, _ = jaxmkl.run_fleet(LEARNER, shards_of(once), X, y, lengths=LENGTHS)
+    state = jaxmkl.merge(LEARNER, states, start=once)
     points = np.random.default_rng(1).normal(size=(9, 3))
     twice = [np.concatenate([joined(a)] * 2) for a in (X, y)]
     expected = ridge_regression(state.models[0].frequencies, *twice, points)
     found = values(LEARNER, state, points).reshape(2, 2, 9)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
     assert int(state.round) == 2 * sum(LENGTHS)
+    assert int(state.noise.number) == 2 * int(once.noise.number) > 0
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import sys
 import warnings
 from argparse import Namespace
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from jaxmkl._files import replaced
 from jaxmkl.cli import show
 from jaxmkl.cli.outputs import refuse_input
 from jaxmkl.cli.pipelines import differences
@@ -64,17 +66,18 @@ def command(given: Namespace) -> int:
             writer.writerows(zip(chunk.numbers, *each, strict=True))
             rows += len(values)
             say(rows, table.share_read())
-    if not rows:
-        raise without_rows(table)
+        if not rows:
+            raise without_rows(table)
     return 0
 
 
 @contextlib.contextmanager
 def written(out: Path | None, *inputs: str) -> Iterator[TextIO]:
-    """Open a file for writing, or standard output; a file that the command reads is refused."""
+    """Open a file that appears once it is complete, or standard output; no input is replaced."""
     if out is None:
         yield sys.stdout
         return
     refuse_input("--out", out, inputs, of="command")
-    with open(out, "w", newline="", encoding="utf-8") as file:
-        yield file
+    with replaced(out) as file:
+        yield (text := io.TextIOWrapper(file, "utf-8", newline="", write_through=True))
+        text.detach()

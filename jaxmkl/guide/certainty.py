@@ -31,13 +31,8 @@ Here the noise is ten times larger where the second input is positive:
 True
 
 :class:`jaxmkl.distributions.StudentMixture` has ``log_prob``, ``cdf``, ``quantile``, ``interval``,
-``sample`` and ``crps``: pure functions, of one prediction as of a whole stream of them.
-
->>> one = jax.jit(learner.predict)(state, jnp.array([0.5, 1.0])).distribution
->>> one.sample(jax.random.key(3), (5,)).shape
-(5,)
-
-Wrappers that scale the target stand inside, so that densities are in its own units:
+``sample`` and ``crps``: pure functions, of one prediction as of a whole stream of them. Wrappers
+that scale the target stand inside, so that densities are in its own units:
 ``predictive(scaled_targets(learner))``.
 
 ## Is it right?

@@ -110,16 +110,22 @@
 - :class:`jaxmkl.streaming.Stream`: :func:`jaxmkl.stream` for chunks that are pushed.
 - Derivatives: those of a distribution's ``cdf``, ``crps`` and ``quantile`` are finite where the
   label is the mean, as is that of ``metrics.crps_student``, and those by the labels through
-  :func:`jaxmkl.wrappers.scaled_targets` too. Metrics that check values do so under ``jax.grad``.
+  :func:`jaxmkl.wrappers.scaled_targets` too. An example without a label, or one that is refused,
+  leaves all derivatives finite. Metrics that check values do so under ``jax.grad``.
   Quantiles at the shares 0 and 1 are infinite, and NaN for what is no share.
 - ``jaxmkl predict --out`` and ``jaxmkl select --out`` refuse the file that they read, which they
-  wrote over; ``select`` keeps the columns of arrays that are constant in the first rows, as
-  ``run`` does. Kernel weights are in the output of ``--density`` too.
+  wrote over, and write a file that appears once it is complete; ``select`` keeps the columns of
+  arrays that are constant in the first rows, as ``run`` does. Kernel weights are in the output of
+  ``--density`` too.
 - :func:`jaxmkl.run_fleet` takes learners of :func:`jaxmkl.wrappers.one_vs_rest`, and
   :func:`jaxmkl.merge` refuses a start that has seen more rounds than a shard.
 - Metrics: an infinite end of an interval counts in ``coverage``, a class that is said to be
-  impossible leaves ``log_loss`` as it is, and ``kappa`` of no examples is NaN. Labels may be of
+  impossible leaves ``log_loss`` as it is, one that is certain counts, and ``kappa`` of no examples
+  is NaN. What is masked is left out, and :mod:`jaxmkl.design` refuses it. Labels may be of
   bfloat16.
+- All learners work under ``jax.numpy_dtype_promotion("strict")``. What a classifier's ``fit`` or
+  first ``partial_fit`` refuses leaves it as it was.
+- ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
 
 **Means something else**
 
