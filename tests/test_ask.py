@@ -210,6 +210,7 @@ def test_a_journal_cut_anywhere_makes_what_was_then(is_pool, session, tmp_path):
             same(more.standing, again.standing)
 
 
+@pytest.mark.slow
 def test_undo_goes_back_answer_by_answer(session):
     rows = rows_of(plants(12))
     labelling, before = session(rows, 6), []

@@ -98,6 +98,7 @@ def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys)
     assert wanted[0]["num_rows"] == 600
 
 
+@pytest.mark.slow
 def test_what_was_written_behind_the_checkpoint_is_written_again(flowers, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept), "--every", "200")

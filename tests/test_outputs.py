@@ -79,7 +79,7 @@ def learners(name, task, several):
 @pytest.mark.parametrize(
     ("name", "task"),
     long(
-        [("hedge", "classification")],
+        [("raker", "classification")],
         itertools.product(
             ("raker", "hedge", "stack", "rules of all kinds", "sampled dictionary"),
             ("regression", "classification"),
