@@ -16,6 +16,11 @@ def rounds_of(round: jax.Array, size: int) -> jax.Array:
     return round // size * size + jnp.arange(size, dtype=jnp.int32)
 
 
+def or_zero(known: jax.Array, array: jax.Array) -> jax.Array:
+    """The array where it is ``known``, and else 0: derivatives there are 0, not 0 times NaN."""
+    return jnp.where(known, array, jnp.zeros_like(array))
+
+
 def count_on(count: jax.Array, more: ArrayLike = 1) -> jax.Array:
     """Increase a counter, int32; after 2^31 - 1 comes 2^30, so that it stays large.
 

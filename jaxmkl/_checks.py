@@ -43,6 +43,13 @@ def refuse_masked(name: str, array: object) -> None:
     refuse_unless(not masked, text)
 
 
+def unmasked(values: Any) -> Any:
+    """The values, where numbers are masked NaN in their place: they are unknown."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
+        return np.ma.filled(values.astype(float), np.nan)
+    return values
+
+
 def as_array(name: str, value: ArrayLike) -> jax.Array:
     """The value as a JAX array; raise if it is sparse or an entry is masked."""
     text = f"{name} must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"

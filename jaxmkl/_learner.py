@@ -33,7 +33,7 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take
+from jaxmkl._blocks import or_zero, take
 from jaxmkl._checks import as_array, check_state
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl._types import Inputs, PyTree
@@ -316,9 +316,8 @@ class Learner(abc.ABC):
     def _loss(self, value: Array, y: Array) -> Array:
         """The loss that is recorded: NaN without a label, and of an example that is refused."""
         known = jnp.all(jnp.isfinite(y) & ~jnp.isnan(value))
-        # a loss that is not recorded has a derivative of 0, not of 0 times NaN
-        value, y = (jnp.where(known, a, jnp.zeros_like(a)) for a in (value, y))
-        return jnp.where(known, self.loss_value(value, y), jnp.nan)
+        loss = self.loss_value(or_zero(known, value), or_zero(known, y))
+        return jnp.where(known, loss, jnp.nan)
 
     def _output(self, state: PyTree, prediction: Prediction, loss: Any, asked: Array) -> Output:
         info = self.info(state)

@@ -79,5 +79,5 @@ def written(out: Path | None, *inputs: str) -> Iterator[TextIO]:
         return
     refuse_input("--out", out, inputs, of="command")
     with replaced(out) as file:
-        yield (text := io.TextIOWrapper(file, "utf-8", newline="", write_through=True))
+        yield (text := io.TextIOWrapper(file, "utf-8", newline=""))
         text.detach()

@@ -6,16 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import refuse_unless
+from jaxmkl._checks import refuse_unless, unmasked
 from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
-
-
-def unmasked(values: Data) -> Data:
-    """The values, those that are masked as NaN, which metrics leave out."""
-    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
-        return np.ma.filled(values.astype(float), np.nan)
-    return values
 
 
 def numeric(*values: Data) -> tuple:

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import refuse_masked, refuse_unless
+from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
 from jaxmkl._devices import device_of, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -370,8 +370,7 @@ class Stream:
 
     def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
-        if self._gaps and isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
-            y = np.ma.filled(y.astype(float), np.nan)
+        y = unmasked(y) if self._gaps else y
         refuse_masked("y", y)
         X, y = jax.tree.map(on_host, checks.as_inputs(X)), on_host(y)
         if X.shape == (0, num_inputs) and y.size == 0:

@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._blocks import count_on, or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, in_units
@@ -91,7 +91,7 @@ class Probabilities(Wrapper):
         prediction, inner = super().predict_code(state, code)
         own, two = state.calibration, self.num_outputs is None
         usable = jnp.all(jnp.isfinite(prediction.value))
-        f = jnp.where(usable, prediction.value, jnp.zeros_like(prediction.value))
+        f = or_zero(usable, prediction.value)
         scale = jnp.exp(own.log_scale)
         scaled, p = scale * f, jnp.clip((1.0 + f) / 2.0, SURE, 1.0 - SURE)
         read = [LARGE * jnp.tanh(scaled / LARGE), jax.scipy.special.logit(p)]

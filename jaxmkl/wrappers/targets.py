@@ -5,6 +5,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
@@ -84,7 +85,7 @@ class ScaledTargets(Wrapper):
         """The inner learner learns the label, scaled by all labels up to and including it."""
         (value, inside), given = aux, y
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
-        value, y = (jnp.where(known, a, jnp.zeros_like(a)) for a in (value, y))
+        value, y = or_zero(known, value), or_zero(known, y)
         y, residual = (y, state.residual) if self.clip is None else self._clipped(state, value, y)
         z, change = MOMENTS.predict(state.moments, jnp.atleast_1d(y))
         # an unusable label must be refused by the inner learner

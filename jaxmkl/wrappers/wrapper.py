@@ -10,7 +10,7 @@ from jax import Array
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import State
-from jaxmkl._blocks import take
+from jaxmkl._blocks import or_zero, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
 
@@ -141,10 +141,10 @@ def require_numbers(owner: Wrapper) -> None:
     pytree.require(owner.task == "regression", owner, "learner", owner.task, wanted)
 
 
-def times(scale: Array, value: Array) -> Array:
+def stretched(scale: Array, value: Array) -> Array:
     """``scale * value``, whose derivative by the scale is 0 where the value is NaN."""
     known = ~jnp.isnan(value)
-    return jnp.where(known, scale * jnp.where(known, value, 0.0), value)
+    return jnp.where(known, scale * or_zero(known, value), value)
 
 
 def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Prediction:
@@ -153,10 +153,10 @@ def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Predi
     variance, epistemic = (None if v is None else scale**2 * v for v in variances)
     interval, density = prediction.interval, prediction.distribution
     if interval is not None:
-        low, high = (shift + times(scale, end) for end in interval)
+        low, high = (shift + stretched(scale, end) for end in interval)
         interval = low, high
     return prediction._replace(
-        value=shift + times(scale, prediction.value),
+        value=shift + stretched(scale, prediction.value),
         variance=variance,
         epistemic=epistemic,
         interval=interval,
