@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from marks import long
 from mutations import mutated
-from trees import assert_equal
+from trees import assert_equal, begin
 
 import jaxmkl
 from jaxmkl.cli import ask, main
@@ -82,7 +82,7 @@ def session(tmp_path):
         journals.close()
         journal = journals.enter_context(Journal(path or tmp_path / "journal", rows.about))
         learner = learner_of(rows)
-        state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), rows.X.shape[1])
+        state = begin(learner, rows.X.shape[1])
         learner, state = asking(learner, state, rows, budget, is_pool)
         return Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
 

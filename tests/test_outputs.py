@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from marks import long
 from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recall_score
-from trees import assert_equal
+from trees import assert_equal, begin
 
 import jaxmkl
 from jaxmkl import metrics, query, updates, wrappers
@@ -35,8 +35,7 @@ def classes():
 
 
 def played(learner, X, y, **how):
-    begin = jax.jit(learner.init, static_argnums=(1, 2))
-    state = begin(jax.random.key(0), X.shape[1], np.dtype("float64"))
+    state = begin(learner, X.shape[1], dtype=np.dtype("float64"))
     return jaxmkl.run(learner, state, X, y, **how)
 
 
@@ -102,8 +101,7 @@ def test_oracle(x64):
     """Every output against the paper's loops, with the learner's frequencies."""
     X, y = targets()
     learner = small(hedge_rate=0.7, orthogonal=False, num_outputs=K)
-    begin = jax.jit(learner.init, static_argnums=(1, 2))
-    start = begin(jax.random.key(3), D, np.dtype("float64"))
+    start = begin(learner, D, seed=3, dtype=np.dtype("float64"))
     outputs = jaxmkl.run(learner, start, X, y)[1]
     rule = learner.models[0].rules[1]
     rules = [
@@ -177,7 +175,7 @@ def test_labels_mean_the_same_everywhere():
     learner = jaxmkl.raker(KERNELS, num_features=4, loss="logistic", num_classes=K)
     X, y = classes()
     X = X.astype(np.float32)
-    start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), D)
+    start = begin(learner, D)
     eager = jaxmkl.run(learner, start, X, y)[1].prediction
     words = jaxmkl.run(learner, start, X, np.array(["ash", "elm", "oak"])[y])[1].prediction
     jitted = jax.jit(lambda y: jaxmkl.run(learner, start, X, y)[1].prediction)(y)
@@ -199,7 +197,7 @@ def test_labels_mean_the_same_everywhere():
 @pytest.mark.slow
 def test_what_is_no_class_is_refused_and_counted():
     learner = jaxmkl.raker(KERNELS, num_features=4, loss="logistic", num_classes=K)
-    start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), D)
+    start = begin(learner, D)
     step = jax.jit(learner.step)
     for label in (3.0, -1.0, 0.5, np.nan):
         state, output = step(start, (np.ones(D, np.float32), label))
@@ -265,7 +263,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="learner must be a classifier of two classes"):
         wrappers.one_vs_rest(jaxmkl.raker(), 3)
     learner, (X, y) = jaxmkl.raker(KERNELS, num_features=4, num_outputs=K), targets()
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), D)
+    state = begin(learner, D)
     with pytest.raises(ValueError, match=r"y must have shape \(T, 3\).*got shape \(50,\)"):
         jaxmkl.run(learner, state, X, y[:, 0])
     with pytest.raises(ValueError, match="y must be 3 numbers, the label of x"):

@@ -1,7 +1,5 @@
 """The reservoir against a plain loop, and the law of what stays."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +13,7 @@ from jaxmkl.reservoir import Reservoir, is_doubling
 SMALL_PROGRAMS = True
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@jax.jit
 def filled_by(reservoir, key, y, learns=None):
     """The states after a stream whose inputs are its labels, and after each round."""
     learns = jnp.ones(len(y), bool) if learns is None else learns
@@ -32,7 +30,7 @@ def filled_by(reservoir, key, y, learns=None):
     return jax.lax.scan(step, state, (draws, jnp.asarray(y, jnp.float32), learns))
 
 
-filled = jax.jit(Reservoir.filled, static_argnums=0)
+filled = jax.jit(Reservoir.filled)
 
 
 @jax.jit

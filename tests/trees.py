@@ -46,10 +46,10 @@ def everything(output):
     return output
 
 
-@functools.partial(jax.jit, static_argnames=("num_inputs", "seed"))
-def begin(learner, num_inputs=2, seed=0):
+@functools.partial(jax.jit, static_argnames=("num_inputs", "seed", "dtype"))
+def begin(learner, num_inputs=2, seed=0, dtype=None):
     """The first state; call by call each array would be a program."""
-    return learner.init(jax.random.key(seed), num_inputs)
+    return learner.init(jax.random.key(seed), num_inputs, dtype)
 
 
 @jax.jit
