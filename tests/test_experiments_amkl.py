@@ -171,11 +171,12 @@ def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, mon
     monkeypatch.setattr(amkl_probabilities, "EVERY", 100)
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
     rows = rows_of_run(tmp_path, *arguments, "--parts", "probabilities", *SMALL)
-    assert {row["algorithm"] for row in rows} == {"expert_mkl", *amkl_probabilities.BOOSTING}
+    ours = amkl_probabilities.NAME, amkl_probabilities.PASSED
+    assert {row["algorithm"] for row in rows} == {*ours, *amkl_probabilities.BOOSTING}
     labels = np.load(data_folder / "german.npz")["y"]
     share = (labels > 0).mean()
     of_share = -share * np.log(share) - (1 - share) * np.log(1 - share)
-    for name in ("expert_mkl", *amkl_probabilities.BOOSTING):
+    for name in (*ours, *amkl_probabilities.BOOSTING):
         assert value(rows, name, "log_loss") < of_share  # knowing no input
         assert value(rows, name, "brier") < share * (1 - share)
         assert 0 < value(rows, name, "calibration_error") < 0.3

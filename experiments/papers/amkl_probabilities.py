@@ -20,6 +20,7 @@ DIGITS = "digits"
 TABLES = (*CLASSIFICATION, "a9a")
 DATASETS = (*TABLES, DIGITS)
 NAME = "expert_mkl"
+PASSED = f"{NAME}, inputs passed"
 BOOSTING = tuple(name for name in MODELS if "boosting" in name)
 
 
@@ -74,27 +75,31 @@ def probabilities(job: Job) -> None:
         return
     keys = keys_of(job.seeds if job.options.seeds else SEEDS)
     found: list[Row] = []
-    with job.report.progress("probabilities", len(datasets) * (1 + len(BOOSTING))) as step:
+    with job.report.progress("probabilities", len(datasets) * (2 + len(BOOSTING))) as step:
         for dataset in datasets:
             whole = classes_of(job, dataset)
             orders = np.asarray(jaxmkl.permutations(keys, len(whole.y)))[:, :ROWS]
             parts = [Classes(whole.X[order], whole.y[order]) for order in orders]
             several = {} if whole.several is None else {"num_classes": whole.several}
             made = candidate(NAME, NAME, "classification", job.options.settings, **several)
-            learner = jaxmkl.wrappers.probabilities(made.learner)
-            for name in (NAME, *BOOSTING):
+            learners = {
+                name: jaxmkl.wrappers.probabilities(made.learner, passthrough=name == PASSED)
+                for name in (NAME, PASSED)
+            }
+            for name in (*learners, *BOOSTING):
                 step(f"{dataset} {name}")
+                ours = learners.get(name)
                 played = in_sequence(
-                    of_learner(learner, key, part) if name == NAME else of_boosting(name, part)
+                    of_boosting(name, part) if ours is None else of_learner(ours, key, part)
                     for key, part in zip(keys, parts, strict=True)
                 )
-                parameters = made.parameters if name == NAME else {"refitted_every": EVERY}
-                one = Candidate(name, learner if name == NAME else None, parameters)
-                found += played.rows("amkl", dataset, one)
+                parameters = {"refitted_every": EVERY} if ours is None else made.parameters
+                found += played.rows("amkl", dataset, Candidate(name, ours, parameters))
     notes = [
         f"an order for each seed, of at most {ROWS} rows, standardised by the whole set; of the "
         f"rows after the first {EVERY}",
-        "expert_mkl in jaxmkl.wrappers.probabilities; calibration error: expected, of 15 bins",
+        "expert_mkl in jaxmkl.wrappers.probabilities; inputs passed: with passthrough=True",
+        "calibration error: expected, of 15 bins",
         f"refitted: scikit-learn's defaults, fitted every {EVERY} rounds on all examples so far",
     ]
     job.report.table("Probabilities of classes", found, notes=notes)

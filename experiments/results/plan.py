@@ -158,7 +158,7 @@ PLAN: Sequence[Play] = (
     Play("amkl", "river", RIVER, seeds=5, needs=("river",)),
     Play("amkl", "learned", LEARNED),
     Play("amkl", "densities", DENSITIES),
-    Play("amkl", "probabilities", PROBABLE, ("german",), version=2),
+    Play("amkl", "probabilities", PROBABLE, ("german",), version=3),
     Play("amkl", "tradeoff", ("tom",)),
     Play("amkl", "regret", ("stationary",)),
     Play("bomkl", "table1", SMALL, ("german",)),

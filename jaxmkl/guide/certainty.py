@@ -70,6 +70,9 @@ True
 >>> bool(metrics.expected_calibration_error(jax.nn.sigmoid(log_odds), label) < 0.1)
 True
 
+With ``passthrough=True`` a second regression reads the inputs too, as pays with many columns of 0
+and 1.
+
 ## What it costs
 
 Variances come with least squares. A density adds about what a round of ``raker`` takes, whichever

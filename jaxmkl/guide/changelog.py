@@ -126,6 +126,9 @@
 - All learners work under ``jax.numpy_dtype_promotion("strict")``. What a classifier's ``fit`` or
   first ``partial_fit`` refuses leaves it as it was.
 - ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
+- ``probabilities(learner, passthrough=True)`` reads the inputs beside the learner's values.
+- Wrappers have the ``period`` of the learner inside, so ``predictive(scaled(...))`` around least
+  squares of a period other than 32 runs.
 
 **Means something else**
 

@@ -19,6 +19,7 @@ from jaxmkl._noise import least_square
 from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
+from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, require_numbers
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -31,7 +32,6 @@ RULE = RLS(3.5, 0.9995)  # of what log-scales have beyond the running one
 ALONE = 20  # labels from which the running log-scales are learned, and nothing else
 _ROBUST = 4.0  # degrees of freedom of the running log-scales
 _OF_LOG = 1.27  # the mean of -log ε² of a standard normal ε
-_FAR = 3.0  # inputs count as at most so many deviations off
 _MOST = 6.0  # what describes a round, likewise
 
 
@@ -58,14 +58,10 @@ class PredictiveState(WrapperState):
 
     directions: Array
     """W, directions of the inputs (32, D)."""
-    inputs: Moments
-    """Means and variances of the inputs (D,)."""
-    standard: Moments
-    """Those by which inputs are standardised, of the last round that 32 divides."""
+    inputs: Standard
+    """What standardises the inputs, renewed in rounds that 32 divides."""
     density: Density
     """What densities are made of; with K outputs all leaves have a leading axis."""
-    number: Array
-    """Inputs so far, int32."""
 
 
 class PredictiveInfo(NamedTuple):
@@ -123,9 +119,9 @@ class Predictive(Wrapper):
     def encode(
         self, state: PredictiveState, X: Array, given: Array | None = None
     ) -> PredictiveCode:
-        columns = jnp.where(jnp.isfinite(X), X, 0.0)[:, self.leading_columns :]
-        standard = jnp.clip(jax.vmap(state.standard.scaled)(columns), -_FAR, _FAR)
-        angles = jnp.matmul(standard, state.directions.T, precision=_HIGHEST)
+        columns = columns_of(X, self.leading_columns)
+        units = state.inputs.units(columns)
+        angles = jnp.matmul(units, state.directions.T, precision=_HIGHEST)
         angles = angles / math.sqrt(columns.shape[1])
         waves = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
         codes = self.learner.encode(state.inner, X, given)
@@ -158,20 +154,13 @@ class Predictive(Wrapper):
         before, round = state.inner.invalid, state.round
         updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
         taken = present & (updated.inner.invalid == before)
-        number = count_on(state.number, taken)
-        inputs = state.inputs.after(code.x, jnp.maximum(number, 1))
-        good = taken & jnp.all(jnp.isfinite(inputs.variance))
         known = taken & asked & jnp.all(jnp.isfinite(y) & jnp.isfinite(aux.distribution.mean))
 
         def one(own: Density, features: Array, found: StudentMixture, y: Array) -> Density:
             return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
 
         density = self._each(one, state.density, aux.features, aux.distribution, y)
-        return updated.replace(
-            number=jnp.where(good, number, state.number),
-            inputs=optax.tree.where(good, inputs, state.inputs),
-            density=density,
-        )
+        return updated.replace(inputs=state.inputs.after(code.x, taken), density=density)
 
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
         state = super().close(state, codes.inner)
@@ -180,11 +169,9 @@ class Predictive(Wrapper):
         def settled(own: Density) -> Density:
             return own._replace(scale=own.scale.close(RULE, size, round))
 
-        # before the first input there is nothing to standardise by
-        full = (round % RULE.period == 0) & (state.number > 0)
         return state.replace(
             density=self._each(settled, state.density),
-            standard=optax.tree.where(full, state.inputs, state.standard),
+            inputs=state.inputs.renewed(round % RULE.period == 0),
         )
 
     def info(self, state: PredictiveState) -> PredictiveInfo:
@@ -212,26 +199,18 @@ def _begun(learner: Predictive, inner: PyTree, key: Array, num_inputs: int) -> P
     D = num_inputs - learner.leading_columns
     said = jax.eval_shape(learner.learner.predict, inner, jnp.zeros((num_inputs,), dtype))
     M = 2 * DIRECTIONS + 4 + (said.variance is not None)
-    none = jnp.zeros((), jnp.int32)
     density = Density(
         running=jnp.zeros((2,), dtype),
         scale=Recursive.start(RULE, M, dtype),
         offsets=jnp.zeros((J,), dtype),
         log_weights=jnp.zeros((J,), dtype),
         labels=Moments.none((), dtype),
-        number=none,
+        number=jnp.zeros((), jnp.int32),
     )
     if K is not None:
         density = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (K, *leaf.shape)), density)
-    inputs = Moments.none((D,), dtype)
-    return PredictiveState(
-        inner,
-        directions=jax.random.normal(key, (DIRECTIONS, D), jnp.float32).astype(dtype),
-        inputs=inputs,
-        standard=inputs._replace(variance=jnp.ones((D,), dtype)),
-        density=density,
-        number=none,
-    )
+    directions = jax.random.normal(key, (DIRECTIONS, D), jnp.float32).astype(dtype)
+    return PredictiveState(inner, directions, Standard.none(D, dtype), density)
 
 
 def _log(square: Array) -> Array:

@@ -1,5 +1,6 @@
 """Probabilities of classes, by a calibration of the predictions that is learned online."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -12,28 +13,45 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
+from jaxmkl.updates import RLS, Recursive
+from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, in_units
 
+_HIGHEST = jax.lax.Precision.HIGHEST
+RULE = RLS(2.0)  # of the weights of the inputs
+SHARP = 1e-6  # second derivatives of the logistic loss count as at least that
 FORGETTING = 0.9995  # of the second derivatives of the logistic regression
 SURE = 0.01  # values count as probabilities from here to 1 - here
 LARGE = 4.0  # scaled values beyond are squashed
 
 
 class Calibration(NamedTuple):
-    """Two models of the log-odds, and how much each is believed."""
+    """Models of the log-odds, and how much each is believed.
+
+    One scales; each of the R others is a logistic regression: one, or two with ``passthrough``.
+    """
 
     log_scale: Array
     """Logarithm of the scale a."""
     curvature: Array
     """Sum h of the second derivatives so far."""
     weights: Array
-    """θ of the logistic regression, (3,) of two classes, (2,) of several."""
+    """θ of the regressions (R, M), with M = 3 of two classes, 2 of several."""
     curvatures: Array
-    """Its second derivatives H, of two axes like that."""
+    """Their second derivatives H (R, M, M)."""
     log_shares: Array
-    """Logarithms of the weights of the two models (2,)."""
+    """Logarithms of the weights of the models (1 + R,)."""
     number: Array
     """Labels so far, int32."""
+
+
+class OnInputs(NamedTuple):
+    """What the last regression has of the inputs, with ``passthrough``."""
+
+    standard: Standard
+    """What standardises the inputs."""
+    models: Recursive
+    """Weights of the classes W (C, D + 1), which share a covariance."""
 
 
 @pytree.dataclass
@@ -41,6 +59,25 @@ class ProbabilitiesState(WrapperState):
     """State of :class:`Probabilities`."""
 
     calibration: Calibration
+    on_inputs: OnInputs | None
+
+
+class Passed(NamedTuple):
+    """The inputs of one example, with ``passthrough``."""
+
+    x: Array
+    """The input (D,)."""
+    u: Array
+    """The input in standard units and a 1, over the root of their number (D + 1,)."""
+
+
+class ProbabilitiesCode(NamedTuple):
+    """One example."""
+
+    inner: PyTree
+    """Code of the inner learner."""
+    passed: Passed | None
+    """Its inputs, with ``passthrough``."""
 
 
 class ProbabilitiesAux(NamedTuple):
@@ -49,9 +86,9 @@ class ProbabilitiesAux(NamedTuple):
     scaled: Array
     """Scaled values of the classes (C,)."""
     rows: Array
-    """What the regression reads of each class (C, M)."""
+    """What the regressions read of each class (C, M)."""
     log_shares: Array
-    """Log probabilities of the classes by each model (2, C)."""
+    """Log probabilities of the classes by each model (1 + R, C)."""
     usable: Array
     """Whether the learner's values are finite, a boolean."""
     inner: PyTree
@@ -63,32 +100,67 @@ class Probabilities(Wrapper):
     """A classifier whose predictions are log-odds; made by :func:`probabilities`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.expert_mkl(task=...)")
+    passthrough: bool = pytree.flag(default=False)
 
     def __post_init__(self) -> None:
         task, wanted = self.learner.task, "a classifier, as jaxmkl.spa()"
         pytree.require(task == "classification", self, "learner", task, wanted)
 
+    @property
+    def period(self) -> int | None:  # type: ignore[override]
+        """With ``passthrough`` it divides that of the rule, too."""
+        inner = self.learner.period
+        return math.gcd(RULE.period, inner or 0) if self.passthrough else inner
+
+    @property
+    def preferred_block_size(self) -> int:  # type: ignore[override]
+        return self.fit_block_size(self.learner.preferred_block_size)
+
+    def fit_block_size(self, block_size: int) -> int:  # type: ignore[override]
+        if self.passthrough:
+            block_size = super(Wrapper, self).fit_block_size(block_size)
+        return self.learner.fit_block_size(block_size)
+
     def init(
         self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
     ) -> ProbabilitiesState:
         inner = self.learner.init(key, num_inputs, dtype)
-        dtype = self.learner.dtype(inner)
-        weights = (0.5, 0.5, 0.0) if self.num_outputs is None else (0.5, 0.5)
+        dtype, K = self.learner.dtype(inner), self.num_outputs
+        R = 1 + self.passthrough
+        weights = jnp.asarray((0.5, 0.5, 0.0) if K is None else (0.5, 0.5), dtype)
+        eye = jnp.eye(len(weights), dtype=dtype)
         calibration = Calibration(
             log_scale=jnp.log(jnp.asarray(2.0, dtype)),
             curvature=jnp.zeros((), dtype),
-            weights=jnp.asarray(weights, dtype),
-            curvatures=jnp.eye(len(weights), dtype=dtype),
-            log_shares=jnp.full((2,), -jnp.log(2.0), dtype),
+            weights=jnp.broadcast_to(weights, (R, *weights.shape)),
+            curvatures=jnp.broadcast_to(eye, (R, *eye.shape)),
+            log_shares=jnp.full((1 + R,), -jnp.log(1.0 + R), dtype),
             number=jnp.zeros((), jnp.int32),
         )
-        return ProbabilitiesState(inner, calibration)
+        if not self.passthrough:
+            return ProbabilitiesState(inner, calibration, None)
+        D = num_inputs - self.leading_columns
+        models = Recursive.start(RULE, D + 1, dtype)
+        models = models._replace(weights=jnp.zeros((2 if K is None else K, D + 1), dtype))
+        on_inputs = OnInputs(Standard.none(D, dtype), models)
+        return ProbabilitiesState(inner, calibration, on_inputs)
+
+    def encode(
+        self, state: ProbabilitiesState, X: Array, given: Array | None = None
+    ) -> ProbabilitiesCode:
+        codes = super().encode(state, X, given)
+        if state.on_inputs is None:
+            return ProbabilitiesCode(codes, None)
+        columns = columns_of(X, self.leading_columns)
+        units = state.on_inputs.standard.units(columns)
+        U = jnp.concatenate([units, jnp.ones_like(units[:, :1])], axis=1)
+        return ProbabilitiesCode(codes, Passed(columns, U / math.sqrt(U.shape[1])))
 
     def predict_code(
-        self, state: ProbabilitiesState, code: PyTree
+        self, state: ProbabilitiesState, code: ProbabilitiesCode
     ) -> tuple[Prediction, ProbabilitiesAux]:
         """The prediction as log-odds, or as log probabilities of K classes."""
-        prediction, inner = super().predict_code(state, code)
+        prediction, inner = super().predict_code(state, code.inner)
         own, two = state.calibration, self.num_outputs is None
         usable = jnp.all(jnp.isfinite(prediction.value))
         f = or_zero(usable, prediction.value)
@@ -98,8 +170,10 @@ class Probabilities(Wrapper):
         rows = jnp.stack([*read, jnp.ones_like(f)] if two else read, axis=-1)
         if two:  # two classes: z/2 and -z/2
             scaled, rows = (jnp.stack([a, -a]) / 2.0 for a in (scaled, rows))
-        regressed = jnp.dot(rows, own.weights, precision=jax.lax.Precision.HIGHEST)
-        each = jax.nn.log_softmax(jnp.stack([scaled, regressed]), axis=-1)
+        regressed = jnp.matmul(own.weights, rows.T, precision=_HIGHEST)
+        if state.on_inputs is not None and code.passed is not None:
+            regressed = regressed.at[1].add(state.on_inputs.models.predict(code.passed.u))
+        each = jax.nn.log_softmax(jnp.concatenate([scaled[None], regressed]), axis=-1)
         found = jax.nn.logsumexp(own.log_shares[:, None] + each, axis=0)
         value = jnp.where(usable, found[0] - found[1] if two else found, jnp.nan)
         said = in_units(prediction, scale)._replace(value=value)
@@ -108,7 +182,7 @@ class Probabilities(Wrapper):
     def update_code(
         self,
         state: ProbabilitiesState,
-        code: PyTree,
+        code: ProbabilitiesCode,
         aux: ProbabilitiesAux,
         y: Array,
         asked: Array,
@@ -118,9 +192,28 @@ class Probabilities(Wrapper):
         good = aux.usable & jnp.all(jnp.isfinite(y)) & jnp.all(jnp.isfinite(aux.log_shares))
         known, own = asked & present & good, state.calibration
         of = jnp.stack([y > 0, ~(y > 0)]) if self.num_outputs is None else y > 0
-        after = _calibrated(own, aux, of)
-        updated = super().update_code(state, code, aux.inner, y, asked, present)
-        return updated.replace(calibration=optax.tree.where(known, after, own))
+        after = optax.tree.where(known, _calibrated(own, aux, of), own)
+        updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
+        updated = updated.replace(calibration=after)
+        if state.on_inputs is None or code.passed is None:
+            return updated
+        standard, models = state.on_inputs
+        taken = present & (updated.inner.invalid == state.inner.invalid)
+        p = jnp.exp(or_zero(known, aux.log_shares[2]))
+        # a step of Newton as one of least squares: weighted by the second derivative
+        root = jnp.sqrt(jnp.maximum(1.0 - jnp.sum(p * p), SHARP))
+        errors = (of.astype(p.dtype) - p) / root
+        models = models.after(RULE, root * code.passed.u, errors, state.round, known)
+        return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, taken), models))
+
+    def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
+        state = super().close(state, codes.inner)
+        if state.on_inputs is None or codes.passed is None:
+            return state
+        (standard, models), round = state.on_inputs, state.round
+        models = models.close(RULE, len(codes.passed.x), round)
+        standard = standard.renewed(round % RULE.period == 0)
+        return state.replace(on_inputs=OnInputs(standard, models))
 
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss -log p of the true class."""
@@ -133,21 +226,21 @@ class Probabilities(Wrapper):
 def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibration:
     """The calibration after a label, whose class is the one ``of`` (C,) that is true."""
     dtype = own.curvature.dtype
-    of_scale, of_rows = jnp.exp(aux.log_shares)
-    slope, bend = _derivatives(aux.scaled[:, None], of_scale, of)
+    said = jnp.exp(aux.log_shares)
+    slope, bend = _derivatives(aux.scaled[:, None], said[0], of)
     curvature = own.curvature + bend[0, 0]
     step = slope[0] / jnp.where(curvature > 0, curvature, 1.0)
-    gradient, bend = _derivatives(aux.rows, of_rows, of)
-    prior = (1.0 - FORGETTING) * jnp.eye(len(gradient), dtype=dtype)
-    curvatures = FORGETTING * own.curvatures + prior + bend
+    gradients, bends = jax.vmap(_derivatives, (None, 0, None))(aux.rows, said[1:], of)
+    prior = (1.0 - FORGETTING) * jnp.eye(gradients.shape[1], dtype=dtype)
+    curvatures = FORGETTING * own.curvatures + prior[None] + bends
     number = count_on(own.number)
     believed = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
-    shares = (1.0 - uniform) * jax.nn.softmax(believed) + uniform / 2.0
+    shares = (1.0 - uniform) * jax.nn.softmax(believed) + uniform / len(believed)
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),
         curvature=curvature,
-        weights=own.weights - jnp.linalg.solve(curvatures, gradient),
+        weights=own.weights - jnp.linalg.solve(curvatures, gradients[..., None])[..., 0],
         curvatures=curvatures,
         log_shares=jnp.log(shares),
         number=number,
@@ -159,34 +252,44 @@ def _derivatives(rows: Array, p: Array, of: Array) -> tuple[Array, Array]:
     means = jnp.sum(p[:, None] * rows, axis=0)
     beside = rows - means[None]
     weighted = p[:, None] * beside
-    bend = jnp.matmul(beside.T, weighted, precision=jax.lax.Precision.HIGHEST)
+    bend = jnp.matmul(beside.T, weighted, precision=_HIGHEST)
     return means - jnp.sum(jnp.where(of[:, None], rows, 0.0), axis=0), bend
 
 
-def probabilities(learner: Learner) -> Probabilities:
+def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabilities:
     """Make a classifier predict log-odds, by a calibration that is learned online.
 
         two classes   p(+1) = σ(z),  z a number      jax.nn.sigmoid(outputs.prediction)
         K classes     p = softmax(z),  z (K,)        jax.nn.softmax(outputs.prediction)
 
-    Two models of the log-odds are mixed. One scales the learner's values f, z = a f. The other is
+    Models of the log-odds are mixed. One scales the learner's values f, z = a f. Another is
     a logistic regression, z = θ·φ, on the scaled values, squashed, and on what they say if they
     are read as 2 p - 1, as squared loss on labels of -1 and +1 has them. Of two classes it has a 1
     too, of several one θ for all classes:
 
         φ = (4 tanh(a f / 4), log((1 + f) / (1 - f)), 1)      with (1 + f)/2 within [.01, .99]
 
-    Each label moves both by a Newton step on -log p of its class y, with the sums of the second
-    derivatives. From log a = log 2, h = 0, θ = (.5, .5, 0) and H = I,
+    With ``passthrough`` there is a third, which reads the inputs too, z_k = θ·φ_k + w_k·u, with u
+    = (x, 1)/sqrt(D + 1) of the inputs in standard units: by the moments that they had in the last
+    round that 32 divides, and at most three standard deviations off.
+
+    Each label moves all by a Newton step on -log p of its class y, with the sums of the second
+    derivatives. From log a = log 2, h = 0, θ = (.5, .5, 0), H = I, w = 0 and A = 2 I,
 
         log a <- log a - g / h,   g = Σ_k p_k z_k - z_y,   h <- h + Σ_k p_k (z_k - Σ_j p_j z_j)²
         θ <- θ - H⁻¹ (Σ_k p_k φ_k - φ_y),   H <- .9995 H + .0005 I + Σ_k p_k (φ_k - m)(φ_k - m)'
+        w_k <- w_k + A⁻¹ u (1[k = y] - p_k),   A <- A + (1 - Σ_k p_k²) u u'
 
     with m = Σ_k p_k φ_k; log a moves by at most a half at once, so that values of any size find
-    their scale in some ten labels. The models are weighed by their probabilities of the labels so
-    far, w_i ∝ w_i p_i(y), of which 1/(n + 1) is then uniform after n labels. The loss is -log p.
-    The predicted class is that of the learner but where the regression knows better, as that one
-    class is rarer than its values say.
+    their scale in some ten labels. Of two classes the last step is that of Newton, of several
+    its matrix stands for those of all classes. The models are weighed by their probabilities of
+    the labels so far, v_i ∝ v_i p_i(y), of which 1/(n + 1) is then uniform after n labels. The
+    loss is -log p. The predicted class is that of the learner but where a regression knows better,
+    as that one class is rarer than its values say.
+
+    To pass the inputs on pays where much of the label is linear in them, as with many columns of 0
+    and 1; elsewhere it changes little. It keeps (D + 1)² numbers, and each round multiplies by
+    them: with thousands of inputs that takes longer than the learner.
 
     With ``expert_mkl(task="classification")`` on standardised features, the means of five orders
     after 500 examples (``python -m experiments amkl --parts probabilities``): log loss and
@@ -200,9 +303,10 @@ def probabilities(learner: Learner) -> Probabilities:
 
     Args:
       learner: any classifier.
+      passthrough: whether a regression reads the inputs, too (static).
 
     Raises:
-      ValueError: if the learner is not a classifier.
+      ValueError: if the learner is not a classifier, or ``passthrough`` neither True nor False.
 
     References:
       Platt (1999), Probabilistic outputs for support vector machines (in batch); Herbster and
@@ -217,4 +321,4 @@ def probabilities(learner: Learner) -> Probabilities:
     >>> bool((p >= 0).all() and (p <= 1).all() and outputs.loss[-100:].mean() < 0.4)
     True
     """
-    return Probabilities(learner)
+    return Probabilities(learner, passthrough)

@@ -70,6 +70,7 @@ class Wrapper(Learner):
 
     task = _inside("task")
     num_outputs = _inside("num_outputs")
+    period = _inside("period")
     preferred_block_size = _inside("preferred_block_size")
     leading_columns = _inside("leading_columns")
     fit_block_size = _inside("fit_block_size")
@@ -118,6 +119,7 @@ class OneByOne(Wrapper):
     An example's code is the example itself, so the size of blocks changes no bit of a run.
     """
 
+    period = None
     preferred_block_size = 32
     fit_block_size = Learner.fit_block_size
 

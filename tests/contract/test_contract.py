@@ -139,7 +139,7 @@ VARIANTS = {
         on_features("expert_mkl", task="classification", num_classes=3), 2
     ),
     "probabilities of raker": lambda: wrappers.probabilities(
-        on_features("raker", loss="logistic")
+        on_features("raker", loss="logistic"), passthrough=True
     ),
     "probabilities of classes": lambda: wrappers.probabilities(
         on_features("raker", loss="hinge", num_classes=3)

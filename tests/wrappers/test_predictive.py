@@ -121,7 +121,7 @@ def test_oracle(x64, known):
                 oracle.learns(label, f, scales, weights)
         if (t + 1) % 32 == 0:
             oracle.closes()
-    assert int(state.number) == len(oracle.X) < 130
+    assert int(state.inputs.number) == len(oracle.X) < 130
     assert int(state.density.number) == len(oracle.labels) < 115
 
 

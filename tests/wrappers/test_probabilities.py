@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from marks import quick
+from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.wrappers import probabilities
@@ -15,57 +16,87 @@ def softmax(z):
     return np.exp(z - z.max()) / np.exp(z - z.max()).sum()
 
 
-def by_hand(values, y, two):
+class Regression:
+    """Logistic regression on what the values say, and on the inputs where they are passed on."""
+
+    def __init__(self, num_rows, num_classes, num_inputs=None):
+        self.theta = np.array([0.5, 0.5, 0.0][:num_rows])
+        self.H = np.eye(num_rows)
+        if num_inputs is not None:
+            self.W = np.zeros((num_classes, num_inputs + 1))
+            self.A = 2.0 * np.eye(num_inputs + 1)
+
+    def said(self, rows, u):
+        return softmax(rows @ self.theta + (0.0 if u is None else self.W @ u))
+
+    def learn(self, rows, u, label):
+        p = self.said(rows, u)
+        m = p @ rows
+        self.H = 0.9995 * self.H + 0.0005 * np.eye(len(self.H))
+        self.H += sum(q * np.outer(row - m, row - m) for q, row in zip(p, rows, strict=True))
+        self.theta = self.theta - np.linalg.inv(self.H) @ (m - rows[label])
+        if u is not None:
+            self.A += (1 - p @ p) * np.outer(u, u)
+            self.W -= np.outer(p - np.eye(len(p))[label], np.linalg.inv(self.A) @ u)
+
+
+def by_hand(values, y, two, X=None):
     """Log probabilities (T, K) from values (T, K) and classes (T,); of two classes ±f."""
-    log_scale, h, n, w, said = np.log(2.0), 0.0, 0, np.array([0.5, 0.5]), []
-    theta = np.array([0.5, 0.5, 0.0] if two else [0.5, 0.5])
-    H = np.eye(len(theta))
-    for f, label in zip(values, y, strict=True):
+    log_scale, h, n, said = np.log(2.0), 0.0, 0, []
+    M, K = (3 if two else 2), values.shape[1]
+    models = [Regression(M, K)] + ([] if X is None else [Regression(M, K, X.shape[1])])
+    w, R = np.full(1 + len(models), 1 / (1 + len(models))), len(models)
+    for t, (f, label) in enumerate(zip(values, y, strict=True)):
+        inputs = [None]
+        if X is not None:
+            # a row whose label is asked for and is none is refused altogether
+            before = X[[s for s in range(t - t % 32) if y[s] is not None]]
+            mean, sd = (before.mean(axis=0), before.std(axis=0)) if len(before) else (0.0, 1.0)
+            u = np.append(np.clip((X[t] - mean) / sd, -3, 3), 1.0)
+            inputs.append(u / np.sqrt(len(u)))
         z = np.exp(log_scale) * f
         share = np.clip((1 + f) / 2, 0.01, 0.99)
         rows = np.stack([4 * np.tanh(z / 4), np.log(share / (1 - share))], axis=1)
         if two:
             rows, z = np.column_stack([rows, [-1.0, 1.0]]) / 2, z / 2
-        of_scale, of_both = softmax(z), softmax(rows @ theta)
-        said.append(np.log(w @ [of_scale, of_both]))
+        each = [softmax(z)]
+        each += [model.said(rows, u) for model, u in zip(models, inputs, strict=True)]
+        said.append(np.log(w @ each))
         if label is None:
             continue
-        h += of_scale @ z**2 - (of_scale @ z) ** 2
-        log_scale -= np.clip((of_scale @ z - z[label]) / h, -0.5, 0.5) if h > 0 else 0.0
-        m = of_both @ rows
-        H = 0.9995 * H + 0.0005 * np.eye(len(H))
-        H += sum(p * np.outer(row - m, row - m) for p, row in zip(of_both, rows, strict=True))
-        theta = theta - np.linalg.inv(H) @ (m - rows[label])
+        h += each[0] @ z**2 - (each[0] @ z) ** 2
+        log_scale -= np.clip((each[0] @ z - z[label]) / h, -0.5, 0.5) if h > 0 else 0.0
+        for model, u in zip(models, inputs, strict=True):
+            model.learn(rows, u, label)
         n += 1
-        w = w * [of_scale[label], of_both[label]]
-        w = (1 - 1 / (n + 1)) * w / w.sum() + 0.5 / (n + 1)
+        w = w * [p[label] for p in each]
+        w = (1 - 1 / (n + 1)) * w / w.sum() + 1 / (1 + R) / (n + 1)
     return np.array(said)
 
 
-@pytest.mark.parametrize("num_classes", quick([3], [None, 3]))
-def test_oracle(num_classes, x64):
+@pytest.mark.parametrize(
+    ("num_classes", "passthrough"),
+    quick([(3, True)], [(None, False), (3, False), (None, True), (3, True)]),
+)
+def test_oracle(num_classes, passthrough, x64):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    y = np.digitize(X[:, 0] * X[:, 1], (-0.3, 0.3) if num_classes else (0.0,))
+    X = 5 + 3 * rng.normal(size=(80, 2))
+    U = (X - 5) / 3
+    y = np.digitize(U[:, 0] * U[:, 1] + U[:, 0], (-0.3, 0.3) if num_classes else (0.0,))
     inner = jaxmkl.raker(
-        jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge", num_classes=num_classes
+        jaxmkl.Gaussian([1.5, 6.0]), num_features=4, loss="hinge", num_classes=num_classes
     )
-    key, learner = jax.random.key(0), probabilities(inner)
-    labels = np.where(np.arange(60) == 20, np.nan, y)  # one is missing
-
-    @jax.jit
-    def scan(learner):
-        return jax.lax.scan(learner.step, learner.init(key, 2), (X, labels))[1]
-
-    plain, outputs = scan(inner), scan(learner)
+    learner = probabilities(inner, passthrough=passthrough)
+    labels = np.where(np.arange(80) == 20, np.nan, y)  # one is missing
+    plain, outputs = (scan(one, begin(one), X, labels)[1] for one in (inner, learner))
     values = np.asarray(plain.prediction)
     if num_classes is None:
         values = np.stack([-values, values], axis=1)
     known = [None if t == 20 else label for t, label in enumerate(y)]
-    said = by_hand(values, known, num_classes is None)
+    said = by_hand(values, known, num_classes is None, X if passthrough else None)
     wanted = said if num_classes else said[:, 1] - said[:, 0]
     np.testing.assert_allclose(outputs.prediction, wanted, rtol=1e-9, atol=1e-12)
-    losses = -said[np.arange(60), y]
+    losses = -said[np.arange(80), y]
     losses[20] = np.nan
     np.testing.assert_allclose(outputs.loss, losses, rtol=1e-9)
     found = jaxmkl.metrics.log_loss(np.asarray(outputs.prediction), labels, num_classes)
@@ -97,7 +128,7 @@ def test_one_class_and_wild_values_are_finite(num_classes):
         rule = jaxmkl.updates.OGD(size, loss="hinge")
         bank = jaxmkl.models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
         learner = probabilities(jaxmkl.MKL(bank, task="classification", num_outputs=num_classes))
-        start = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+        start = begin(learner)
         state, outputs = jaxmkl.run(learner, start, X, y)
         assert np.isfinite(outputs.prediction).all()
         assert np.isfinite(outputs.loss).all()
