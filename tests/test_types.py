@@ -48,8 +48,10 @@ jaxmkl.label_budget(learner)
 query.Margin("0.1")
 """
 
+# with the settings of the project, and so with what mypy knows of it since it was checked itself
+MYPY = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}"]
 CHECKERS = {
-    "mypy": ["mypy", "--python-version=3.11", "--ignore-missing-imports", "--no-error-summary"],
+    "mypy": ["mypy", *MYPY, "--no-error-summary"],
     "pyright": ["basedpyright", "--level=error", f"--pythonpath={sys.executable}"],
 }
 

@@ -167,13 +167,13 @@ LEARNERS = KNOWN | VARIANTS | OTHERS
 PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
-# The others take minutes. With the long tests come recipes on features, with supports that grow or
-# are on a budget, in a space of kernels and of many tasks, and one variant, with dense supports;
+# The others take minutes. With the long tests come recipes on features, with supports on a budget,
+# in a space of kernels and of many tasks, and one variant, with dense supports that grow;
 # those made of the same parts in other combinations are endless. So is proj_ka, which has loops in
 # NumPy in its own tests.
 QUICK = {"amkl_aks"}
 LONG = {
-    *("expert_mkl", "spa", "bpas"),
+    *("expert_mkl", "spa"),
     *("oks_sil", "multitask"),
     "label_budget of scaled omkl",
 }
@@ -195,7 +195,7 @@ OF_KINDS = [
     for name in LEARNERS
 ]
 # which play many seeds at once: one of each kind of state
-TOGETHER = {"amkl_aks", "bpas", "oks_sil", "multitask", "label_budget of scaled omkl"}
+TOGETHER = {"amkl_aks", "spa", "oks_sil", "multitask"}
 
 
 @pytest.fixture(scope="module", params=PLAYED)
@@ -287,21 +287,17 @@ def test_keeps_the_contract(name):
         jax.eval_shape(played, np.asarray(X, np.float32), y)
 
 
-#: Learners whose rounds can be one kernel; arrays in that for GPUs are padded. The first asks and
-#: selects, and all are held against the scan beside the kernel (``test_fused.py``).
-FUSED = {
-    ("amkl_aks", "gpu"): "slow",
-    **dict.fromkeys(itertools.product(("raker", "omkl_aks", "amkl"), ("gpu", "tpu")), "endless"),
-    ("amkl_aks", "tpu"): "endless",
-    ("label_budget of amkl", "gpu"): "endless",
-    ("kernel_ogd", "gpu"): "endless",
-}
+#: Learners whose rounds can be one kernel; arrays in that for GPUs are padded. All are held
+#: against the scan beside the kernel (``test_fused.py``).
+FUSED = [
+    *itertools.product(("raker", "omkl_aks", "amkl", "amkl_aks"), ("gpu", "tpu")),
+    ("label_budget of amkl", "gpu"),
+    ("kernel_ogd", "gpu"),
+]
 
 
-@pytest.mark.parametrize(
-    ("fused", "platform"),
-    [pytest.param(*given, marks=getattr(pytest.mark, mark)) for given, mark in FUSED.items()],
-)
+@pytest.mark.endless
+@pytest.mark.parametrize(("fused", "platform"), FUSED)
 def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
     """As JAX interprets the kernels of these platforms."""
     monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})

@@ -66,7 +66,7 @@ def test_late_labels_renew_once():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)

@@ -1,5 +1,6 @@
 """run_fleet: each stream is a run of its own, whatever its length and company."""
 
+import functools
 import importlib
 
 import jax
@@ -30,6 +31,7 @@ LEARNERS = {
 }
 
 
+@functools.partial(jax.jit, static_argnames="number")
 def begin(learner, number=M):
     keys = jax.random.split(jax.random.key(3), number)
     return jax.vmap(lambda key: learner.init(key, 2))(keys)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import quick
+from marks import long, quick
 from trees import assert_close, everything
 
 import jaxmkl
@@ -55,7 +55,12 @@ of_runs = made_for("gpu", pytest.param("tpu", marks=pytest.mark.endless))
 # --- learners ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", quick(["amkl_aks"], LEARNERS))
+# all that these do amkl_aks does too
+PARTS = "raker", "omkl_aks", "amkl"
+OF_RUNS = [*quick(["amkl_aks"], [n for n in LEARNERS if n not in PARTS]), *long([], PARTS)]
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
 def test_rounds_are_those_of_the_scan(name, of_runs):
     """Also rows that are refused, those without a label, and blocks that are not full."""
     learner = LEARNERS[name]()
@@ -90,7 +95,7 @@ def on(platform):
     return lambda plan, device, arrays: plan._replace(platform=platform if plan.fused else "cpu")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_runs_side_by_side_are_those_of_the_scan(of_runs, monkeypatch):
     monkeypatch.setattr(_engine.Plan, "on", on(of_runs))
     learner = LEARNERS["amkl_aks"]()
