@@ -49,15 +49,29 @@ def by_inputs(moments: jax.Array, metric: jax.Array) -> jax.Array:
     return jnp.dot(half, metric.T, precision=_HIGHEST)
 
 
+def signs_of(round: jax.Array, turn: jax.Array, num_inputs: int, dtype: DTypeLike) -> jax.Array:
+    """Random signs (D,), others in each turn of a renewal."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(0), round), turn)
+    return jax.random.rademacher(key, (num_inputs,), dtype)
+
+
 def metric_of(
-    moments: jax.Array, power: Number, before: jax.Array, variances: jax.Array
+    moments: jax.Array,
+    power: Number,
+    before: jax.Array,
+    variances: jax.Array,
+    signs: jax.Array,
 ) -> jax.Array:
     """The metric L of M, or the one before where M or what it makes is 0 or not finite.
 
-    Of a full M = V diag(e) V' it is c V diag(e)^(power/2) V', with c such that inputs of these
+    Of a full M = V diag(e) V' it is c V diag(e)^(power/2) V' S, with c such that inputs of these
     variances (D,), if they are uncorrelated, have Σ_d v_d (L L')_dd = 1: the sum of the variances
-    of L'x. So it is symmetric, and neither signs nor the order of eigenvectors, in which solvers
-    differ, matter.
+    of L'x. Neither signs nor the order of eigenvectors, in which solvers differ, matter.
+
+    S is the diagonal matrix of the ``signs`` (D,). What a gradient has of noise lies along those
+    frequencies of random features that it comes from. A symmetric L would stretch just these, and
+    the next gradient would have more of it. With signs that are drawn anew each time, the features
+    have other frequencies there.
     """
     power = jnp.asarray(power, moments.dtype)
     largest = jnp.max(jnp.abs(moments))
@@ -69,7 +83,7 @@ def metric_of(
     else:
         values, vectors = jnp.linalg.eigh(values)
         roots = jnp.sqrt(jnp.maximum(values, 0) ** power)
-        metric = jnp.dot(vectors * roots[None], vectors.T, precision=_HIGHEST)
+        metric = jnp.dot(vectors * roots[None], vectors.T, precision=_HIGHEST) * signs[None]
         squares = jnp.sum(metric**2, axis=1)
     total = jnp.sum(variances * squares)
     metric /= jnp.sqrt(jnp.where(total > 0, total, 1))

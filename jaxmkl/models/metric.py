@@ -24,6 +24,7 @@ from jaxmkl._metric import (
     importances,
     metric_of,
     outer_products,
+    signs_of,
 )
 from jaxmkl._types import Number, PyTree
 from jaxmkl.features import MetricFeatures
@@ -79,6 +80,8 @@ class Renewal(NamedTuple):
     inside: tuple
     """States of the feature map under each metric."""
     round: jax.Array
+    turn: jax.Array | int = 0
+    """How often the metrics have been learned in this renewal."""
 
 
 @pytree.dataclass
@@ -264,8 +267,8 @@ class _Period(NamedTuple):
 def _renewed_if(due: jax.Array, owner: MetricBank, given: Renewal, changing: tuple) -> tuple:
     """What changes at a renewal, after the turns of one if it is due."""
 
-    def turn(_: jax.Array, own: tuple) -> tuple:
-        return optax.tree.where(due, owner.renewed(given, *own), own)
+    def turn(number: jax.Array, own: tuple) -> tuple:
+        return optax.tree.where(due, owner.renewed(given._replace(turn=number), *own), own)
 
     turns = largest_of_runs(jnp.where(due, owner.turns, 0))
     return jax.lax.fori_loop(0, turns, turn, changing)
@@ -289,7 +292,10 @@ class MetricModels(MetricBank):
         M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  Σ_d v_d (L L')_dd = 1
 
     with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, the variances v_d of the
-    inputs in the reservoir, and of several outputs the sum over them. Then all models begin anew
+    inputs in the reservoir, and of several outputs the sum over them. A full L is the symmetric
+    one but for random signs of its columns, drawn anew each time: without them the noise of a
+    gradient, which lies along the features' frequencies, would stretch the same ones again, which
+    doubles the error where two directions of 32 matter. Then all models begin anew
     and learn the reservoir under the new metric: least squares in closed form, each example
     counting as often as it stands for, and rules of first order by one pass. All this is repeated
     ``repetitions`` times. Between such rounds the bank is the one inside, on
@@ -366,8 +372,9 @@ class MetricModels(MetricBank):
 
         summed = sum_over_rows(moments, (X, given.filled.astype(X.dtype)), given.filled)
         variances = jnp.var(X, axis=0, where=given.filled[:, None])
+        signs = signs_of(given.round, jnp.asarray(given.turn), D, X.dtype)
         return tuple(
-            metric_of(by_inputs(M, metric), self.power, metric, variances)
+            metric_of(by_inputs(M, metric), self.power, metric, variances, signs)
             for M, metric in zip(summed, metrics, strict=True)
         )
 

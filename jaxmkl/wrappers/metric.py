@@ -13,7 +13,15 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm
 from jaxmkl._blocks import rounds_of, take
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._metric import SHAPES, applied, importances, isotropic, metric_of, outer_products
+from jaxmkl._metric import (
+    SHAPES,
+    applied,
+    importances,
+    isotropic,
+    metric_of,
+    outer_products,
+    signs_of,
+)
 from jaxmkl._types import Number, PyTree
 from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
@@ -116,7 +124,7 @@ class LearnedMetric(Wrapper):
         # a statistic: no derivative goes through a renewal, and loops of dynamic length have none
         owner, fixed = jax.lax.stop_gradient((self, state))
         times = jnp.where(due, self.repetitions, 0)
-        renewed = jax.lax.fori_loop(0, times, lambda _, own: owner._renewed(own), fixed)
+        renewed = jax.lax.fori_loop(0, times, lambda turn, own: owner._renewed(own, turn), fixed)
         return optax.tree.where(due, renewed, state)
 
     def _gradients(self, state: LearnedMetricState, x: Array) -> tuple[Array, Array]:
@@ -129,7 +137,7 @@ class LearnedMetric(Wrapper):
 
         return jax.jacrev(values, has_aux=True)(x)
 
-    def _renewed(self, state: LearnedMetricState) -> LearnedMetricState:
+    def _renewed(self, state: LearnedMetricState, turn: Array) -> LearnedMetricState:
         """The state with the metric of its gradients, and a learner that learned the reservoir."""
         X, y = state.reservoir.X, state.reservoir.y
         filled = self.reservoir.filled(state.reservoir)
@@ -142,7 +150,9 @@ class LearnedMetric(Wrapper):
 
         number = jnp.sum(filled, dtype=jnp.int32)
         moments = jax.lax.fori_loop(0, number, added, jnp.zeros_like(state.metric))
-        metric = metric_of(moments, self.power, state.metric, jnp.full((D,), 1 / D, moments.dtype))
+        signs = signs_of(state.round, turn, D, moments.dtype)
+        variances = jnp.full((D,), 1 / D, moments.dtype)
+        metric = metric_of(moments, self.power, state.metric, variances, signs)
         # the examples take the last rounds, so that blocks end where they would
         run, start = state.inner, state.round - number
         frame = ("key", "invalid", "outlying", "nonfinite", "magnitudes", "query")
@@ -184,7 +194,8 @@ def learned_metric(
 
         M = Σ_i Σ_e p_e ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  tr(L L') = D
 
-    with the learner's models f_e and their weights p_e, and of several outputs the sum over them.
+    with the learner's models f_e and their weights p_e, and of several outputs the sum over them;
+    a full L is symmetric but for random signs of its columns, drawn anew each time.
     Then the learner begins anew and learns the reservoir under the new metric; all that is
     repeated ``repetitions`` times. Between two such rounds it costs one product.
 

@@ -10,6 +10,7 @@ from marks import long
 from trees import assert_equal, begin, scan
 
 import jaxmkl
+from jaxmkl._metric import signs_of
 from jaxmkl.features import FeatureMap, FourierFeatures, SampledDictionary
 from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.reservoir import Reservoir
@@ -40,6 +41,11 @@ def stream(T, D=3, outputs=None, dtype=np.float64):
     return X.astype(dtype), y.astype(dtype)
 
 
+def signs(round, turn):
+    """The learner's draws."""
+    return np.asarray(signs_of(round, turn, 3, np.float64))
+
+
 def values_of(bank, state, round, x):
     codes = bank.encode(state, x[None], round, None)
     return bank.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))[0]
@@ -60,7 +66,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     state = begin(learner, 3, seed=2)
     frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
     loop = MetricBank(
-        frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, 1 if outputs is None else 2
+        frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, outputs or 1, signs
     )
     predict = jax.jit(functools.partial(values_of, learner.models[0]))
 
@@ -93,7 +99,7 @@ def test_shards_are_merged_by_a_renewal(x64):
     shards, _ = jaxmkl.run_fleet(learner, both, *halves, lengths=[14, 26])
     merged = jaxmkl.merge(learner, shards)
     frequencies = np.asarray(start.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
-    loop = MetricBank(frequencies, 0.1, 1.0, 0.3, False, 16, 1)
+    loop = MetricBank(frequencies, 0.1, 1.0, 0.3, False, 16, 1, signs)
     for t in range(14, 40):
         loop.learn(X[t], y[t, None])
     own = merged.models[0]
@@ -101,8 +107,8 @@ def test_shards_are_merged_by_a_renewal(x64):
     assert_equal(np.sort(kept, axis=0), np.sort(X, axis=0))
     order = [int(np.flatnonzero((x == X).all(axis=1))[0]) for x in kept]
     loop.X, loop.Y = list(X[order]), list(y[order, None])
-    for _ in range(2):
-        loop.renew()
+    for turn in range(2):
+        loop.renew(turn)
     metric = np.asarray(own.metrics[0])
     np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
     predict = jax.jit(functools.partial(values_of, learner.models[0]))

@@ -13,12 +13,13 @@ class MetricBank:
     """Least squares and gradient steps on Fourier features sin(v'x), cos(v'x) over sqrt(F).
 
     Frequencies v are (P, F, D), already divided by the widths. The reservoir holds everything.
+    ``signs(round, turn)`` (D,) are those of the columns of a full metric.
     """
 
-    def __init__(self, frequencies, ridge, forgetting, rate, diagonal, first, outputs):
+    def __init__(self, frequencies, ridge, forgetting, rate, diagonal, first, outputs, signs):
         self.v = frequencies
         self.ridge, self.forgetting, self.rate = ridge, forgetting, rate
-        self.diagonal, self.first = diagonal, first
+        self.diagonal, self.first, self.signs = diagonal, first, signs
         self.P, self.F, self.D = frequencies.shape
         self.K = outputs
         self.L = np.eye(self.D) / np.sqrt(self.D)
@@ -69,10 +70,10 @@ class MetricBank:
         self.Y.append(y)
         t = len(self.X)
         if t % self.first == 0 and (t // self.first).bit_count() == 1:
-            for _ in range(2):
-                self.renew()
+            for turn in range(2):
+                self.renew(turn)
 
-    def renew(self):
+    def renew(self, turn):
         shares = (self.losses.min() / self.losses) ** 4
         shares /= shares.sum()
         M = np.zeros((self.D, self.D))
@@ -86,6 +87,8 @@ class MetricBank:
             M = np.diag(np.diag(M))
         e, V = np.linalg.eigh(M)
         self.L = (V * np.sqrt(np.maximum(e, 0))) @ V.T
+        if not self.diagonal:
+            self.L *= self.signs(len(self.X), turn)
         self.L /= np.sqrt(np.sum(np.var(self.X, axis=0) * np.diag(self.L @ self.L.T)))
         self.begin()
         Z, Y = np.array([self.z(x) for x in self.X]), np.array(self.Y)
