@@ -19,7 +19,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, rounds_of
-from jaxmkl._checks import fingerprints, floating_dtype, usable_rows
+from jaxmkl._checks import fingerprints, floating_dtype, require_key, usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
@@ -150,9 +150,7 @@ class Algorithm(HasLoss, Learner):
     # The rest is final.
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
-        typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
-        wanted = "a typed key, as jax.random.key(0), and one (jax.vmap makes several states)"
-        pytree.require(typed and key.ndim == 0, self, "key", key, wanted)
+        require_key(self, key)
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
         good = self.has_variance or not self.query.needs_variance

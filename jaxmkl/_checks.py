@@ -72,6 +72,13 @@ def usable_rows(X: jax.Array) -> jax.Array:
     return jnp.all(jnp.abs(X) <= input_bound(X.dtype), axis=1)  # NaN fails the comparison
 
 
+def require_key(owner: object, key: Any) -> None:
+    """Raise unless this is one typed key."""
+    typed = jnp.issubdtype(getattr(key, "dtype", object), jax.dtypes.prng_key)
+    wanted = "a typed key, as jax.random.key(0), and one (jax.vmap makes several states)"
+    pytree.require(typed and key.ndim == 0, owner, "key", key, wanted)
+
+
 def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
     """The checked dtype of a state, which JAX must have switched on."""
     wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)

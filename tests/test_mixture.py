@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import begin, scan
 
 import jaxmkl
 from jaxmkl import losses
 from jaxmkl.aggregate import Hedge, Mixture, Stack
-from jaxmkl.updates import RLS
+from jaxmkl.updates import OGD, RLS
 from tests.oracles import mixture as oracle
 from tests.oracles.feature_mkl import slope
 
@@ -70,6 +71,19 @@ def test_oracle(stacked, loss, bound, x64):
         np.testing.assert_allclose(predictions[t], wanted, rtol=1e-9, atol=1e-11)
         if judged[t].any():
             numpy_rule.learn(y[t], judged[t])
+
+
+def test_blocks_divide_the_periods_of_stacks_on_stacks(x64):
+    stacks = Stack(Stack(rule=RLS(1.0, period=12)), RLS(1.0, period=32))
+    features = jaxmkl.features.FourierFeatures(4)
+    bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), OGD(0.1), features)
+    learner = jaxmkl.MKL(bank, stacks)
+    assert learner.period == 4
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    state = begin(learner, dtype=np.dtype("float64"))
+    wanted = scan(learner, state, X, X[:, 0])[1].prediction
+    found = jaxmkl.run(learner, state, X, X[:, 0])[1].prediction
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.endless

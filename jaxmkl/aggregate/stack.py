@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import common_period
 from jaxmkl._types import Number, PyTree
 from jaxmkl.aggregate.base import Aggregate, Combination
 from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
@@ -80,9 +81,9 @@ class Stack(Aggregate):
     bound: Number | None = pytree.positive(default=None, optional=True)
 
     @property
-    def period(self) -> int:  # type: ignore[override]
-        """The period of the rule."""
-        return self.rule.period
+    def period(self) -> int | None:  # type: ignore[override]
+        """The largest number that divides the rule's period and that of the aggregate below."""
+        return common_period((self.rule, self.base))
 
     def init(self, num_models: int, dtype: DTypeLike) -> StackState:
         return StackState(

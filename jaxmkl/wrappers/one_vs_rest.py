@@ -10,6 +10,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
+from jaxmkl._checks import require_key
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import Wrapper
@@ -60,6 +61,7 @@ class OneVsRest(Wrapper):
         return self.num_classes
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> OneVsRestState:
+        require_key(self, key)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(self.num_classes))
         return OneVsRestState.of(
             jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)

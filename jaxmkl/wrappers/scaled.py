@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
-from jaxmkl._checks import usable_rows
+from jaxmkl._checks import require_key, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
 from jaxmkl._types import Number, PyTree
@@ -216,6 +216,7 @@ class ScaledInputs(Wrapper):
     def init(
         self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
     ) -> ScaledInputsState:
+        require_key(self, key)
         inner = self.learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
         key, dtype = jax.random.fold_in(key, 1), self.learner.dtype(inner)
         return ScaledInputsState(inner, self.scaler.init(key, num_inputs, dtype))

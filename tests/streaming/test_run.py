@@ -22,7 +22,7 @@ from played import (
 )
 from trees import assert_close, assert_equal, everything, scan
 
-from jaxmkl import _learner, streaming, updates
+from jaxmkl import _learner, streaming, updates, wrappers
 from jaxmkl.features import FourierFeatures
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
@@ -146,9 +146,12 @@ def test_what_is_missing_is_said():
             streaming.run(REGRESSION, array, y0)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         streaming.run(REGRESSION, begin(REGRESSION), X0)
+    around = wrappers.one_vs_rest(CLASSIFICATION, 3)
+    around = wrappers.scaled(around, wrappers.RunningMoments()), around  # both draw more keys
     for key in (0, None, np.zeros(2, np.uint32), jax.random.split(jax.random.key(0))):
-        with pytest.raises(ValueError, match=r"key must be a typed key, as jax\.random\.key\(0\)"):
-            REGRESSION.init(key, NUM_INPUTS)
+        for learner in (REGRESSION, *around):
+            with pytest.raises(ValueError, match=r"key must be a typed key, as jax\.random\.key"):
+                learner.init(key, NUM_INPUTS)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
