@@ -101,8 +101,8 @@ def run_fleet(
       lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
         behind these is ignored, and the state of a stream of length 0 stays as it is. By
         default T.
-      block_size: examples per block, at most 32 by default, and no more than T asks for; changes
-        speed alone. Give one to have the same bits wherever streams are cut.
+      block_size: examples per block, by default 32 or the learner's period, and no more than T
+        asks for; changes speed alone. Give one to have the same bits wherever streams are cut.
       record, delay, fused: as in :func:`jaxmkl.run`.
       mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
 
@@ -134,7 +134,7 @@ def run_fleet(
     )
     T = X.shape[1]
     if block_size is None:
-        block_size = learner.period or min(_BLOCK, _room_for(T))
+        block_size = min(learner.period or _BLOCK, _room_for(T))
     plan = plan_of("run_fleet", learner, block_size, record, delay, fused)
     traced = checks.is_traced(learner, states, X, y, lengths)
     sharding = None if traced else sharding

@@ -11,7 +11,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
-from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
+from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState, layers
 
 
 class Waiting(NamedTuple):
@@ -123,6 +123,26 @@ def _flushed(learner: Delayed, state: DelayedState) -> DelayedState:
         return learner._learned(state, state.due > 0)
 
     return jax.lax.fori_loop(0, learner.delay, one, state)
+
+
+def taken(
+    learner: Learner,
+    states: tuple[PyTree, PyTree],
+    value: Array,
+    y: Array,
+    asked: Array,
+    present: Array,
+) -> Array:
+    """Whether a learner did not refuse an example; ``states`` are those before and after it.
+
+    With late labels inside, what it counts as refused in a round is an earlier example. That of
+    the round is then judged by its value, NaN where the inputs are refused, and by its label.
+    """
+    if any(isinstance(layer, Delayed) for layer in layers(learner)):
+        known = ~asked | jnp.all(jnp.isfinite(y))
+        return present & known & ~jnp.any(jnp.isnan(value))
+    before, after = states
+    return present & (after.invalid == before.invalid)
 
 
 def delayed(learner: Learner, delay: int) -> Delayed:

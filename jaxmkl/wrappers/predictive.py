@@ -20,6 +20,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
+from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, require_numbers
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -151,16 +152,17 @@ class Predictive(Wrapper):
         present: Array,
     ) -> PredictiveState:
         """The inner learner learns, and so does the density, if there is a label."""
-        before, round = state.inner.invalid, state.round
+        value, round = aux.distribution.mean, state.round
         updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
-        taken = present & (updated.inner.invalid == before)
-        known = taken & asked & jnp.all(jnp.isfinite(y) & jnp.isfinite(aux.distribution.mean))
+        states = state.inner, updated.inner
+        counted = taken(self.learner, states, value, y, asked, present)
+        known = counted & asked & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
 
         def one(own: Density, features: Array, found: StudentMixture, y: Array) -> Density:
             return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
 
         density = self._each(one, state.density, aux.features, aux.distribution, y)
-        return updated.replace(inputs=state.inputs.after(code.x, taken), density=density)
+        return updated.replace(inputs=state.inputs.after(code.x, counted), density=density)
 
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
         state = super().close(state, codes.inner)

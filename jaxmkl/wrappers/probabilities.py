@@ -15,6 +15,7 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
+from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, in_units
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -198,13 +199,14 @@ class Probabilities(Wrapper):
         if state.on_inputs is None or code.passed is None:
             return updated
         standard, models = state.on_inputs
-        taken = present & (updated.inner.invalid == state.inner.invalid)
+        states, value = (state.inner, updated.inner), jnp.where(aux.usable, 0.0, jnp.nan)
+        counted = taken(self.learner, states, value, y, asked, present)
         p = jnp.exp(or_zero(known, aux.log_shares[2]))
         # a step of Newton as one of least squares: weighted by the second derivative
         root = jnp.sqrt(jnp.maximum(1.0 - jnp.sum(p * p), SHARP))
         errors = (of.astype(p.dtype) - p) / root
         models = models.after(RULE, root * code.passed.u, errors, state.round, known)
-        return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, taken), models))
+        return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, counted), models))
 
     def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
         state = super().close(state, codes.inner)

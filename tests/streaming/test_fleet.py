@@ -165,6 +165,24 @@ def test_groups_change_nothing(monkeypatch):
     assert sizes == [M]
 
 
+def test_blocks_are_no_longer_than_streams(monkeypatch):
+    """Also of a learner whose period is longer."""
+    module, sizes = importlib.import_module("jaxmkl.streaming.fleet"), []
+
+    def plan_of(*arguments):
+        plan = module_plan_of(*arguments)
+        sizes.append(plan.block_size)
+        return plan
+
+    module_plan_of = module.plan_of
+    monkeypatch.setattr(module, "plan_of", plan_of)
+    X, y = data()
+    learner = jaxmkl.wrappers.learned_metric(RAKER)
+    assert learner.period == 256
+    jaxmkl.run_fleet(learner, begin(learner), X[:, :5], y[:, :5])
+    assert sizes == [8]
+
+
 @pytest.mark.endless
 def test_labels_may_come_late():
     X, y = data()

@@ -10,7 +10,7 @@ from trees import assert_equal, plain, scan
 
 import jaxmkl
 from jaxmkl import features, models, query, updates
-from jaxmkl.wrappers import delayed, lagged
+from jaxmkl.wrappers import delayed, lagged, predictive, probabilities
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2
@@ -173,6 +173,23 @@ def test_bad_examples_are_refused_at_once_and_counted_once():
     good = np.isfinite(outputs.prediction)
     np.testing.assert_allclose(outputs.prediction[good], predictions[good], atol=1e-5)
     np.testing.assert_allclose(inner.models[0].rules[0].weights[0, 0], theta, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_what_is_around_late_labels_passes_over_the_examples_refused_and_no_others():
+    X, y = (array.copy() for array in data())
+    X[10], y[::3] = np.nan, np.nan
+    good = np.isfinite(y) & np.isfinite(X).all(axis=1)
+    learner = predictive(delayed(linear(query.All()), 4))
+    state, _ = scan(learner, begin(learner), X, y)
+    assert int(state.density.number) == int(state.inputs.number) == good.sum()
+    rule = updates.OGD(0.1, loss="hinge")
+    bank = models.FeatureModels(jaxmkl.Linear(), rule, features.LinearFeatures())
+    learner = probabilities(delayed(jaxmkl.MKL(bank), 4), passthrough=True)
+    state, _ = scan(learner, begin(learner), X, y)
+    found = state.on_inputs.standard
+    assert int(found.number) == int(state.calibration.number) == good.sum()
+    np.testing.assert_allclose(found.running.mean, X[good].mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.slow
