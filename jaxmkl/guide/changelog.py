@@ -127,6 +127,9 @@
   first ``partial_fit`` refuses leaves it as it was.
 - ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
 - ``probabilities(learner, passthrough=True)`` reads the inputs beside the learner's values.
+- A ``Stack`` on a ``Stack`` of another period learned from wrong inputs. Densities and
+  probabilities around late labels left out other examples than those refused.
+  ``scaled_targets`` asked for more labels than a budget inside had.
 - Full metrics by gradients stretched the same random frequencies at each renewal, and erred twice
   as much on noisy directions of 32 inputs: signs of their axes are drawn anew each time.
 - Wrappers have the ``period`` of the learner inside, so ``predictive(scaled(...))`` around least

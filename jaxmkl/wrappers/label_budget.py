@@ -110,6 +110,16 @@ class LabelBudget(Wrapper):
         return state.replace(inner=inner, remaining=state.remaining - spent), output
 
 
+def has_labels_left(state: PyTree) -> Array:
+    """Whether no budget in the state of a learner, or inside it, is spent."""
+    left = jnp.ones((), bool)
+    while isinstance(state, WrapperState):
+        if isinstance(state, LabelBudgetState):
+            left &= state.remaining > 0
+        state = state.inner
+    return left
+
+
 def _charged(state: LabelBudgetState, number: Array) -> LabelBudgetState:
     """The state after so many labels are asked for; a negative number refunds labels."""
     remaining, outstanding = state.remaining - number, state.outstanding + number

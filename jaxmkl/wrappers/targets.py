@@ -8,6 +8,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
+from jaxmkl.wrappers.label_budget import has_labels_left
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
 from jaxmkl.wrappers.wrapper import (
     Wrapper,
@@ -63,7 +64,7 @@ class ScaledTargets(Wrapper):
         return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
     def predict_code(self, state: ScaledTargetsState, code: PyTree) -> tuple[Prediction, tuple]:
-        """The prediction in the target's own units; the first label is always asked for."""
+        """The prediction in the target's own units; the first label is asked for."""
         prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
@@ -71,6 +72,7 @@ class ScaledTargets(Wrapper):
         scale = jnp.where(varied, jnp.sqrt(jnp.where(varied, variance, 1.0)), 0.0)
         after = in_units(prediction, scale, mean)
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
+        first &= has_labels_left(state.inner)
         return after._replace(query=prediction.query | first), (after.value, aux)
 
     def update_code(
@@ -119,7 +121,7 @@ def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTarget
     Later labels are not used; y -> a y + b changes the units of predictions and nothing else. Step
     sizes, tolerances and penalties in units of the target then mean the same on any data. Before
     the first label the prediction is 0, and a label is asked for whatever the learner's query
-    says: without one the location of the target is unknown.
+    says, unless a budget inside is spent: without one the location of the target is unknown.
 
     A label counts as at most 100 standard deviations off (the moments' ``clip``), so one absurd
     label costs little and is forgotten. If there are more, pass a ``clip``: 5 with

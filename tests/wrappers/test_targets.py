@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from trees import scan
 
 import jaxmkl
 from jaxmkl.wrappers import scaled_targets
@@ -81,6 +82,14 @@ def test_the_first_label_is_asked_for():
     assert asked[0][:2] == [0, 1]
     assert asked[2][:2] == [0, 3]
     assert len(asked[0]) == 3
+
+
+def test_a_budget_inside_is_hard_before_the_first_label():
+    learner = scaled_targets(jaxmkl.label_budget(jaxmkl.raker(KERNELS, num_features=4), 3))
+    X, _ = stream(12)
+    state, outputs = scan(learner, begin(learner), X, np.full(12, np.nan, np.float32))
+    assert outputs.queried.tolist() == [True] * 3 + [False] * 9
+    assert int(state.inner.overdrawn) == 0
 
 
 @pytest.mark.endless
