@@ -83,7 +83,7 @@ def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys)
     assert main(command(flowers, tmp_path / "whole", *SEVERAL)) == 0
     kept = [*SEVERAL, "--checkpoint", str(tmp_path / "kept"), "--every", "100"]
     parts = command(flowers, tmp_path / "parts", *kept)
-    for after, rows in ((10, 128), (6, 192), (15, 384)):
+    for after, rows in ((10, 128), (15, 320)):
         with monkeypatch.context() as patched:
             stopped(patched, after)
             assert main(parts) == 130

@@ -168,15 +168,10 @@ PIECEWISE_CONSTANT = {"omkc_u", "oks"}
 
 
 # The others take minutes. With the long tests come recipes on features, with supports on a budget,
-# in a space of kernels and of many tasks, and one variant, with dense supports that grow;
-# those made of the same parts in other combinations are endless. So is proj_ka, which has loops in
-# NumPy in its own tests.
+# in a space of kernels and of many tasks; those made of the same parts in other combinations are
+# endless. So is proj_ka, which has loops in NumPy in its own tests.
 QUICK = {"amkl_aks"}
-LONG = {
-    *("expert_mkl", "spa"),
-    *("oks_sil", "multitask"),
-    "label_budget of scaled omkl",
-}
+LONG = {"expert_mkl", "spa", "oks_sil", "multitask"}
 assert LEARNERS.keys() >= LONG | QUICK
 
 
