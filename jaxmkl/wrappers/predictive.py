@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._blocks import common_period, count_on
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._moments import Moments
 from jaxmkl._noise import least_square
@@ -109,9 +109,9 @@ class Predictive(Wrapper):
         require_numbers(self)
 
     @property
-    def period(self) -> int:  # type: ignore[override]
+    def period(self) -> int | None:  # type: ignore[override]
         """The largest number that divides the period of the inner learner and that of the rule."""
-        return math.gcd(RULE.period, self.learner.period or 0)
+        return common_period((RULE, self.learner))
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PredictiveState:
         inner = self.learner.init(key, num_inputs, dtype)

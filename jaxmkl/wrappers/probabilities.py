@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on, or_zero
+from jaxmkl._blocks import common_period, count_on, or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.updates import RLS, Recursive
@@ -110,8 +110,7 @@ class Probabilities(Wrapper):
     @property
     def period(self) -> int | None:  # type: ignore[override]
         """With ``passthrough`` it divides that of the rule, too."""
-        inner = self.learner.period
-        return math.gcd(RULE.period, inner or 0) if self.passthrough else inner
+        return common_period((RULE, self.learner) if self.passthrough else (self.learner,))
 
     @property
     def preferred_block_size(self) -> int:  # type: ignore[override]
