@@ -65,7 +65,6 @@ class LearnedMetric(Wrapper):
     repetitions: int = pytree.count(default=2)
     power: Number = pytree.positive(default=1.0)
 
-    fit_block_size = Learner.fit_block_size
     preferred_block_size = Learner.preferred_block_size
 
     def __post_init__(self) -> None:

@@ -102,7 +102,6 @@ class Predictive(Wrapper):
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.expert_mkl()")
 
-    fit_block_size = Learner.fit_block_size
     preferred_block_size = Learner.preferred_block_size
 
     def __post_init__(self) -> None:

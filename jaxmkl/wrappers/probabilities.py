@@ -112,15 +112,6 @@ class Probabilities(Wrapper):
         """With ``passthrough`` it divides that of the rule, too."""
         return common_period((RULE, self.learner) if self.passthrough else (self.learner,))
 
-    @property
-    def preferred_block_size(self) -> int:  # type: ignore[override]
-        return self.fit_block_size(self.learner.preferred_block_size)
-
-    def fit_block_size(self, block_size: int) -> int:  # type: ignore[override]
-        if self.passthrough:
-            block_size = super(Wrapper, self).fit_block_size(block_size)
-        return self.learner.fit_block_size(block_size)
-
     def init(
         self, key: Array, num_inputs: int, dtype: DTypeLike | None = None
     ) -> ProbabilitiesState:

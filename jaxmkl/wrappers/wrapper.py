@@ -73,7 +73,6 @@ class Wrapper(Learner):
     period = _inside("period")
     preferred_block_size = _inside("preferred_block_size")
     leading_columns = _inside("leading_columns")
-    fit_block_size = _inside("fit_block_size")
     loss_value = _inside("loss_value")
     check_inputs = _inside("check_inputs")
     capacity = _asking("capacity")
@@ -89,6 +88,10 @@ class Wrapper(Learner):
     receive_label = _changing("receive_label")
     context = _asking("context")
     with_context = _changing("with_context")
+
+    def fit_block_size(self, block_size: int) -> int:
+        """As the inner learner can do, and dividing the wrapper's own period, if it has one."""
+        return self.learner.fit_block_size(super().fit_block_size(block_size))
 
 
 def layers(learner: Learner) -> Iterator[Any]:
