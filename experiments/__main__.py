@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
         ("memory", "the memory of many support vectors"),
         ("peers", "models of other packages, in turn with ours: some minutes"),
         ("device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
+        ("certainty", "variances, densities and probabilities, beside values alone"),
         ("fleet", "10,000 small learners, each on a stream of its own"),
         ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("pools", "choosing points of pools"),

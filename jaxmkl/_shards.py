@@ -1,9 +1,17 @@
-"""Sums of what the shards of a stream have learned apart."""
+"""The shards of a stream, and sums of what they have learned apart."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from jaxmkl._types import PyTree
+
+
+@jax.jit
+def shard(states: PyTree, index: Any) -> PyTree:
+    """The state of a shard, by one program: leaf by leaf each shape would take its own."""
+    return jax.tree.map(lambda leaf: leaf[index], states)
 
 
 def added(states: jax.Array, start: Any = 0) -> jax.Array:

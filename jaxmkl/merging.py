@@ -2,13 +2,14 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import COUNTERS
 from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
-from jaxmkl._shards import added
+from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
 from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.streaming import checks
@@ -93,14 +94,22 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
     models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)
-    counters = {n: added(getattr(states, n), getattr(start, n, 0)) for n in COUNTERS}
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
-    first = jax.tree.map(lambda leaf: leaf[0], states)
-    counters["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
-    noise = None if states.noise is None else states.noise.merged(getattr(start, "noise", None))
-    merged = first.replace(models=models, aggregate=aggregate, noise=noise, **counters)
+    merged = shard(states, 0).replace(models=models, aggregate=aggregate, **_rest(states, start))
     for name, leaf in leaves_by_name(merged.models).items():
-        good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(jnp.all(jnp.isfinite(leaf)))
+        good = not jnp.issubdtype(leaf.dtype, jnp.floating) or np.all(np.isfinite(leaf))
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged
+
+
+@jax.jit
+def _rest(states: MKLState, start: MKLState | None) -> dict[str, PyTree]:
+    """What is neither of the models nor of the aggregate: counters, labels' bound and noise."""
+    rest: dict[str, PyTree] = {
+        n: added(getattr(states, n), getattr(start, n, 0)) for n in COUNTERS
+    }
+    rest["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
+    noise = states.noise
+    rest["noise"] = None if noise is None else noise.merged(getattr(start, "noise", None))
+    return rest

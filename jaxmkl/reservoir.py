@@ -136,12 +136,12 @@ class Reservoir:
         some = zip(numbers, shares, strict=True)
         own = [draws.permutation(min(n, self.size))[:share] for n, share in some]
         taken = np.repeat(np.arange(len(numbers)), shares), np.concatenate(own)
-        X, y = (
-            jnp.zeros_like(leaf[0]).at[: len(places)].set(leaf[taken])
-            for leaf in (states.X, states.y)
-        )
+        X, y = np.asarray(states.X), np.asarray(states.y)
+        kept = np.zeros_like(X[0]), np.zeros_like(y[0])
+        for whole, shards in zip(kept, (X, y), strict=True):
+            whole[: len(places)] = shards[taken]
         number = jnp.asarray(min(ends[-1], np.iinfo(np.int32).max), jnp.int32)
-        return ReservoirState(key, X, y, number)
+        return ReservoirState(key, *map(jnp.asarray, kept), number)
 
 
 def _written(

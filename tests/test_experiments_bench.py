@@ -10,7 +10,16 @@ from experiment_rows import rows_of_run, value
 import jaxmkl
 from experiments import report
 from experiments.__main__ import main
-from experiments.bench import device, endless, features, fleet, launches, supports, timing
+from experiments.bench import (
+    certainty,
+    device,
+    endless,
+    features,
+    fleet,
+    launches,
+    supports,
+    timing,
+)
 from experiments.options import Options
 
 SMALL_PROGRAMS = True
@@ -144,6 +153,25 @@ def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
     assert examples["raker"] == examples["raker, a fleet"] == 120
     assert 0 < examples["raker, a fleet, ragged"] < 120
+
+
+@pytest.mark.endless
+def test_certainty_is_timed_beside_values_alone(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+    for name, small in {"EXAMPLES": 64, "REPEATS": 2}.items():
+        monkeypatch.setattr(certainty, name, small)
+    whole = jaxmkl.expert_mkl
+
+    def small(*, banks="fixed", **options):
+        return whole(banks=banks, num_features=4, **options)
+
+    monkeypatch.setattr(jaxmkl, "expert_mkl", small)
+    rows = rows_of_run(tmp_path, "bench", "--certainty")
+    beside = {r["algorithm"] for r in rows if r["metric"] == "times_value"}
+    several = {f"expert_mkl, fixed, {what}" for what in ("variance", "density")}
+    assert several < beside
+    assert len(beside) == 6
+    assert not any(name.endswith("value") for name in beside)
 
 
 A_STREAM = """

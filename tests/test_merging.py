@@ -3,10 +3,9 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_close, assert_equal
+from trees import assert_close, assert_equal, stacked
 
 import jaxmkl
 from jaxmkl import aggregate, models, updates
@@ -30,11 +29,6 @@ def data():
     draws = np.random.default_rng(0)
     X = draws.normal(size=(4, T, 3))
     return X, np.sin(2 * X[..., 0]) + X[..., 1] * X[..., 2]
-
-
-@jax.jit
-def stacked(*states):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
 def shards_of(state, number=4):

@@ -43,6 +43,11 @@ def row_of(tree, row):
     return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
+@jax.jit
+def stacked(*trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
 def everything(output):
     """Record the diagnostics too; one function, as each other one would be compiled again."""
     return output

@@ -4,14 +4,14 @@ There are also learners with support vectors (seconds per pass over data sets of
 memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
 passes over many tasks and the memory of their models, choosing points of pools, models of other
 packages on the same streams, many small learners, each on a stream of its own, and many seeds at
-once on an accelerator.
+once on an accelerator, and what variances, densities and probabilities cost.
 """
 
 from jaxmkl.evaluate import UsageError
 
 from ..options import Options
 from ..report import Report
-from . import device, endless, features, fleet, peers, pools, supports
+from . import certainty, device, endless, features, fleet, peers, pools, supports
 
 
 def run(options: Options, report: Report) -> None:
@@ -35,6 +35,8 @@ def run(options: Options, report: Report) -> None:
         endless.run(options, report)
     elif name == "device":
         device.run(report)
+    elif name == "certainty":
+        certainty.run(options, report)
     elif name == "fleet":
         fleet.run(report)
     elif name in ("pools", "large_pools"):

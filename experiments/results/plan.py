@@ -220,6 +220,7 @@ PLAN: Sequence[Play] = (
     Play("bench", "peers", needs=("river", "capymoa")),
     Play("bench", "device"),
     Play("bench", "fleet"),
+    Play("bench", "certainty"),
     Play("bench", "endless"),
     Play("bench", "pools"),
     Play("bench", "large_pools"),

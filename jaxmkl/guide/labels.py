@@ -9,7 +9,7 @@ Losses are recorded for all examples, whether their labels were asked for or not
 :class:`jaxmkl.query.Rate` asks for a given share of the labels on any stream, preferably where the
 models disagree or the classes are close. It goes into any learner:
 
->>> import jax, jax.numpy as jnp, jaxmkl
+>>> import jax, jax.numpy as jnp, jaxmkl, numpy as np
 >>> from jaxmkl import query
 >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
 >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
@@ -51,7 +51,7 @@ without a query. So a rate and a budget hold however late the labels are.
 >>> ask, update, skip = jax.jit(capped.ask), jax.jit(capped.update), jax.jit(capped.skip)
 >>> state = capped.init(jax.random.key(1), num_inputs=2)
 >>> waiting = []
->>> for x, label in zip(X[:100], y[:100]):
+>>> for x, label in zip(np.asarray(X[:100]), np.asarray(y[:100])):
 ...     prediction, state = ask(state, x)
 ...     if prediction.query:
 ...         waiting.append((x, label))                  # ask a person for it

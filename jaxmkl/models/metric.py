@@ -26,6 +26,7 @@ from jaxmkl._metric import (
     outer_products,
     signs_of,
 )
+from jaxmkl._shards import shard
 from jaxmkl._types import Number, PyTree
 from jaxmkl.features import MetricFeatures
 from jaxmkl.models.bank import Bank
@@ -211,7 +212,7 @@ class MetricBank(Bank):
         kept = states.reservoir
         reservoir = self.reservoir.merged(kept, None if start is None else start.reservoir)
         most = jnp.argmax(kept.num_examples)
-        own = jax.tree.map(lambda leaf: leaf[most], states)
+        own = shard(states, most)
         return _merged(self, own._replace(reservoir=reservoir))
 
     def renewed_if(

@@ -17,6 +17,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import common_period, rounds_of, take
 from jaxmkl._feedback import Feedback
+from jaxmkl._shards import shard
 from jaxmkl._types import PyTree
 from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
@@ -214,7 +215,7 @@ class FeatureModels(Bank):
         wanted = "features that do not grow with the stream: they differ between shards"
         pytree.require(good, "merge", "features", self.features, wanted)
         began = (None,) * len(self.rules) if start is None else start.rules
-        features = jax.tree.map(lambda leaf: leaf[0], states.features)
+        features = shard(states.features, 0)
         known = [states.features] if start is None else [states.features, start.features]
         for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
             good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)

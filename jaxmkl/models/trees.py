@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import largest_of_runs, rounds_of
 from jaxmkl._feedback import Feedback
+from jaxmkl._shards import shard
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
 from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
@@ -191,7 +192,7 @@ class TreeModels(Bank):
         """Trees that are grown on the examples of all reservoirs."""
         began = None if start is None else start.reservoir
         reservoir = self.reservoir.merged(states.reservoir, began)
-        own = jax.tree.map(lambda leaf: leaf[0], states)
+        own = shard(states, 0)
         return _merged(self, own._replace(reservoir=reservoir))
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import long
-from trees import assert_equal, begin, scan
+from trees import assert_equal, begin, scan, stacked
 
 import jaxmkl
 from jaxmkl._metric import signs_of
@@ -94,7 +94,7 @@ def test_shards_are_merged_by_a_renewal(x64):
     X, y = stream(40)
     learner = learner_of("full", aggregate=jaxmkl.aggregate.Uniform())
     start = begin(learner, 3, seed=2)
-    both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), start)
+    both = stacked(start, start)
     halves = (np.stack([a[:26], a[14:]]) for a in (X, y))
     shards, _ = jaxmkl.run_fleet(learner, both, *halves, lengths=[14, 26])
     merged = jaxmkl.merge(learner, shards)

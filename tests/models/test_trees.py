@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor
-from trees import begin, plain, scan
+from trees import begin, plain, scan, stacked
 
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
@@ -184,7 +184,7 @@ def test_merged_shards_grow_trees_on_what_they_kept():
     y = y + X[..., 0] * X[..., 1]
     bank = dataclasses.replace(SMALL, reservoir=Reservoir(40))
     learner = jaxmkl.MKL(bank, Uniform())
-    start = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), begin(learner, 3))
+    start = stacked(*[begin(learner, 3)] * 2)
     shards, _ = jaxmkl.run_fleet(learner, start, X, y, lengths=[30, 25])
     merged = jaxmkl.merge(learner, shards)
     (own,), seen = merged.models, np.concatenate([X[0], X[1, :25]])
