@@ -150,14 +150,14 @@ NO_LMKAL = ("random", "ted", "cted", "rrss", "gmkal")
 
 PLAN: Sequence[Play] = (
     Play("amkl", "tables", REGRESSION, ("tom",)),
-    Play("amkl", "classification", CLASSIFICATION, ("german",)),
+    Play("amkl", "classification", CLASSIFICATION, ("german",), version=2),
     Play("amkl", "support", REGRESSION),
     Play("amkl", "mixture", (*WITHOUT_NAVAL, *CLASSIFICATION), ("german",), seeds=2),
     Play("amkl", "labels", (*WITHOUT_NAVAL, *CLASSIFICATION), seeds=4, needs=("skactiveml",)),
     Play("amkl", "drift", ("abrupt",)),
     Play("amkl", "river", RIVER, seeds=5, needs=("river",)),
     Play("amkl", "learned", LEARNED),
-    Play("amkl", "densities", DENSITIES),
+    Play("amkl", "densities", DENSITIES, version=2),
     Play("amkl", "probabilities", PROBABLE, ("german",), version=3),
     Play("amkl", "tradeoff", ("tom",)),
     Play("amkl", "regret", ("stationary",)),
