@@ -97,7 +97,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     merged = shard(states, 0).replace(models=models, aggregate=aggregate, **_rest(states, start))
     for name, leaf in leaves_by_name(merged.models).items():
-        good = not jnp.issubdtype(leaf.dtype, jnp.floating) or np.all(np.isfinite(leaf))
+        good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(leaf).all())
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged

@@ -137,11 +137,10 @@ class Reservoir:
         own = [draws.permutation(min(n, self.size))[:share] for n, share in some]
         taken = np.repeat(np.arange(len(numbers)), shares), np.concatenate(own)
         X, y = np.asarray(states.X), np.asarray(states.y)
-        kept = np.zeros_like(X[0]), np.zeros_like(y[0])
-        for whole, shards in zip(kept, (X, y), strict=True):
-            whole[: len(places)] = shards[taken]
+        kept_X, kept_y = np.zeros_like(X[0]), np.zeros_like(y[0])
+        kept_X[: len(places)], kept_y[: len(places)] = X[taken], y[taken]
         number = jnp.asarray(min(ends[-1], np.iinfo(np.int32).max), jnp.int32)
-        return ReservoirState(key, *map(jnp.asarray, kept), number)
+        return ReservoirState(key, jnp.asarray(kept_X), jnp.asarray(kept_y), number)
 
 
 def _written(
