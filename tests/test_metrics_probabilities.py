@@ -389,3 +389,40 @@ def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
     np.testing.assert_allclose(slope, jax.jit(jax.grad(metric))(jnp.array([good])), rtol=1e-6)
     with pytest.raises(ValueError, match=f"got {bad}"):
         jax.grad(metric)(jnp.array([bad]))
+
+
+@pytest.mark.parametrize(
+    ("metric", "predicted"),
+    [
+        (lambda f, y: metrics.running_mse(f, y)[-1], [[0.3, -0.2, 0.7, 1.5]]),
+        (lambda f, y: metrics.log_loss(f, y), [[0.3, -0.2, 0.7, 1.5]]),
+        (lambda f, y: metrics.log_loss(f, (y + 1) / 2, 2), [[[0.3, 1.0]] * 4]),
+        (lambda p, y: metrics.brier(p, y), [[0.3, 0.2, 0.7, 0.5]]),
+        (lambda p, y: metrics.brier(p, (y + 1) / 2, 2), [[[0.3, 0.7]] * 4]),
+        (
+            lambda f, s, y: jnp.nansum(metrics.crps_normal(f, s, y)),
+            [[0.3, -0.2, 0.7, 1.5], [1.0, 0.5, 0.2, 2.0]],
+        ),
+        (
+            lambda f, s, y: jnp.nansum(metrics.crps_student(f, s, 4.0, y)),
+            [[0.3, -0.2, 0.7, 1.5], [1.0, 0.5, 0.2, 2.0]],
+        ),
+        (
+            lambda q, y: jnp.nansum(metrics.crps_quantiles(q, [0.25, 0.75], y)),
+            [[[-0.3, 1.0]] * 4],
+        ),
+    ],
+)
+@pytest.mark.usefixtures("x64")
+def test_a_label_that_is_missing_has_no_derivative(metric, predicted):
+    """That of the others is what it is without the row."""
+    y, arguments = np.array([1.0, -1.0, 1.0, -1.0]), [jnp.asarray(a) for a in predicted]
+    missing = jnp.asarray(np.where(np.arange(4) == 1, np.nan, y))
+    known = np.array([0, 2, 3])
+    slopes = jax.jit(jax.grad(metric, argnums=tuple(range(len(arguments)))))
+    found = slopes(*arguments, missing)
+    wanted = slopes(*(a[known] for a in arguments), missing[known])
+    for one, other in zip(found, wanted, strict=True):
+        assert np.abs(other).max() > 0
+        np.testing.assert_allclose(one[known], other, rtol=1e-9)
+        np.testing.assert_array_equal(one[1], np.zeros_like(one[1]))

@@ -24,7 +24,13 @@ def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction",
     shape, good = one.shape, other.shape in (one.shape, one.shape[-1:])
     text = f"{caller}: {names[1]} must have the shape of {names[0]} (..., T) or (T,)"
     refuse_unless(shape and good, f"{text}; got {other.shape} for {shape}")
-    return xp, one, xp.broadcast_to(other, shape)
+    other = xp.broadcast_to(other, shape)
+    return xp, unknown_where(xp, other, one), other
+
+
+def unknown_where(xp: ModuleType, label: AnyArray, values: AnyArray) -> AnyArray:
+    """Values that are NaN where the label is, so that no derivative passes through them there."""
+    return xp.where(xp.isnan(label), xp.nan, values)
 
 
 def signs_of(y: Data) -> AnyArray:

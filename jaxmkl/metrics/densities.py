@@ -16,6 +16,7 @@ from jaxmkl.metrics._arrays import (
     numeric,
     paired,
     sums_by_bin,
+    unknown_where,
 )
 
 # degrees of freedom from which an approximation of Student's distribution is right to all digits,
@@ -165,6 +166,7 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
     text = f"{caller}: y must have the shape (..., T) or (T,); got {label.shape} for {shape}"
     refuse_unless(label.shape in (shape[:-1], shape[-2:-1]), text)
     label, level = (xp.broadcast_to(a, shape) for a in (label[..., None], level))
+    each = unknown_where(xp, label, each)
     with np.errstate(invalid="ignore"):
         errors = label - each
         return 2.0 * xp.mean(errors * (level - xp.where(errors < 0, 1.0, 0.0)), axis=-1)
@@ -202,7 +204,7 @@ def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> t
     """The library, labels in units of the scale, the scale and the distances |y - mean|."""
     xp, means, scales, label = numeric(mean, scale, y)
     _, centre, label = paired(caller, means, label, ("mean", "y"))
-    scales = _like(caller, xp, scales, centre, name)
+    scales = unknown_where(xp, label, _like(caller, xp, scales, centre, name))
     good = xp.isnan(scales) | (scales >= 0)
     each_known(good, scales, f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -15,6 +15,7 @@ from jaxmkl.metrics._arrays import (
     paired,
     signs_of,
     sums_by_bin,
+    unknown_where,
 )
 
 
@@ -194,7 +195,7 @@ def _brier_scores(caller: str, probabilities: Data, y: Data, num_classes: int | 
     """The library, and the squared errors of each example's probabilities (..., T), NaN kept."""
     xp, p, _, true = _probabilities(caller, probabilities, y, num_classes)
     if num_classes is None:
-        return xp, xp.square(p - true)
+        return xp, xp.square(unknown_where(xp, true, p) - true)
     errors = xp.square(p - one_hot(xp, true, num_classes)).sum(axis=-1)
     return xp, xp.where(xp.isnan(true), xp.nan, errors)
 
