@@ -211,7 +211,7 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     predicted = rows_of(others)
     assert [*predicted[0]] == ["row", *COLUMNS]
     pipeline = jaxmkl.load_pipeline(saved)
-    after = learner.predict_many(state, inputs).distribution
+    after = jax.jit(learner.predict_many)(state, inputs).distribution
     for coverage in (0.5, 0.9):
         ends = y[first] + np.asarray(interval(after, coverage), np.float64)
         np.testing.assert_allclose(pipeline.predict_interval(frame, coverage), ends, rtol=1e-6)
