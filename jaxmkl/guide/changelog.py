@@ -111,9 +111,9 @@
 - Derivatives: those of a distribution's ``cdf``, ``crps`` and ``quantile`` are finite where the
   label is the mean, as is that of ``metrics.crps_student``, and those by the labels through
   :func:`jaxmkl.wrappers.scaled_targets` too. An example without a label, or one that is refused,
-  leaves all derivatives finite. Metrics that check values do so under ``jax.grad``.
-  Where a label is NaN, a metric has no derivative by what was predicted.
-  Quantiles at the shares 0 and 1 are infinite, and NaN for what is no share.
+  leaves all derivatives finite. Metrics that check values do so under ``jax.grad``, and where a
+  label is NaN their derivative by what was predicted is 0. Quantiles at the shares 0 and 1 are
+  infinite, and NaN for what is no share.
 - ``jaxmkl predict --out`` and ``jaxmkl select --out`` refuse the file that they read, which they
   wrote over, and write a file that appears once it is complete; ``select`` keeps the columns of
   arrays that are constant in the first rows, as ``run`` does. Kernel weights are in the output of
