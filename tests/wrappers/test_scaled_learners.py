@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from marks import long
-from trees import assert_close, assert_equal, scan
+from trees import assert_close, assert_equal, begin, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
@@ -171,13 +171,19 @@ def test_one_input_is_not_taken_for_three(learner):
             method(state, np.ones(1), *arguments)
 
 
-def test_blocks_divide_the_period_of_what_is_inside():
+@pytest.mark.slow
+def test_blocks_divide_the_period_of_what_is_inside(x64):
     """Also where a wrapper with a period of its own stands around one without."""
     rule = jaxmkl.updates.RLS(0.1, period=24)
-    inside = jaxmkl.scaled(
-        jaxmkl.MKL(jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), rule)),
-        jaxmkl.wrappers.RunningMoments(),
+    bank = jaxmkl.models.FeatureModels(
+        jaxmkl.Gaussian(1.0), rule, jaxmkl.features.FourierFeatures(4)
     )
-    learner = jaxmkl.wrappers.predictive(inside)  # densities have a period of 32
-    assert (inside.period, learner.period) == (24, 8)
+    inside = jaxmkl.scaled(jaxmkl.MKL(bank), jaxmkl.wrappers.RunningMoments())
+    learner = jaxmkl.wrappers.predictive(inside)
+    assert (inside.period, learner.period) == (24, 8)  # 32 is that of the densities
+    X = np.random.default_rng(0).normal(size=(60, 2))
     assert (inside.fit_block_size(32), learner.fit_block_size(32)) == (24, 8)
+    state = begin(learner, dtype=np.dtype("float64"))
+    wanted = scan(learner, state, X, X[:, 0])[1].prediction
+    found = jaxmkl.run(learner, state, X, X[:, 0])[1].prediction
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
