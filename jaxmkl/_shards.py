@@ -5,13 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmkl._types import PyTree
+from jaxmkl._blocks import take
 
-
-@jax.jit
-def shard(states: PyTree, index: Any) -> PyTree:
-    """The state of a shard, by one program: leaf by leaf each shape would take its own."""
-    return jax.tree.map(lambda leaf: leaf[index], states)
+shard = jax.jit(take)
+"""The state of a shard, by one program: leaf by leaf each shape would take its own."""
 
 
 def added(states: jax.Array, start: Any = 0) -> jax.Array:

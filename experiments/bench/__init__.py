@@ -3,8 +3,8 @@
 There are also learners with support vectors (seconds per pass over data sets of the papers, and
 memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
 passes over many tasks and the memory of their models, choosing points of pools, models of other
-packages on the same streams, many small learners, each on a stream of its own, and many seeds at
-once on an accelerator, and what variances, densities and probabilities cost.
+packages on the same streams, many small learners, each on a stream of its own, many seeds at once
+on an accelerator, and what variances, densities and probabilities cost.
 """
 
 from jaxmkl.evaluate import UsageError

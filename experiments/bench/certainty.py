@@ -36,11 +36,11 @@ def run(options: Options, report: Report) -> None:
     X, y = jax.device_put(X[:EXAMPLES]), jax.device_put(y[:EXAMPLES])
     fixed = jaxmkl.expert_mkl(banks="fixed")
     classes = jaxmkl.expert_mkl(task="classification", banks="fixed")
-    of_numbers = {"value": _value, "variance": _variance}
     # the learner, the labels and the record of each run
     runs: dict[str, tuple[jaxmkl.Learner, jax.Array, Callable]] = {}
     for name, learner in {FIXED: fixed, "expert_mkl": jaxmkl.expert_mkl()}.items():
-        runs |= {f"{name}, {what}": (learner, y, keep) for what, keep in of_numbers.items()}
+        runs[f"{name}, value"] = learner, y, _value
+        runs[f"{name}, variance"] = learner, y, _variance
         runs[f"{name}, density"] = predictive(learner), y, _density
     positive = y > jnp.median(y)
     runs[f"{FIXED}, two classes, value"] = classes, positive, _value
