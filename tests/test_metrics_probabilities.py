@@ -413,6 +413,7 @@ def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
         ),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_a_label_that_is_missing_has_no_derivative(metric, predicted):
     """That of the others is what it is without the row."""
