@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     add("--json", dest="file", type=Path, metavar="FILE", help="the file of all figures")
     add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
     add("--quick", action="store_true", help="few seeds, small data sets")
+    add("--jobs", type=count, default=1, metavar="N", help="parts that are played at a time")
     add("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
     of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
     of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")

@@ -29,6 +29,7 @@ class Options:
     benchmark: str = "short"
     rounds: int | None = None
     quick: bool = False
+    jobs: int = 1
     only: tuple[str, ...] | None = None
 
 

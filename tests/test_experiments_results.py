@@ -3,7 +3,11 @@
 import dataclasses
 import json
 import math
+import multiprocessing
+import os
 import re
+import signal
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -178,6 +182,60 @@ def test_what_cannot_be_played_is_left_out_with_a_line(made, folder, capsys):
     unknown = dataclasses.replace(lacking, datasets=("seas",), needs=())
     assert "made.lacking" not in strict(run(folder, (*PLAYS, unknown)))
     assert "unknown data set 'seas'" in capsys.readouterr().out
+
+
+SHORT = tuple(
+    Play("design", part, (dataset,), algorithms=("random",), seeds=1)
+    for part, dataset in (("picture", "plane"), ("rare", "rare"))
+)
+
+
+@pytest.mark.slow
+def test_units_played_at_a_time_are_those_in_turn(folder, capsys):
+    (folder / "amkl.md").write_text("{{design.rare; rare; random; found_rate}}\n")
+    unknown = dataclasses.replace(SHORT[0], datasets=("seas",), suffix=".unknown")
+    plays = *SHORT, unknown
+    run(folder, plays)
+    in_turn = strict(folder / "out" / "figures.json")
+    (folder / "out" / "figures.json").unlink()
+    capsys.readouterr()
+    side_by_side = strict(run(folder, plays, jobs=2))
+    assert (
+        "design.picture.unknown seas: left out: unknown data set 'seas'" in capsys.readouterr().out
+    )
+    assert {*side_by_side} == {*in_turn} == {play.name for play in SHORT}
+    for name, of in in_turn.items():
+        ((dataset, entry),) = of.items()
+        again = side_by_side[name][dataset]
+        assert again["command"] == entry["command"]
+        assert again["processor_seconds"] > 0
+        values = [
+            [
+                (line["algorithm"], line["metric"], line.get("mean"))
+                for line in each["rows"]
+                if "seconds" not in line["metric"]
+            ]
+            for each in (entry, again)
+        ]
+        assert values[0] == values[1]
+        assert values[0]
+
+
+@pytest.mark.slow
+def test_units_played_at_a_time_end_with_an_interrupt(folder, capsys):
+    (play,) = (play for play in PLAN if play.name == "decisions.optimisation")
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    alarm = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGINT))
+    alarm.start()
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            run(folder, (play, *SHORT), jobs=2)
+    finally:
+        alarm.cancel()
+        signal.signal(signal.SIGINT, heard)
+    assert stopped.value.code == 130
+    assert "goes on where it was" in capsys.readouterr().out
+    assert not multiprocessing.active_children()
 
 
 def test_a_benchmark_is_played_in_a_process_of_its_own(folder, monkeypatch):

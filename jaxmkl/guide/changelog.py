@@ -56,8 +56,9 @@
   Pallas. On an H200 a round takes a third of the time then, and on NVIDIA's GPUs from Ampere on it
   is the default; no TPU has run it (``help("jaxmkl.guide.many_devices")``).
 - On a GPU a run waits for the device once. Runs there are those of a CPU to rounding, which they
-  were not where a full metric is learned or trees are: a metric is now symmetric, and leaves add
-  up their points in order. ``pytest -m device`` compares a device with the CPU beside it.
+  were not where a full metric is learned or trees are: the signs of eigenvectors no longer matter,
+  and leaves add up their points in order. ``pytest -m device`` compares a device with the CPU
+  beside it.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

@@ -1,0 +1,111 @@
+"""Playing units: one after the other, or several at a time in processes of their own."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from jaxmkl.command_line import keep_programs
+from jaxmkl.evaluate import Row, UsageError
+
+from ..options import Options, refused
+from ..report import Report
+from . import entries
+from .plan import Unit
+
+
+class Played(NamedTuple):
+    """What a unit gave: its rows, and the seconds by the clock and of the processor."""
+
+    rows: list[Row]
+    seconds: float
+    processor: float
+
+
+def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report) -> None:
+    """Play the units that are not in the file, ``options.jobs`` of them at a time."""
+    with refused():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    done = entries.read(path)
+    wanted = [unit for unit in units if not entries.is_current(done, unit)]
+    report.say(f"{path}: {len(units) - len(wanted)} of {len(units)} units are there")
+    for unit in wanted:
+        if entries.is_current(done, unit) is False:
+            report.say(f"{unit.name}: its entry is of another definition, it is played again")
+        if unit.play.missing:
+            report.say(f"{unit.name}: {', '.join(unit.play.missing)} not installed, left out")
+    able = [unit for unit in wanted if not unit.play.missing]
+    try:
+        for number, (unit, result) in enumerate(results_of(able, options), 1):
+            report.say(f"[results {number}/{len(able)}] {unit.command}")
+            try:
+                entries.add(path, unit, *result())
+            except (UsageError, BrokenProcessPool) as error:
+                report.say(f"{unit.name}: left out: {error}")
+    except KeyboardInterrupt:
+        report.say("results: interrupted; the same command goes on where it was")
+        raise SystemExit(130) from None
+
+
+def results_of(
+    units: Sequence[Unit], options: Options
+) -> Iterator[tuple[Unit, Callable[[], Played]]]:
+    """Yield each unit, with the function that plays it or waits for what it gives."""
+    if options.jobs == 1:
+        yield from in_turn(units, options)
+        return
+    # a benchmark is alone, for it measures time
+    yield from in_turn([unit for unit in units if unit.play.paper == "bench"], options)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, spawn, begin, max_tasks_per_child=1) as pool:
+        others = [unit for unit in units if unit.play.paper != "bench"]
+        playing = {pool.submit(played, unit, options): unit for unit in others}
+        try:
+            for future in as_completed(playing):
+                yield playing[future], future.result
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+                child.join()
+
+
+def begin() -> None:
+    """Begin a process that plays a unit: an interrupt is for the one that waits for it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_programs()
+
+
+def in_turn(
+    units: Iterable[Unit], options: Options
+) -> Iterator[tuple[Unit, Callable[[], Played]]]:
+    """Yield each unit with the function that plays it in this process."""
+    for unit in units:
+        yield unit, partial(played, unit, options)
+
+
+def played(unit: Unit, options: Options) -> Played:
+    """Play a unit.
+
+    Raises:
+        UsageError: if its data are not there, or a benchmark fails.
+    """
+    report, began = Report(unit.command, options.plots), _clocks()
+    unit.play_it(report, options.data, options.plots)
+    seconds, processor = (now - then for now, then in zip(_clocks(), began, strict=True))
+    # a program maps memory thousands of times; Linux lets a process do so 65,530 times
+    jax.clear_caches()
+    return Played(report.rows, seconds, processor)
+
+
+def _clocks() -> tuple[float, float]:
+    """Return the seconds by the clock, and those of the processor, with ended processes."""
+    times = os.times()
+    return times.elapsed, sum(times[:4])
