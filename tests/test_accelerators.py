@@ -311,10 +311,11 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 #: Bytes that JAX takes of an H100, and those of a TPU v5e.
 MEMORY = {"cuda": int(0.75 * 84942979072), "tpu": int(15.75 * 2**30)}
 COMPILERS = {"cuda": ("jax_plugins.xla_cuda12", "nvidia.cuda_nvcc"), "tpu": ("libtpu",)}
+OLDER = jax.__version_info__ < (0, 11)
 # what is asked here is the same then, in a shorter time
 OPTIONS = {
     "cuda": {"xla_backend_optimization_level": 0},
-    "tpu": {"exec_time_optimization_effort": -1.0},
+    "tpu": {"exec_time_optimization_effort": -1.0} if OLDER else {"optimization_level": 0},
 }
 
 
@@ -343,7 +344,7 @@ def device(platform):
 
 def of_kind(platform):
     """Where kernels are lowered for a kind of device, for which JAX asks from 0.11 on."""
-    if jax.__version_info__ < (0, 11):
+    if OLDER:
         return nullcontext()
     kind = {"cuda": ("NVIDIA H100 80GB HBM3", None, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
     device = AbstractDevice(*kind[platform])

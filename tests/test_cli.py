@@ -19,11 +19,12 @@ import pytest
 import sklearn.datasets
 import sklearn.metrics
 from marks import long
+from numpy.testing import assert_array_equal
 from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.cli import main, play, show
-from jaxmkl.tables import Columns, open_table, source
+from jaxmkl.tables import Columns, UnseenCells, open_table, source
 from jaxmkl.tables._bytes import zstd
 
 SMALL_PROGRAMS = True
@@ -143,7 +144,8 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     out, error = capsys.readouterr()
     assert "the pipeline's column 'height' is absent; its cells are missing" in error
     assert "the column 'new' is not used by the pipeline" in error
-    with pytest.warns(UserWarning, match="'height'"):
+    assert "column 'colour': 300 cells hold no word that the first rows had" in error
+    with pytest.warns(UserWarning, match="'height'"), pytest.warns(UnseenCells, match="'colour'"):
         expected = saved.predict(frame), saved.predict_proba(frame)
     found = list(csv.DictReader(out.splitlines()))
     assert [row["prediction"] for row in found] == expected[0].tolist()
@@ -195,6 +197,27 @@ def test_a_run_is_that_of_the_library(tmp_path):
     assert_equal(jaxmkl.load_pipeline(tmp_path / "m").state, state)
     assert content["num_inputs"] == 10
     assert math.isfinite(content["table"][0]["microseconds"])
+
+
+@pytest.mark.slow
+def test_what_is_written_of_large_numbers_has_their_digits(tmp_path):
+    """Predictions and targets of which all but the last digits are the same."""
+    draws = np.random.default_rng(0)
+    x, start = draws.uniform(size=200), 1e10
+    frame = pl.DataFrame({"x": x, "y": np.round(start + 3 * x + draws.normal(size=200), 3)})
+    frame.write_csv(tmp_path / "t.csv")
+    written, figures_at, pipeline = (tmp_path / name for name in ("p.csv", "f.json", "model"))
+    more = ["--predictions", written, "--json", figures_at, "--save", pipeline]
+    run(tmp_path / "t.csv", *SMALL, "--seeds", "1", *more)
+    rows = pl.read_csv(written)
+    assert_array_equal(rows["y"], frame["y"])
+    means, _ = figures(figures_at)
+    errors = (rows["prediction"] - rows["y"])[1:].to_numpy()
+    assert means["raker", "mse"] == pytest.approx(np.square(errors).mean(), rel=1e-3)
+    assert main(["predict", str(pipeline), str(tmp_path / "t.csv"), "--out", str(written)]) == 0
+    expected = jaxmkl.load_pipeline(pipeline).predict(frame)
+    np.testing.assert_allclose(pl.read_csv(written)["prediction"], expected, rtol=0, atol=1e-4)
+    assert np.ptp(expected) > 1
 
 
 def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
@@ -374,6 +397,13 @@ BAD = [
         "--num 9: t.csv has too few rows, 3 different ones among 3",
     ),
     (["select", "t.csv", "--num", "1", "--target", "z"], "--target: t.csv has no column 'z'"),
+    (["select", "r.csv", "--num", "1"], "r.csv has a column 'rank', as the output of select has"),
+    (["run", "t.csv", "--target", "y", "--drop", "y"], "'y': is the target, to which --drop and"),
+    (["run", "t.csv", "--as", "y=categories"], "'y': is the target, to which --drop and --as"),
+    (
+        ["ask", "late.csv", "--classes", "u,v", "--jsonl"],
+        "late.csv, column 'y': has the labels 'w' beside the classes 'u', 'v'; name all classes",
+    ),
     (["info", "t.csv"], "is not a readable checkpoint"),
 ]
 
@@ -385,6 +415,7 @@ def test_what_cannot_be_met_is_one_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a,y\n1,0.5\n2,1.5\n3,7.5\n")
     Path("h.csv").write_text("a,y\n")
+    Path("r.csv").write_text("rank,a\n1,2\n2,4\n3,9\n")
     rows = [f"{i % 7},{'uv'[i % 2]}" for i in range(1400)]
     Path("late.csv").write_text("\n".join(["a,y", *rows, "1,w"]) + "\n")
     assert main(arguments) == 2

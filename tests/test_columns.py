@@ -17,6 +17,7 @@ from jaxmkl.tables import Columns, open_table
 from jaxmkl.tables._kinds import hashed
 
 Y = [0.5, 1.5, 2.5, 3.25]
+CLASSES = "classification"
 refused = functools.partial(pytest.raises, ValueError)
 
 
@@ -292,6 +293,58 @@ def test_targets_that_the_first_rows_did_not_have():
         Columns.decide(first({"a": range(600)}, y=[f"w{i}" for i in range(600)]))
     with refused(match="column 'y': holds times; name another target"):
         Columns.decide(first({"a": [1, 2]}, y=[SAME, SAME]))
+
+
+def test_classes_are_spelled_alike_in_every_chunk():
+    """Of 01 and 2A the first is a word, in a chunk of numbers alone, too."""
+    columns = Columns.decide(first({"a": [1, 2, 3, 4]}, y=["01", "2A", "02", "01"]), task=CLASSES)
+    assert columns.classes == ("01", "02", "2A")
+    assert_array_equal(columns.targets(first({"a": [1, 2]}, y=["02", "01"])), [1, 0])
+    columns = Columns.decide(first({"a": [1, 2]}, y=["1", "2.0"]), task=CLASSES)
+    assert_array_equal(columns.targets(first({"a": [1, 2]}, y=["+2", "1.0"])), [1, -1])
+    with refused(match="'two' is not one of the classes of the first rows, '1', '2'; if the"):
+        columns.targets(first({"a": [1, 2]}, y=["1.0", "two"]))
+
+
+def test_categories_that_are_numbers_are_those_of_any_chunk_and_file():
+    columns = Columns.decide(first({"a": [0.0, 1.0, 2.0, 1.0]}), "y", as_={"a": "categories"})
+    assert columns.features == ("a=0", "a=1", "a=2")
+    for cells in ([2.0, 1.5, 0.0], ["2.0", "1.5", "0"], [2, None, 0]):
+        found, _ = columns.encode(first({"a": cells}), columns.init())
+        assert_array_equal(found, [[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+    columns = Columns.decide(
+        first({"a": ["1.0", "x", "01", "-0.0"]}), "y", as_={"a": "categories"}
+    )
+    found, _ = columns.encode(first({"a": ["1", "1.0", "01", "0"]}), columns.init())
+    assert columns.features == ("a=-0.0", "a=01", "a=1.0", "a=x")
+    assert_array_equal(found.argmax(axis=1) * found.any(axis=1), [2, 2, 1, 0])
+    assert not found[3].any()
+
+
+def test_the_target_is_not_dropped_and_is_no_kind_of_input():
+    table = first({"a": [1, 2, 3, 5], "b": [1, 3, 2, 5]})
+    assert Columns.decide(table, drop=["y"]).target.name == "b"
+    for options in ({"drop": ["y"]}, {"as_": {"y": "categories"}}):
+        with refused(match="column 'y': is the target, to which --drop and --as do not apply"):
+            Columns.decide(table, "y", **options)
+    with refused(match="'y': is the target, to which --drop"):
+        Columns.decide(table, drop=["a", "b", "y"])
+
+
+def test_targets_are_durations_in_seconds():
+    chunk = first({"a": [1, 2]}, y=[datetime.timedelta(minutes=1), datetime.timedelta(seconds=2)])
+    assert_array_equal(Columns.decide(chunk, task="regression").targets(chunk), [60, 2])
+
+
+def test_times_of_a_typed_column_are_read_from_text():
+    days = [datetime.date(2024, 1, 30) + datetime.timedelta(i) for i in range(4)]
+    columns = Columns.decide(first({"a": days}), "y")
+    wanted, _ = columns.encode(first({"a": days}), columns.init())
+    for form in ("%Y-%m-%d", "%d/%m/%Y"):
+        text = first({"a": [f"{day:{form}}" for day in days]})
+        assert_array_equal(columns.encode(text, columns.init())[0], wanted)
+    with refused(match="'03/04/2024' is not a time"):  # of March or of April
+        columns.encode(first({"a": ["03/04/2024"]}), columns.init())
 
 
 ROW = (

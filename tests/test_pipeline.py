@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from trees import assert_equal
 
 import jaxmkl
-from jaxmkl.tables import Columns, Pipeline, Seen, _pipeline, open_table
+from jaxmkl.tables import Columns, Pipeline, Seen, UnseenCells, _pipeline, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
 SMALL_PROGRAMS = True
@@ -132,7 +132,13 @@ def test_other_columns(two, tmp_path):
         assert [warning.filename for warning in warned] == [__file__]
     zeros, _ = pipeline.columns.encode(next(open_table(unseen).chunks(200)), pipeline.fills, False)
     assert not zeros[:, [name.startswith("soil=") for name in pipeline.columns.features]].any()
-    assert set(pipeline.predict(unseen)) <= set(pipeline.classes)
+    text = "column 'soil': 100 cells hold no word that the first rows had"
+    for ask in (predict, predict_proba, lambda data: [*pipeline.predictions(data)]):
+        with pytest.warns(UnseenCells, match=text) as warned:
+            found = ask(unseen)
+        assert [warning.filename for warning in warned] == [__file__]
+        if ask is predict:
+            assert set(found) <= set(pipeline.classes)
     assert_array_equal(pipeline.fills, fills)  # nothing was learned
 
     with pytest.raises(ValueError, match=r"the pipeline knows 'sepal length', .* none is among"):

@@ -179,11 +179,29 @@ def test_objects_that_lack_a_name_or_have_another(tmp_path):
     (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with closing(open_table(tmp_path / "t.jsonl")) as table:
         chunks = list(table.chunks(1200))
-    assert chunks[1].frame.columns == ["a", "y"]
+    assert chunks[1].frame.columns == ["a", "y", "z"]
     assert chunks[1].frame["a"].to_list() == [None, "x"]
     columns = tables.Columns.decide(chunks[0], as_={"a": "number"})
     with pytest.raises(ValueError, match="line 1202, column 'a': 'x' is not a number"):
         columns.encode(chunks[1], columns.init())
+
+
+def test_names_that_come_late_are_columns_of_all_rows(tmp_path):
+    rows = [
+        {"a": i % 7, "y": i * 0.5} | ({"late": i % 5} if i > 1100 else {}) for i in range(1300)
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = tables.read(tmp_path / "t.jsonl", target="y")
+    same = tables.read(pl.DataFrame(rows, infer_schema_length=None), target="y")
+    assert found.feature_names == same.feature_names == ("a", "late", "late is missing")
+    assert_array_equal(found.X, same.X)
+
+
+@pytest.mark.parametrize("cells", [[[i] for i in range(9)], [{"q": i} for i in range(9)]])
+def test_nested_targets_are_refused(cells):
+    frame = pl.DataFrame({"a": range(9), "t": cells})
+    with pytest.raises(ValueError, match="column 't': a number or text is wanted; got a list or"):
+        tables.read(frame, target="t")
 
 
 def test_nested_columns_are_left_out_or_refused_where_they_are_used(tmp_path):

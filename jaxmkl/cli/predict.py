@@ -17,7 +17,7 @@ from jaxmkl.cli import show
 from jaxmkl.cli.outputs import refuse_input
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
-from jaxmkl.tables import load_pipeline, open_table
+from jaxmkl.tables import UnseenCells, load_pipeline, open_table
 
 
 def add_to(commands: Any) -> None:
@@ -46,9 +46,10 @@ def command(given: Namespace) -> int:
         contextlib.closing(table),
         written(given.out, given.file, given.pipeline) as file,
         show.progress(Path(given.file).name) as say,
-        warnings.catch_warnings(),
+        warnings.catch_warnings(record=True) as told,
     ):
-        warnings.simplefilter("ignore", UserWarning)  # said here
+        warnings.simplefilter("ignore", UserWarning)  # absent columns are said here
+        warnings.simplefilter("always", UnseenCells)
         for sentence in differences(pipeline, table.names):
             print(sentence, file=sys.stderr)
         writer = csv.writer(file)
@@ -62,12 +63,18 @@ def command(given: Namespace) -> int:
             if not begun:
                 writer.writerow([chunk.place, *columns])
                 begun = True
-            each = map(spelled, columns.values())
+            start = pipeline.seen.start
+            each = [
+                spelled(values, 0.0 if name == "probability" else start)
+                for name, values in columns.items()
+            ]
             writer.writerows(zip(chunk.numbers, *each, strict=True))
             rows += len(values)
             say(rows, table.share_read())
         if not rows:
             raise without_rows(table)
+        for warning in told:
+            print(warning.message, file=sys.stderr)
     return 0
 
 

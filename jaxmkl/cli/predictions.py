@@ -1,6 +1,7 @@
 """The predictions of each row, which a run writes as CSV."""
 
 import csv
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,10 @@ class Predictions:
         with named(self._path):
             self._file.close()
 
-    def write(self, chunk: Chunk, said: dict[str, Written], labels: np.ndarray) -> None:
-        """Write the rows of a chunk."""
+    def write(
+        self, chunk: Chunk, said: dict[str, Written], labels: np.ndarray, start: float
+    ) -> None:
+        """Write the rows of a chunk, whose predictions are ``start`` and a number beyond it."""
         written = {}
         for name, (prediction, interval) in said.items():
             of = "" if len(said) == 1 else f" {name}"
@@ -56,15 +59,16 @@ class Predictions:
         if not self._begun:
             self._writer.writerow([chunk.place, *written, self._target.name])
             self._begun = True
-        columns = [self._spelled(values) for values in (*written.values(), labels)]
+        columns = [self._spelled(values, start) for values in written.values()]
+        columns.append(self._spelled(labels))
         with named(self._path):
             self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
             self._file.flush()
 
-    def _spelled(self, values: np.ndarray) -> list:
+    def _spelled(self, values: np.ndarray, start: float | None = None) -> list:
         """Names of classes, or numbers; empty for NaN."""
         if not self._target.classes:
-            return spelled(values)
+            return spelled(values, start)
         classes = self._target.classes
         return ["" if np.isnan(place) else classes[int(place)] for place in values.tolist()]
 
@@ -75,12 +79,24 @@ class Predictions:
             return os.fstat(self._file.fileno()).st_size
 
 
-def spelled(values: np.ndarray) -> list[str]:
-    """Words as they are, and numbers with the digits of single precision; empty for NaN.
+def spelled(values: np.ndarray, start: float | None = 0.0) -> list[str]:
+    """Words as they are, and numbers; empty for NaN.
 
-    >>> spelled(np.array([1 / 3, np.nan]))
-    ['0.3333333', '']
+    What numbers are beyond ``start`` has the digits of single precision; None asks for all digits
+    of double precision.
+
+    >>> spelled(np.array([1 / 3, np.nan])), spelled(np.array([1e9 + 1 / 3]), start=1e9)
+    (['0.3333333', ''], ['1000000000.33333'])
     """
     if values.dtype.kind == "U":
         return values.tolist()
-    return ["" if np.isnan(value) else f"{value:.7g}" for value in values.tolist()]
+    return ["" if np.isnan(v) else f"{v:.{_digits(v, start)}g}" for v in values.tolist()]
+
+
+def _digits(value: float, start: float | None) -> int:
+    if start is None or value == start:
+        return 15
+    beyond = abs(value - start)
+    if not (math.isfinite(beyond) and beyond < abs(value)):
+        return 7
+    return min(15, 7 + math.ceil(math.log10(abs(value) / beyond)))

@@ -173,7 +173,8 @@ class Run:
             self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
             if self._written is not None and self._goes_well:
                 with self.outputs.writing("predictions"):
-                    self._written.write(chunk, played.said, played.labels)
+                    start = played.now.baselines.start
+                    self._written.write(chunk, played.said, played.labels, start)
             if self._kept is not None and self._goes_well:
                 with self.outputs.writing("checkpoint"):
                     self._kept.offer(self._play, self._written)

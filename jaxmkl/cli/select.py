@@ -50,6 +50,10 @@ def command(given: Namespace) -> int:
     with contextlib.closing(table):
         whole = joined(table, ROWS)
     names, notes = whole.frame.columns, list[str]()
+    for name in ("rank", whole.place):
+        if name in names:
+            text = f"{given.file} has a column {name!r}, as the output of select has"
+            raise UsageError(f"{text}; rename it")
     of_arrays = getattr(table, "target", None)
     target = of_arrays or given.target
     if target is not None and target not in names:

@@ -59,6 +59,15 @@
   were not where a full metric is learned or trees are: the signs of eigenvectors no longer matter,
   and leaves add up their points in order. ``pytest -m device`` compares a device with the CPU
   beside it.
+- Predictions and targets that the command writes have the digits of what lies beyond the target's
+  first number: of targets around 1e10 nothing was left. Whole numbers that are categories or
+  classes are spelled alike in every chunk and kind of file (1 and 1.0 are one category, 01 is a
+  word also among numbers); a pipeline made of typed dates reads them in text. Names that come late
+  in NDJSON are columns of all rows looked at.
+- ``predict`` tells of cells with values of which the pipeline knows nothing, in Python by a
+  :class:`jaxmkl.tables.UnseenCells` warning. ``--drop`` and ``--as`` of the target are refused, as
+  are nested targets, ``ask --classes`` beside labels of other classes, and ``select`` from a table
+  with a column ``rank``; targets may be durations.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

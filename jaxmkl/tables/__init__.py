@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._pipeline import Pipeline, load_pipeline, save_pipeline
+from jaxmkl.tables._pipeline import Pipeline, UnseenCells, load_pipeline, save_pipeline
 from jaxmkl.tables._read import read
 from jaxmkl.tables._table import Dataset
 from jaxmkl.tables._words import needs_polars as _needs_polars
@@ -39,6 +39,7 @@ __all__ = [
     "Pipeline",
     "Seen",
     "Table",
+    "UnseenCells",
     "labels",
     "load_pipeline",
     "open_table",

@@ -133,16 +133,24 @@ class Cells:
         why = "a number or text is wanted; got a list or an object (--drop leaves the column out)"
         if self.raw.dtype == pl.Object:
             self.refuse(nested(self.values), why)
+        if self.raw.dtype.is_nested():
+            self.refuse(self.values.is_not_null(), why)
         return self.values
 
     @cached_property
     def words(self) -> pl.Series:
         """The cells as text, whole numbers without a point, truth values in small letters."""
-        if self.raw.dtype.is_float():
-            whole = (self.known == self.known.round()) & (self.known.abs() < 2**53)
-            if whole.all():
-                return self.values.cast(pl.Int64).cast(pl.String)
-        return self.flat.cast(pl.String)
+        cells = self.flat
+        if isinstance(cells.dtype, pl.Duration):
+            cells = parsed(cells)
+        if not cells.dtype.is_float():
+            return cells.cast(pl.String)
+        whole = ((cells == cells.round()) & (cells.abs() < 2**53)).fill_null(False)
+        return (
+            cells.cast(pl.Int64, strict=False)
+            .cast(pl.String)
+            .zip_with(whole, cells.cast(pl.String))
+        )
 
     @cached_property
     def style(self) -> Style | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
 import numpy as np
 import polars as pl
 
-from jaxmkl._checks import input_bound
+from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._decide import Decision, kind_of, sentences
@@ -101,8 +101,14 @@ class Columns:
         names, comma = first.frame.columns, first.has_decimal_commas
         first.require(*drop, *wanted)
         if supervised:
-            label = target_name(names, target, said)
+            label = target_name(
+                [name for name in names if name not in drop] or names, target, said
+            )
             first.require(label)
+            if label in drop or label in wanted:
+                text = "is the target, to which --drop and --as do not apply"
+                advice = "--target names another, --task says how it is read"
+                raise ValueError(f"{first.source}, column {label!r}: {text}; {advice}")
             of = target_of(first.source, first.column(label, comma), task, said)
             names.remove(label)
         found = [
@@ -262,6 +268,13 @@ class Columns:
         cells, notes, target = chunk.column(name, chunk.has_decimal_commas), [*self.notes], None
         if classes:
             target = Target(name, "classification", classes)
+            others = set(target.words(cells).drop_nulls()) - {*classes}
+            if others:
+                text = (
+                    f"has the labels {shown(sorted(others))} beside the classes {shown(classes)}"
+                )
+                advice = "name all classes (--classes), or none"
+                raise ValueError(f"{chunk.source}, column {name!r}: {text}; {advice}")
         elif cells.flat.drop_nulls().n_unique() > 1:
             target = target_of(chunk.source, cells, task, notes)
         elif task == "regression":

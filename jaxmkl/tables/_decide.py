@@ -64,7 +64,8 @@ def _nested(cells: Cells, keep: bool) -> Decision | None:
     dtype = cells.raw.dtype
     if dtype == pl.Object and nested(cells.known).all():
         return _left_out(cells, "holds lists or objects, neither numbers nor text")
-    return _other_type(cells, keep) if cells.flat.dtype.is_nested() or dtype == pl.Binary else None
+    is_other = dtype.is_nested() or dtype == pl.Binary or cells.flat.dtype.is_nested()
+    return _other_type(cells, keep) if is_other else None
 
 
 def _constant(cells: Cells, keep: bool) -> Decision | None:

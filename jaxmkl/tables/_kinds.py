@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import ISO, Cells, Written, instants, parsed
+from jaxmkl.tables._cells import ISO, Cells, Written, forms_of, instants, parsed
 from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
@@ -115,9 +115,13 @@ class Categories(Kind):
 
     def encode(self, cells: Cells) -> np.ndarray:
         places = {value: place for place, value in enumerate(self.values)}
+        for value, place in [*places.items()]:  # 1 and 1.0 are one number, in text or not
+            if re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?", value):
+                whole = value.removesuffix(".0")
+                places = {whole: place, f"{whole}.0": place} | places
         found = cells.words.fill_null(MISSING_CATEGORY)
         place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
-        return (place[:, None] == np.arange(len(places))).astype(np.float64)
+        return (place[:, None] == np.arange(len(self.values))).astype(np.float64)
 
     def unseen(self, cells: Cells, features: np.ndarray) -> int:
         return int((~features.any(axis=1)).sum())
@@ -196,7 +200,11 @@ class Time(Kind):
         return "" if self.form in (None, ISO) else f" of the form {self.form}"
 
     def encode(self, cells: Cells) -> np.ndarray:
-        found = instants(cells.flat, self.form)
+        form = self.form
+        if form is None and cells.flat.dtype == pl.String:  # the first rows had a type of times
+            forms = forms_of(cells.known)
+            form = forms[0] if len(forms) == 1 else None
+        found = instants(cells.flat, form)
         cells.refuse_unread(
             found, f"{{}} is not a time{self.of_form}; mend the cell or leave it empty"
         )

@@ -27,6 +27,10 @@ FORMAT = 2  #: number of the format of a pipeline's file
 AT_ONCE = 1024  # rows that are predicted together
 
 
+class UnseenCells(UserWarning):
+    """Cells of a column have values that the rows did not have on which it was decided."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline:
     """A learner, its state and how tables become its inputs; it predicts and learns nothing.
@@ -97,6 +101,7 @@ class Pipeline:
 
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
+          jaxmkl.tables.UnseenCells: cells have values of which the pipeline knows nothing.
         """
         return self._predictions(data, stacklevel=2)  # of the loop that runs the generator
 
@@ -109,12 +114,17 @@ class Pipeline:
             if missing:
                 text = f"not among the columns, and counted as missing cells: {shown(missing, 20)}"
                 warnings.warn(text, UserWarning, stacklevel=stacklevel)
+            there = [kind.name not in missing for kind in self.columns.kinds]
+            unseen = np.zeros(len(there), int)
             for chunk in table.chunks(AT_ONCE):
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
+                unseen += there * self.columns.unseen(chunk, X)
                 room = max(64, 1 << (len(X) - 1).bit_length())
                 filled = np.pad(X, ((0, room - len(X)), (0, 0)))
                 said = _predicted(self.learner, self.state, filled)
                 yield chunk, _first(said, len(X))
+            for sentence in self.columns.losses(unseen):
+                warnings.warn(sentence, UnseenCells, stacklevel=stacklevel)
         finally:
             if table is not data:
                 table.close()
@@ -171,7 +181,7 @@ class Pipeline:
             its column.
 
         Warns:
-          UserWarning: a column is not there.
+          UserWarning: as :meth:`predictions`.
         """
         return self.named(np.asarray(self._all(data).value))
 

@@ -45,7 +45,7 @@ class Target(Written):
         if self.task == "regression":
             return cells.numbers(self)
         places = dict(zip(self.classes, range(len(self.classes)), strict=True))
-        found = spelled(cells)
+        found = self.words(cells)
         numbers = found.replace_strict(places, default=None, return_dtype=pl.Float64)
         advice = "look at more rows before (--first), or mend the cell"
         if is_numbers(pl.Series(self.classes)):
@@ -54,6 +54,10 @@ class Target(Written):
         wrong = found.is_not_null() & numbers.is_null()
         cells.refuse(wrong, f"{{}} is not one of {known}; {advice}", found)
         return self.numbered(numbers.fill_null(float("nan")).to_numpy())
+
+    def words(self, cells: Cells) -> pl.Series:
+        """The labels as words, spelled as the classes are: that they are numbers decides it."""
+        return _plain(cells.words) if is_numbers(pl.Series(self.classes)) else cells.words
 
     def numbered(self, places: Numbers) -> Numbers:
         """Turn places among the classes, from 0 on, into what :meth:`encode` returns.
@@ -78,9 +82,12 @@ class Target(Written):
 def spelled(cells: Cells) -> pl.Series:
     """Write labels as words, whole numbers in one way: 1.0 and +1 are 1."""
     found = cells.words
-    if not is_numbers(found.drop_nulls()):
-        return found
-    numbers = found.cast(pl.Float64)
+    return _plain(found) if is_numbers(found.drop_nulls()) else found
+
+
+def _plain(found: pl.Series) -> pl.Series:
+    """Write words that are whole numbers in one way; other words stay."""
+    numbers = found.cast(pl.Float64, strict=False)
     whole = ((numbers == numbers.round()) & (numbers.abs() < 2**53)).fill_null(False)
     return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, found)
 

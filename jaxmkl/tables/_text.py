@@ -160,7 +160,8 @@ class NDJSON(TextTable):
     def chunks(self, size: int) -> Iterator[Chunk]:
         while taken := list(itertools.islice(self._rows, size)):
             lines, rows = zip(*taken, strict=True)
-            cells = [series_of(name, [row.get(name) for row in rows]) for name in self.names]
+            names = dict.fromkeys([*self.names, *(name for row in rows for name in row)])
+            cells = [series_of(name, [row.get(name) for row in rows]) for name in names]
             yield Chunk(pl.DataFrame(cells), "line", lines, self.file.name)
 
 

@@ -212,8 +212,8 @@ def joined(table: Table, size: int) -> Chunk:
     if not parts:
         raise without_rows(table)
     columns = []
-    for name in parts[0].frame.columns:
-        cells = [part.frame[name] for part in parts]
+    for name in dict.fromkeys(name for part in parts for name in part.frame.columns):
+        cells = [part.column(name).raw for part in parts]
         kinds = {one.dtype for one in cells if one.null_count() < len(one)}
         if pl.Object in kinds:
             cells = [pl.Series(name, one.to_list(), pl.Object) for one in cells]
