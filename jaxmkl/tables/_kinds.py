@@ -115,10 +115,10 @@ class Categories(Kind):
 
     def encode(self, cells: Cells) -> np.ndarray:
         places = {value: place for place, value in enumerate(self.values)}
-        for value, place in [*places.items()]:  # 1 and 1.0 are one number, in text or not
+        for value, number in [*places.items()]:  # 1 and 1.0 are one number, in text or not
             if re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?", value):
                 whole = value.removesuffix(".0")
-                places = {whole: place, f"{whole}.0": place} | places
+                places = {whole: number, f"{whole}.0": number} | places
         found = cells.words.fill_null(MISSING_CATEGORY)
         place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
         return (place[:, None] == np.arange(len(self.values))).astype(np.float64)
