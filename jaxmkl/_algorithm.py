@@ -237,7 +237,13 @@ class Algorithm(HasLoss, Learner):
             outlying=state.outlying + far.astype(jnp.int32),
             magnitudes=magnitudes and magnitudes.after(given, learns, far),
             nonfinite=state.nonfinite + diverging.astype(jnp.int32),
-            query=self._queried(state.query, forecast, learns, counted, feedback.y),
+            query=self._queried(
+                self.query.refuse_label(state.query, seen & ~counted),
+                forecast,
+                learns,
+                counted,
+                feedback.y,
+            ),
         )
         return after, learns
 

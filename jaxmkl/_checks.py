@@ -44,10 +44,14 @@ def refuse_masked(name: str, array: object) -> None:
 
 
 def unmasked(values: Any) -> Any:
-    """The values, where numbers are masked NaN in their place: they are unknown."""
-    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biuf":
+    """The values, in place of masked ones NaN among numbers and None among words: not known."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.kind in "biuf":
         return np.ma.filled(values.astype(float), np.nan)
-    return values
+    words = np.array(values.data, object)
+    words[np.ma.getmaskarray(values)] = None
+    return words
 
 
 def as_array(name: str, value: ArrayLike) -> jax.Array:

@@ -97,19 +97,25 @@ def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, .
     return values.astype(np.float32), tuple(range(num_classes))
 
 
+def given(y: np.ndarray) -> np.ndarray:
+    """Which labels are there: not NaN and, of Python objects, not None."""
+    if y.dtype.kind == "O":
+        there = [label is not None and label == label for label in y.ravel()]
+        return np.array(there, bool).reshape(y.shape)
+    return ~np.isnan(y) if jnp.issubdtype(y.dtype, jnp.floating) else np.ones(y.shape, bool)
+
+
 def where_known(
     read: Callable[[np.ndarray], np.ndarray], y: np.ndarray, known: np.ndarray | None = None
 ) -> np.ndarray:
-    """Apply ``read`` to the known labels, by default those that are not NaN; the others are NaN.
+    """Apply ``read`` to the known labels, by default those :func:`given`; the others are NaN.
 
     All arrays have the same shape, and ``read`` is given the known labels in a row (n,).
 
     >>> where_known(lambda known: labels(known)[0], np.array([0.0, np.nan, 1.0]))
     array([-1., nan,  1.])
     """
-    if known is None:
-        floating = jnp.issubdtype(y.dtype, jnp.floating)
-        known = ~np.isnan(y) if floating else np.ones(y.shape, bool)
+    known = given(y) if known is None else known
     if known.all():
         return read(y.ravel()).reshape(y.shape)
     found = read(y[known]) if known.any() else np.zeros(0, np.float32)

@@ -99,6 +99,10 @@ class Query(abc.ABC):
         """The query's state after a label was asked for (if ``asked``) that arrives later."""
         return state
 
+    def refuse_label(self, state: PyTree, refused: jax.Array) -> PyTree:
+        """The query's state after a label asked for was refused (if ``refused``)."""
+        return state
+
 
 @pytree.dataclass
 class All(Query):
@@ -460,6 +464,10 @@ class Rate(Query):
     def await_label(self, state: RateState, asked: jax.Array) -> RateState:
         after = self._counted(state, asked)._replace(waiting=state.waiting + 1)
         return optax.tree.where(asked, after, state)
+
+    def refuse_label(self, state: RateState, refused: jax.Array) -> RateState:
+        late = refused & (state.waiting > 0)
+        return state._replace(waiting=state.waiting - late.astype(jnp.int32))
 
 
 def _spread(forecast: Forecast) -> jax.Array:

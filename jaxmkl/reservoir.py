@@ -77,7 +77,8 @@ class Reservoir:
 
     def filled(self, state: ReservoirState) -> jax.Array:
         """Which places (N,) hold an example."""
-        return jnp.arange(self.size) < state.num_examples  # the places of the latest come first
+        # the places of the latest come first
+        return jnp.arange(self.size, dtype=jnp.int32) < state.num_examples
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""

@@ -202,7 +202,7 @@ class SampledDictionary(FeatureMap):
         taken = (code.uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
         full = state.number >= D
         added = taken & ~full
-        here = jnp.arange(D) == jnp.where(added, state.number, D)
+        here = jnp.arange(D, dtype=jnp.int32) == jnp.where(added, state.number, D)
         length = jnp.sqrt(jnp.where(added, residual, 1.0))
 
         def inverse_row(inverse: jax.Array, row: jax.Array, diagonal: jax.Array) -> jax.Array:

@@ -68,6 +68,16 @@
   :class:`jaxmkl.tables.UnseenCells` warning. ``--drop`` and ``--as`` of the target are refused, as
   are nested targets, ``ask --classes`` beside labels of other classes, and ``select`` from a table
   with a column ``rank``; targets may be durations.
+- Intervals around a learner that knows its variance begin well: where nothing was known of the
+  noise yet, as with ``scaled_targets`` around or inside, they were wider than any label for
+  thousands of rounds. Outlying labels, which the learner refuses, no longer move them, nor become
+  inputs of :func:`jaxmkl.wrappers.lagged`, and their widths have derivatives there.
+- Late labels: one asked for by ``ask`` of a :func:`jaxmkl.wrappers.delayed` learner counts once
+  for :class:`jaxmkl.query.Rate`, and one that is refused is no longer waited for; a delay whose
+  successor is no power of two goes on at the end of the counter of rounds (states of delayed
+  learners that were saved before have another shape). ``stream(gaps=True)`` takes labels in words
+  of which some are missing, and metrics masked words.
+- ``jax.numpy_dtype_promotion("strict")`` works in double precision, too.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
 - :class:`jaxmkl.models.LikelihoodModels` learns its metric, diagonal or full, by marginal

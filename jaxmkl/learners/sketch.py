@@ -142,7 +142,7 @@ class HypothesisSketch(MovingKernel):
         size = jnp.abs(state.weights)
         if self.ties == "oldest":
             size = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
-        return jnp.argmin(size)
+        return jnp.argmin(size).astype(jnp.int32)
 
 
 def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:

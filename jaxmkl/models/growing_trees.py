@@ -250,7 +250,7 @@ def _level(
         links, threshold, num_splits, below, num_below, splits, of_splits = own
         part, ranks = cut(sums, piece), cut(draws.nodes, piece)[:, 2:]
         begin, end, leaf, place = cut(nodes, piece).T
-        used = piece * size + jnp.arange(size) < growth.num_nodes
+        used = piece * size + jnp.arange(size, dtype=jnp.int32) < growth.num_nodes
         lefts, all_ = part[:, 0, :D], part[:, 0, D:]
         rest = all_ - lefts
         good = used[:, None] & (lefts > 0) & (rest > 0)

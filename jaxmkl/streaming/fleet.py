@@ -44,7 +44,7 @@ def _run_fleet(
             def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
                 rows = Rows(X, y, length=length)
                 state, recorded = scan_rows(learner, state, rows, plan, blocks)
-                present = jnp.arange(len(X)) < length
+                present = jnp.arange(len(X), dtype=jnp.int32) < length
                 return state, jax.tree.map(partial(_blanked, present), recorded)
 
             return jax.vmap(one)(*streams)

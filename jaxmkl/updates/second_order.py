@@ -176,7 +176,7 @@ class RLS(Rule):
         Z = jnp.broadcast_to(Z, (self.num_rates, *Z.shape[1:]))  # (R, P, B, M)
         Z = jax.lax.optimization_barrier(Z)
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
-        gains = _merged(state.gains, new, start, jnp.arange(b) >= slot)
+        gains = _merged(state.gains, new, start, jnp.arange(b, dtype=jnp.int32) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)

@@ -8,21 +8,24 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take
+from jaxmkl._blocks import count_on, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState, layers
 
 
 class Waiting(NamedTuple):
-    """Buffer of the examples whose labels are due; round t is stored at t mod (N + 1)."""
+    """Buffer of the examples whose labels are due; round t is stored at t mod R.
+
+    R is the power of two from N + 1 on, so that it divides what a counter jumps at its end.
+    """
 
     x: Array
-    """Inputs (N + 1, D)."""
+    """Inputs (R, D)."""
     y: Array
-    """Labels (N + 1,) or (N + 1, K); 0 where none was asked for."""
+    """Labels (R,) or (R, K); 0 where none was asked for."""
     asked: Array
-    """Whether the label was asked for (N + 1,)."""
+    """Whether the label was asked for (R,)."""
     context: PyTree
     """The parts of the state that belong to each example (:meth:`jaxmkl.Learner.context`)."""
 
@@ -35,9 +38,10 @@ class DelayedState(WrapperState):
     due: Array
     """Examples that are still to be learned, at most N between rounds, int32."""
     awaited: Array
-    """Labels asked for by ``ask`` that no ``update`` has brought yet, int32."""
+    """Labels asked for by ``ask`` that no ``update`` has brought yet, int32; with a minus sign
+    while ``update`` learns one of them."""
 
-    round = property(lambda self: self.inner.round + self.due, doc="Examples seen.")
+    round = property(lambda self: count_on(self.inner.round, self.due), doc="Examples seen.")
 
 
 @pytree.dataclass
@@ -57,7 +61,7 @@ class Delayed(OneByOne):
         of_one = jnp.zeros((D,), dtype), jnp.zeros(label, dtype), jnp.zeros((), bool)
         example = Waiting(*of_one, self.learner.context(inner))
         room = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf, (self.delay + 1, *leaf.shape)), example
+            lambda leaf: jnp.broadcast_to(leaf, (self._room, *leaf.shape)), example
         )
         return DelayedState(inner, room, *jnp.zeros((2,), jnp.int32))
 
@@ -72,8 +76,7 @@ class Delayed(OneByOne):
     def receive_label(self, state: DelayedState, asked: Array) -> DelayedState:
         """The state after a label arrived, which counts only if ``ask`` had asked for it."""
         known = asked & (state.awaited > 0)
-        state = super().receive_label(state, known)
-        return state.replace(awaited=state.awaited - known.astype(jnp.int32))
+        return state.replace(awaited=jnp.where(known, -state.awaited, state.awaited))
 
     def predict_code(self, state: DelayedState, code: Row) -> tuple[Prediction, tuple]:
         """The inner learner's prediction; it has learned all but the last N examples."""
@@ -91,9 +94,11 @@ class Delayed(OneByOne):
         """The example waits for its label, and the one of N rounds ago is learned."""
         asked, context = asked & present, self.learner.context(state.inner)
         example = Waiting(code.x, jnp.where(asked, y, jnp.zeros_like(y)), asked, context)
-        place = jnp.where(present, self._place(state.round), self.delay + 1)
+        place = jnp.where(present, self._place(state.round), self._room)
+        counted = state.awaited < 0  # when it was asked for
         state = state.replace(
-            inner=self.learner.await_label(state.inner, asked),
+            inner=self.learner.await_label(state.inner, asked & ~counted),
+            awaited=jnp.where(counted, -state.awaited - 1, state.awaited),
             waiting=jax.tree.map(
                 lambda room, new: room.at[place].set(new, mode="drop"), state.waiting, example
             ),
@@ -101,8 +106,12 @@ class Delayed(OneByOne):
         )
         return self._learned(state, state.due > self.delay)
 
+    @property
+    def _room(self) -> int:
+        return 1 << self.delay.bit_length()
+
     def _place(self, round: Array) -> Array:
-        return round % (self.delay + 1)
+        return round % self._room
 
     def _learned(self, state: DelayedState, now: Array) -> DelayedState:
         """The state after the oldest example due is learned; unchanged unless ``now``."""

@@ -11,7 +11,10 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers
+from jaxmkl.wrappers.delayed import taken
+from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers, stretched
+
+FIRST = 1.0, 10.0  # between them a quantile begins in units that are known
 
 
 @pytree.dataclass
@@ -56,18 +59,9 @@ class Intervals(Wrapper):
     def predict_code(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction, and the interval around its value."""
         prediction, aux = super().predict_code(state, code)
-        value, unit = prediction.value, self._unit(prediction)
-        radius = unit * state.radius
+        value, unit = prediction.value, _unit(prediction)
+        radius = state.radius if unit is None else stretched(unit, state.radius)
         return prediction._replace(interval=(value - radius, value + radius)), (value, unit, aux)
-
-    def _unit(self, prediction: Prediction) -> Array:
-        """The unit of the quantile: the deviation of the label where that is known, or 1."""
-        value, limits = prediction.value, jnp.finfo(prediction.value.dtype)
-        if prediction.distribution is not None:
-            return jnp.clip(prediction.distribution.absolute_deviation, limits.tiny, limits.max)
-        if prediction.variance is not None:
-            return jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
-        return jnp.ones_like(value)
 
     def update_code(
         self,
@@ -80,13 +74,21 @@ class Intervals(Wrapper):
     ) -> IntervalsState:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
         value, unit, inside = aux
-        distance = jnp.abs(y - value) / unit
-        known = asked & present & jnp.all(jnp.isfinite(distance))
-        dtype = distance.dtype
-        rate = jnp.asarray(self.step_size, dtype)
+        updated = super().update_code(state, code, inside, y, asked, present)
+        known = taken(self.learner, (state.inner, updated.inner), value, y, asked, present)
+        distance, limits, dtype = jnp.abs(y - value), jnp.finfo(value.dtype), value.dtype
+        known = known & asked & jnp.all(jnp.isfinite(distance))
         # a quantile of 0 would never change again
-        least = jnp.finfo(dtype).eps * jnp.maximum(jnp.abs(y) / unit, jnp.finfo(dtype).tiny)
+        least = limits.eps * jnp.maximum(jnp.minimum(jnp.abs(y), jnp.abs(value)), limits.tiny)
+        if unit is not None:
+            # a unit that is nothing beside the error is that of a learner which knows no noise yet
+            telling = unit > limits.eps * distance
+            known, unit = known & jnp.all(telling), jnp.where(telling, unit, 1.0)
+            distance, least = distance / unit, jnp.asarray(limits.eps, dtype)
+        rate = jnp.asarray(self.step_size, dtype)
         moved = followed(state.quantile, distance, self.coverage, rate, state.labels)
+        if unit is not None:
+            moved = jnp.where(state.labels > 0, moved, jnp.clip(moved, *FIRST))
         quantile = jnp.maximum(moved, least)
         # before the first label there is no interval that could miss it
         allowed = 1.0 - jnp.asarray(self.coverage, dtype)
@@ -97,7 +99,6 @@ class Intervals(Wrapper):
         after = {"quantile": quantile, "excess": excess, "radius": radius}
         after["labels"] = count_on(state.labels)
         before = {name: getattr(state, name) for name in after}
-        updated = super().update_code(state, code, inside, y, asked, present)
         return updated.replace(**optax.tree.where(known, after, before))
 
     def info(self, state: IntervalsState) -> IntervalsInfo:
@@ -108,6 +109,18 @@ class Intervals(Wrapper):
         interval = self.predict(state, x).interval
         assert interval is not None  # predict_code has made it
         return interval
+
+
+def _unit(prediction: Prediction) -> Array | None:
+    """The deviation of the label where that is known, at least that of the value's rounding."""
+    value, limits = prediction.value, jnp.finfo(prediction.value.dtype)
+    if prediction.distribution is not None:
+        unit = prediction.distribution.absolute_deviation
+    elif prediction.variance is not None:
+        unit = jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
+    else:
+        return None
+    return jnp.clip(unit, jnp.maximum(limits.eps * jnp.abs(value), limits.tiny), limits.max)
 
 
 def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05) -> Intervals:
@@ -126,7 +139,9 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
 
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
     at most, and far less where q is near, however much the scale changes meanwhile. The first
-    label makes q = d. A run records both ends as ``outputs.interval``, NaN before the first label;
+    label makes q = d, where u is known at least 1 and at most 10. Labels that the learner refuses
+    do not count, nor does one beside whose error u is nothing, as of a learner that has not seen
+    two labels differ. A run records both ends as ``outputs.interval``, NaN before the first label;
     :meth:`Intervals.interval` returns them for one x.
 
     Args:

@@ -9,6 +9,7 @@ from jaxmkl._blocks import take
 from jaxmkl._checks import input_bound
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
+from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 
 
@@ -79,7 +80,8 @@ class Lagged(OneByOne):
         inner, said = self.learner.close(inner, codes), self._read(value)
         # an unusable label must not become an input
         bound = input_bound(y.dtype)
-        label = jnp.where(asked & (jnp.abs(y) <= bound), y, said)
+        learned = asked & taken(self.learner, (state.inner, inner), value, y, asked, present)
+        label = jnp.where(learned & (jnp.abs(y) <= bound), y, said)
         known = present & jnp.isfinite(said) & (jnp.abs(label) <= bound)
         error = jnp.clip(label - said, -bound, bound)
 

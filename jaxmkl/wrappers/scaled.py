@@ -230,7 +230,7 @@ class ScaledInputs(Wrapper):
             return self.scaler.update(scaler, change, seen), (change, z)
 
         usable = usable_rows(X)
-        ahead = jnp.arange(len(X)) >= state.round % len(X)
+        ahead = jnp.arange(len(X), dtype=jnp.int32) >= state.round % len(X)
         filled = jnp.where(usable[:, None], X, 0.0)
         _, (changes, Z) = jax.lax.scan(one, state.scaler, (filled, usable & ahead))
         Z = jnp.where(jnp.arange(X.shape[1])[None] < self.leading_columns, filled, Z)

@@ -276,10 +276,12 @@ def test_keeps_the_contract(name):
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
     def played(X, y):
-        return jaxmkl.run(learner, learner.init(jax.random.key(0), NUM_INPUTS), X, y)
+        return jaxmkl.run(learner, learner.init(jax.random.key(0), NUM_INPUTS, X.dtype), X, y)
 
-    with jax.numpy_dtype_promotion("strict"):
-        jax.eval_shape(played, np.asarray(X, np.float32), y)
+    for dtype in (np.float32, np.float64):
+        double = jax.enable_x64(dtype is np.float64)
+        with double, jax.numpy_dtype_promotion("strict"):
+            jax.eval_shape(played, np.asarray(X, dtype), np.asarray(y, dtype))
 
 
 #: Learners whose rounds can be one kernel; arrays in that for GPUs are padded. All are held

@@ -68,6 +68,32 @@ def test_labels_that_may_be_missing_may_be_masked():
     assert int(states[0].invalid) == 5
 
 
+@pytest.mark.slow
+def test_labels_in_words_may_be_missing():
+    """As pandas has them, masked, and of no label that is known in a chunk."""
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=5, loss="hinge")
+    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+    words, missing = np.where(Y > 0, "spam", "ham"), GAPS.mask
+
+    def played(*labels):
+        chunks = [(X, y) for y in labels]
+        return [state for state, _ in jaxmkl.stream(learner, state, chunks, gaps=True)][-1]
+
+    numbers = np.where(missing, np.nan, np.sign(Y))
+    expected = played(numbers, np.full(40, np.nan))
+    for gap in (None, np.nan):
+        given = words.astype(object)
+        given[missing] = gap
+        assert_equal(played(given, np.full(40, gap, object)), expected)
+    nothing = np.ma.masked_all(40, words.dtype)
+    assert_equal(played(np.ma.array(words, mask=missing), nothing), expected)
+    assert_equal(played(np.where(missing, None, Y > 0), np.full(40, None)), expected)
+    with pytest.raises(ValueError, match="y must hold the classes of the chunks before"):
+        played(given, np.full(40, "eggs"))
+    with pytest.raises(ValueError, match="two strings; got the values .*None"):
+        jaxmkl.run(learner, state, X, np.where(missing, None, words))
+
+
 def test_metrics_leave_out_what_is_masked():
     metrics, f = jaxmkl.metrics, Y + 1.0
     for library in (np, jax.numpy):
@@ -76,3 +102,5 @@ def test_metrics_leave_out_what_is_masked():
     signs = np.ma.array(np.sign(Y), mask=GAPS.mask, dtype=int)
     wrong = np.where(GAPS.mask, -Y, Y)  # where labels are known, all is right
     assert metrics.running_mistake_rate(wrong, signs)[-1] == 0.0
+    words = np.ma.array(np.where(Y > 0, "spam", "ham"), mask=GAPS.mask)
+    assert metrics.running_mistake_rate(wrong, words)[-1] == 0.0

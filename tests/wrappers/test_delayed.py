@@ -158,6 +158,54 @@ def test_a_rate_is_kept_whatever_the_delay():
     assert asked[-1] > 100
 
 
+@pytest.mark.slow
+def test_a_label_asked_for_by_hand_counts_once_for_a_rate():
+    X, y = data()
+    learner = delayed(linear(query.Rate(0.2)), 3)
+
+    @jax.jit
+    def by_hand(state, example):
+        x, y = example
+        prediction, asking = learner.ask(state, x)
+        return jax.lax.cond(
+            prediction.query,
+            lambda: learner.update(asking, x, y),
+            lambda: learner.skip(asking, x),
+        ), prediction.query
+
+    state, queried = jax.lax.scan(by_hand, begin(learner), (X, y))
+    alone, outputs = jaxmkl.run(learner, begin(learner), X, y)
+    np.testing.assert_array_equal(queried, outputs.queried)
+    state, alone = jax.jit(learner.flushed)(state), jax.jit(learner.flushed)(alone)
+    assert_equal(state, alone)
+    assert int(state.inner.query.asked) == queried.sum() > 3
+    assert int(state.awaited) == int(state.inner.query.waiting) == 0
+
+
+@pytest.mark.slow
+def test_a_late_label_that_is_refused_is_not_waited_for():
+    X, y = (array.copy() for array in data())
+    y[5::7] = np.nan
+    learner = linear(query.Rate(0.5))
+    for late in (delayed(learner, 3), learner):
+        state, _ = scan(late, begin(late), X, y)
+        inner = jax.jit(late.flushed)(state).inner if late is not learner else state
+        assert int(inner.query.waiting) == 0
+        assert int(inner.invalid) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [3, 4])
+def test_rounds_go_on_at_the_end_of_the_counter(delay):
+    """2^30 follows on 2^31 - 1."""
+    X, y = data()
+    learner = delayed(linear(), delay)
+    state = begin(learner)
+    late = state.replace(inner=state.inner.replace(round=np.int32(2**31 - 8)))
+    found, expected = (scan(learner, start, X, y)[1] for start in (late, state))
+    assert_equal(found.prediction, expected.prediction)
+
+
 def test_bad_examples_are_refused_at_once_and_counted_once():
     X, y = (array.copy() for array in data())
     X[[4, 20]], y[9] = np.nan, np.nan

@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from trees import begin, plain, scan
+from trees import assert_equal, begin, plain, scan
 
 import jaxmkl
-from jaxmkl.wrappers import Intervals, intervals
+from jaxmkl.wrappers import Intervals, intervals, scaled_targets
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
@@ -42,6 +42,86 @@ def test_oracle(x64):
     # predictions are those of the learner inside
     _, alone = scan(inner, begin(inner), X, y)
     np.testing.assert_array_equal(alone.prediction, outputs.prediction)
+
+
+def least_squares():
+    """A learner that knows its variance, which is 0 until it has erred."""
+    return jaxmkl.MKL(jaxmkl.models.FeatureModels(KERNELS, jaxmkl.updates.RLS(), FEATURES))
+
+
+FEATURES = jaxmkl.features.FourierFeatures(num_features=4)
+
+
+def test_oracle_in_units_of_the_deviation(x64):
+    """The first labels are 0, and so are all units and errors until one is not."""
+    X, y = stream(200, 0.3)
+    y[:5], y[17] = 0.0, np.nan
+    learner = intervals(least_squares(), 0.8, 0.1)
+    state, outputs = plain(scan(learner, begin(learner), X, y))
+    eps = np.finfo(float).eps
+    radius, quantile, excess, labels, silent = np.nan, np.nan, 0.0, 0, 0
+    for t, f in enumerate(np.asarray(outputs.prediction)):
+        np.testing.assert_allclose(outputs.info.radius[t], radius, rtol=1e-9)
+        unit = max(np.sqrt(max(outputs.variance[t], np.finfo(float).tiny)), eps * abs(f))
+        low, high = (end[t] for end in outputs.interval)
+        np.testing.assert_allclose((high - low) / 2, unit * radius, rtol=1e-6, atol=1e-9)
+        if not np.isfinite(y[t]):
+            continue
+        if unit <= eps * abs(y[t] - f):
+            silent += 1
+            continue
+        distance = abs(y[t] - f) / unit
+        step = max(0.1, 1 / np.sqrt(1 + labels))
+        excess += (distance > radius) - 0.2 if labels else 0
+        moved = quantile * np.exp(step * ((distance > quantile) - 0.2))
+        quantile = moved if labels else np.clip(distance, 1, 10)
+        radius = quantile * np.exp(0.02 * excess)
+        labels += 1
+    assert silent > 0
+    np.testing.assert_allclose(state.radius, radius, rtol=1e-9)
+    assert int(state.labels) == labels == 199 - silent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("around", [intervals, lambda inner: intervals(scaled_targets(inner))])
+def test_widths_are_of_the_labels_order_from_the_start(around):
+    """Where the learner's variance is 0 at first, as nothing or only zeros came before."""
+    X, y = stream(600, 0.1)
+    for labels in (y, y - y[0], np.where(np.arange(600) < 20, 0.0, y)):
+        learner = around(least_squares())
+        low, high = plain(scan(learner, begin(learner), X, labels)[1].interval)
+        assert (high - low)[30:].max() < 10
+        np.testing.assert_allclose(jaxmkl.metrics.coverage(low, high, labels), 0.9, atol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [least_squares, lambda: jaxmkl.raker(KERNELS, num_features=4)])
+def test_an_outlying_label_is_as_none(make):
+    X, y = stream(60, 0.3)
+    learner, played = intervals(make()), []
+    for bad in (np.nan, 1e12):
+        y[40] = bad
+        state, _ = scan(learner, begin(learner), X, y)
+        assert int(state.invalid) == 1
+        played.append((state.radius, state.quantile, state.labels))
+    assert_equal(*played)
+
+
+@pytest.mark.slow
+def test_widths_in_units_of_the_deviation_have_derivatives(x64):
+    X, y = stream(24, 0.3)
+
+    @jax.jit
+    def width(log_rate):
+        rule = jaxmkl.updates.RLS(regularization=jax.numpy.exp(log_rate))
+        bank = jaxmkl.models.FeatureModels(KERNELS, rule, FEATURES)
+        learner = intervals(jaxmkl.MKL(bank))
+        _, outputs = scan(learner, learner.init(jax.random.key(0), 2), X, y)
+        return jaxmkl.metrics.width(*outputs.interval)
+
+    found, h = jax.grad(width)(-1.0), 1e-6
+    np.testing.assert_allclose(found, (width(-1.0 + h) - width(-1.0 - h)) / (2 * h), rtol=1e-5)
+    assert abs(found) > 1e-3
 
 
 @pytest.mark.slow

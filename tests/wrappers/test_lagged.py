@@ -5,7 +5,7 @@ import functools
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal
+from trees import assert_equal, scan
 
 import jaxmkl
 from jaxmkl import query, wrappers
@@ -93,6 +93,17 @@ def test_bad_examples_leave_the_last_labels_alone():
         assert_equal(after.labels[0], output.prediction)
         assert (float(after.errors[0]), float(after.errors[1])) == (0.0, float(state.errors[0]))
         assert np.isfinite(jax.jit(learner.predict)(after, X[5]).value)
+
+
+@pytest.mark.slow
+def test_an_outlying_label_does_not_become_an_input():
+    X, y = (array.copy() for array in data())
+    learner, states = lagged(small(asking=query.All()), 2, 1), []
+    for bad in (np.nan, 1e9):
+        y[30] = bad
+        states.append(scan(learner, begin(learner), X, y)[0])
+    assert int(states[1].inner.outlying) == 1
+    assert_equal(*[(state.labels, state.errors, state.inner.models) for state in states])
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ class BudgetSupport(Store):
         P, C, D = state.rows.shape
         # each kernel has rows of its own: one matrix of products, a kernel a column
         products = pairwise_products(codes.rows, state.rows.reshape(P * C, D), used_once=True)
-        settled = kernels.column_codes(products, jnp.repeat(jnp.arange(P), C))
+        settled = kernels.column_codes(products, jnp.repeat(jnp.arange(P, dtype=jnp.int32), C))
         settled = scaled.finite(settled.reshape(-1, P, C), kernels.exponential, axis=1)
         return codes._replace(recent=jnp.concatenate([settled, codes.recent], axis=2))
 
@@ -99,7 +99,7 @@ class BudgetSupport(Store):
     ) -> BudgetState:
         C, decay, old = self.budget, proposal.decay, state.coefficients
         slot = C + code.round % self.period
-        here, full = jnp.arange(state.order.shape[1]) == slot, state.number >= C
+        here, full = jnp.arange(state.order.shape[1], dtype=jnp.int32) == slot, state.number >= C
         view = View(
             **proposal._asdict(),
             coefficients=old if decay is None else decay[:, None] * old,
@@ -141,7 +141,7 @@ class BudgetSupport(Store):
             slot = jnp.argsort(state.order, axis=1)[:, :C]
             old = jnp.take_along_axis(state.rows, jnp.minimum(slot, C - 1)[:, :, None], axis=1)
             new = state.recent_rows[jnp.maximum(slot - C, 0)]
-            taken = jnp.arange(C)[None, :] < state.number[:, None]
+            taken = jnp.arange(C, dtype=jnp.int32)[None, :] < state.number[:, None]
             rows = jnp.where((slot < C)[:, :, None], old, new)
             rows = jnp.where(taken[:, :, None], rows, 0.0)
 

@@ -156,7 +156,7 @@ class SelfTuned(Eviction):
         victims = state.victims if view.decay is None else state.victims * view.decay[:, None]
         victims = victims + coefficient[:, None] * view.kernel[:, :R]
         goes = view.learned & view.full
-        here = (jnp.arange(R)[None, :] == view.oldest[:, None]) & goes[:, None]
+        here = (jnp.arange(R, dtype=jnp.int32)[None, :] == view.oldest[:, None]) & goes[:, None]
         a = jnp.sum(jnp.where(here, view.coefficients[:, :R], 0.0), axis=1)
         mu = jnp.sign(a) * jnp.sum(jnp.where(here, victims, 0.0), axis=1)
         d = jnp.abs(a)
@@ -250,7 +250,8 @@ class Project(Eviction):
 
     def step(self, state: ProjectState, view: View) -> tuple[ProjectState, Choice]:
         number, full = view.number, view.full
-        taken = jnp.arange(view.budget)[None, :] < number[:, None]
+        slots = jnp.arange(view.budget, dtype=jnp.int32)
+        taken, next_one = slots < number[:, None], slots == number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
         d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
         apart = view.itself - jnp.sum(k * d, axis=1)
@@ -264,13 +265,12 @@ class Project(Eviction):
 
         def grown(inverse: jax.Array) -> jax.Array:
             """The inverse with the new support: that of a bordered matrix."""
-            here = (jnp.arange(view.budget)[None, :] == number[:, None]).astype(k.dtype)
-            border = here - d
+            border = next_one.astype(k.dtype) - d
             share = jnp.where(inserted, 1.0 / jnp.where(inserted, apart, 1.0), 0.0)
             return inverse + share[:, None, None] * border[:, :, None] * border[:, None, :]
 
         inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
-        new = (jnp.arange(view.budget)[None, :] == number[:, None]) & inserted[:, None]
+        new = next_one & inserted[:, None]
         state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
         # where the budget is full nothing is inserted, so that none is removed
         return state, Choice(inserted, view.coefficient, number, coefficients)

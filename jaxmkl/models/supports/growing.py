@@ -128,7 +128,7 @@ class DenseSupport(Store):
         if proposal.decay is not None:
             # the settled ones keep a single factor, as their sums are known for the whole block
             recent, scale = recent * proposal.decay[:, None], scale * proposal.decay
-        here = jnp.arange(self.period) == code.round % self.period
+        here = jnp.arange(self.period, dtype=jnp.int32) == code.round % self.period
         new = learned[:, None] & here[None, :]
         lost = jnp.any(proposal.learned) & ~room
         return state._replace(

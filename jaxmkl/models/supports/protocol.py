@@ -141,7 +141,7 @@ def encode_recent(kernels: Kernel, recent: jax.Array, X: jax.Array, round: jax.A
     # the place in the period of the block's first row
     start = round // B * B % R
     rows = jax.lax.dynamic_update_slice_in_dim(jnp.zeros_like(recent), X, start, 0)
-    over = jnp.arange(R) < round % R
+    over = jnp.arange(R, dtype=jnp.int32) < round % R
     rows = jnp.where(over[:, None], recent, rows)
     own = jax.lax.dynamic_slice_in_dim(rows, start, B, 0)
     marks = kernels.exponential

@@ -59,7 +59,7 @@ class SparseSupport(DenseSupport):
         place = jnp.where(becomes, jnp.cumsum(becomes, dtype=jnp.int32) - 1, R * P)
         found = jnp.zeros((R * P,), jnp.int32)
         found = found.at[place].set(jnp.arange(R * P, dtype=jnp.int32), mode="drop")
-        within = jnp.arange(R * P) < number
+        within = jnp.arange(R * P, dtype=jnp.int32) < number
         row = jnp.where(within, state.used + found // P, 0)
         kernel = jnp.where(within, found % P, 0)
         coefficient = jnp.where(within, recent.ravel()[found], 0.0)
