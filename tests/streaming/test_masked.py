@@ -90,7 +90,7 @@ def test_labels_in_words_may_be_missing():
     assert_equal(played(np.where(missing, None, Y > 0), np.full(40, None)), expected)
     with pytest.raises(ValueError, match="y must hold the classes of the chunks before"):
         played(given, np.full(40, "eggs"))
-    with pytest.raises(ValueError, match="two strings; got the values .*None"):
+    with pytest.raises(ValueError, match=r"two strings; got the values .*None"):
         jaxmkl.run(learner, state, X, np.where(missing, None, words))
 
 
