@@ -372,31 +372,32 @@ def compiled(platform, program, arguments, options):
     return made
 
 
-#: Kernels a round of one stream on an H100, of JAX 0.10.2: growth is to be seen in review.
+#: Kernels a round of one stream on an H100, of JAX 0.10.2 and of 0.12: growth is to be seen in
+#: review.
 KERNELS = {
-    "raker": 3.25,
-    "omkl_aks": 6.5,
-    "amkl": 5.875,
-    "amkl_aks": 9.75,
-    "expert_mkl": 79,
-    "perceptron": 3.875,
-    "omkc_u": 7,
-    "omkc_dd": 7.25,
-    "omkc_sd": 9.125,
-    "spa": 7.25,
-    "kernel_ogd": 4.625,
-    "omkl": 8.25,
-    "rbp": 7.125,
-    "forgetron": 11.25,
-    "bogd": 7.25,
-    "bpas": 11,
-    "projectron": 13.75,
-    "omkl_b": 5.5,
-    "oks_sil": 27.5,
-    "okl_gd": 10.75,
-    "oks": 10,
-    "proj_ka": 19.5,
-    "multitask": 33.75,
+    "raker": (3.25, 4.125),
+    "omkl_aks": (6.5, 7),
+    "amkl": (5.875, 6.75),
+    "amkl_aks": (9.75, 10.5),
+    "expert_mkl": (79, 79),
+    "perceptron": (3.875, 3.875),
+    "omkc_u": (7, 7.875),
+    "omkc_dd": (7.25, 7.25),
+    "omkc_sd": (9.125, 9.125),
+    "spa": (7.25, 7.25),
+    "kernel_ogd": (4.625, 4.5),
+    "omkl": (8.25, 9.125),
+    "rbp": (7.125, 7.125),
+    "forgetron": (11.25, 11.25),
+    "bogd": (7.25, 7.25),
+    "bpas": (11, 11.25),
+    "projectron": (13.75, 14),
+    "omkl_b": (5.5, 6.375),
+    "oks_sil": (27.5, 27.5),
+    "okl_gd": (10.75, 10.625),
+    "oks": (10, 10),
+    "proj_ka": (19.5, 19.75),
+    "multitask": (33.75, 32.25),
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))
@@ -417,11 +418,15 @@ def test_learners_begin_and_run(platform, name):
     text = compiled(platform, *one_stream(learner, plan)).as_text()
     if platform == "cuda":
         found = kernels_a_round(text, plan.block_size)
-        assert found == pytest.approx(KERNELS[name], rel=0.05)
+        assert found == pytest.approx(KERNELS[name][not OLDER], rel=0.05)
 
 
 #: Kernels a block of 256 rounds, the codes among them, where its rounds are one.
 FUSED = {"raker": 23, "omkl_aks": 28, "amkl": 24, "amkl_aks": 29}
+
+
+#: Kernels for GPUs are Triton's, as long as JAX has that.
+TRITON = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
 
 
 def fused_on(platform, learner):
@@ -435,6 +440,7 @@ def fused_on(platform, learner):
     return plan
 
 
+@TRITON
 @pytest.mark.accelerators
 @pytest.mark.parametrize("name", FUSED)
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -447,7 +453,7 @@ def test_rounds_are_one_kernel(platform, name):
     if platform == "cuda":
         found = kernels_a_round(text, plan.block_size)
         assert found == pytest.approx(FUSED[name] / plan.block_size, rel=0.1)
-        assert found < KERNELS[name] / 20
+        assert found < KERNELS[name][0] / 20
 
 
 #: Other losses, queries, selections and rules whose rounds are one kernel.
@@ -466,6 +472,7 @@ VARIANTS = {
 }
 
 
+@TRITON
 @pytest.mark.accelerators
 @pytest.mark.parametrize("name", long(["huber, relative"], VARIANTS))
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -475,6 +482,7 @@ def test_rounds_of_variants_are_one_kernel(platform, name):
     compiled(platform, *one_stream(learner, fused_on(platform, learner)))
 
 
+@TRITON
 @pytest.mark.accelerators
 @pytest.mark.parametrize("seeds", [32, 1024])
 @pytest.mark.parametrize("name", long(["amkl_aks"], FUSED))
