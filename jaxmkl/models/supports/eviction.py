@@ -250,7 +250,7 @@ class Project(Eviction):
 
     def step(self, state: ProjectState, view: View) -> tuple[ProjectState, Choice]:
         number, full = view.number, view.full
-        slots = jnp.arange(view.budget, dtype=jnp.int32)
+        slots = jnp.arange(view.budget, dtype=jnp.int32)[None, :]
         taken, next_one = slots < number[:, None], slots == number[:, None]
         k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
         d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
