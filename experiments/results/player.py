@@ -3,10 +3,11 @@
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report
             report.say(f"[results {number}/{len(able)}] {unit.command}")
             try:
                 entries.add(path, unit, *result())
-            except (UsageError, BrokenProcessPool) as error:
+            except UsageError as error:
                 report.say(f"{unit.name}: left out: {error}")
     except KeyboardInterrupt:
         report.say("results: interrupted; the same command goes on where it was")
@@ -63,24 +64,50 @@ def results_of(
         return
     # a benchmark is alone, for it measures time
     yield from in_turn([unit for unit in units if unit.play.paper == "bench"], options)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, spawn, begin, max_tasks_per_child=1) as pool:
+    with ThreadPoolExecutor(options.jobs) as pool:
         others = [unit for unit in units if unit.play.paper != "bench"]
-        playing = {pool.submit(played, unit, options): unit for unit in others}
+        playing = {pool.submit(apart, unit, options): unit for unit in others}
         try:
             for future in as_completed(playing):
                 yield playing[future], future.result
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.terminate()
-                child.join()
+            while not all(future.done() for future in playing):
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                time.sleep(0.1)
 
 
-def begin() -> None:
-    """Begin a process that plays a unit: an interrupt is for the one that waits for it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def apart(unit: Unit, options: Options) -> Played:
+    """Play a unit in a process of its own.
+
+    Raises:
+        UsageError: as :func:`played`, or the process ended without an answer.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    answer, told = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_tell, args=(told, unit, options))
+    process.start()
+    told.close()  # that of the process is open
+    try:
+        found = answer.recv()
+    except EOFError:
+        process.join()
+        raise UsageError(f"its process ended with status {process.exitcode}") from None
+    process.join()
+    if isinstance(found, UsageError):
+        raise found
+    return found
+
+
+def _tell(told: Connection, unit: Unit, options: Options) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one that waits
     keep_programs()
+    try:
+        found: Played | UsageError = played(unit, options)
+    except UsageError as error:
+        found = error
+    told.send(found)
 
 
 def in_turn(
