@@ -14,7 +14,7 @@ from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
 from jaxmkl._devices import device_of, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.labels import given
+from jaxmkl.labels import where_known
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -377,9 +377,11 @@ class Stream:
         if X.shape == (0, num_inputs) and y.size == 0:
             return X, y
         if learner.task == "classification" and y.dtype.kind in "OSTU":
-            known = given(y) if self._gaps else np.ones(y.shape, bool)
-            words, y = y[known], np.full(y.shape, np.nan, np.float32)
-            if len(words):
-                y[known], self._classes = checks.labels_in_words(learner, words, self._classes)
+
+            def read(words: np.ndarray) -> np.ndarray:
+                found, self._classes = checks.labels_in_words(learner, words, self._classes)
+                return found
+
+            y = where_known(read, y) if self._gaps else read(y)
         dtype = learner.dtype(state)
         return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps, later=True)

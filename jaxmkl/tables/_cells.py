@@ -143,14 +143,8 @@ class Cells:
         cells = self.flat
         if isinstance(cells.dtype, pl.Duration):
             cells = parsed(cells)
-        if not cells.dtype.is_float():
-            return cells.cast(pl.String)
-        whole = ((cells == cells.round()) & (cells.abs() < 2**53)).fill_null(False)
-        return (
-            cells.cast(pl.Int64, strict=False)
-            .cast(pl.String)
-            .zip_with(whole, cells.cast(pl.String))
-        )
+        words = cells.cast(pl.String)
+        return without_points(words, cells) if cells.dtype.is_float() else words
 
     @cached_property
     def style(self) -> Style | None:
@@ -265,6 +259,12 @@ class Chunk(NamedTuple):
 def nested(cells: pl.Series) -> pl.Series:
     """Tell which cells of a column of Python's objects are lists or objects of JSON."""
     return pl.Series([isinstance(cell, list | dict) for cell in cells], dtype=pl.Boolean)
+
+
+def without_points(words: pl.Series, numbers: pl.Series) -> pl.Series:
+    """The words, where they are whole numbers in one way: 1.0 and +1 are 1."""
+    whole = ((numbers == numbers.round()) & (numbers.abs() < 2**53)).fill_null(False)
+    return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, words)
 
 
 def parsed(cells: pl.Series, written: Written | None = None) -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import Cells, Written, parsed
+from jaxmkl.tables._cells import Cells, Written, parsed, without_points
 from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
@@ -87,9 +87,7 @@ def spelled(cells: Cells) -> pl.Series:
 
 def _plain(found: pl.Series) -> pl.Series:
     """Write words that are whole numbers in one way; other words stay."""
-    numbers = found.cast(pl.Float64, strict=False)
-    whole = ((numbers == numbers.round()) & (numbers.abs() < 2**53)).fill_null(False)
-    return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, found)
+    return without_points(found, found.cast(pl.Float64, strict=False))
 
 
 def is_numbers(known: pl.Series) -> bool:
