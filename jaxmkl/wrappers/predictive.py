@@ -194,6 +194,7 @@ class Predictive(Wrapper):
         return found
 
 
+@partial(jax.jit, static_argnames="num_inputs")
 def _begun(learner: Predictive, inner: PyTree, key: Array, num_inputs: int) -> PredictiveState:
     """The state around an inner one, with nothing learned."""
     dtype, K, J = learner.dtype(inner), learner.num_outputs, len(DEGREES)
