@@ -49,8 +49,8 @@ ABOUT = (
     f"double precision, as the paper's; okl_gd, and all above {runs.LARGE} examples, in single",
 )
 FEWER = (
-    f"above {runs.LARGE} examples there are fewer orders of learners with many support vectors; "
-    f"oks plays the first {runs.SLOW_ROUNDS['oks']} examples of an order at most"
+    f"above {runs.LARGE} examples there are {runs.LARGE_SEEDS} orders at most; oks plays "
+    f"{runs.SLOW_SEEDS['oks']}, and the first {runs.SLOW_ROUNDS['oks']} examples of each at most"
 )
 NOTES = {
     ("oks",): "oks: a score of 0 names the class +1, as in its paper",
@@ -73,17 +73,19 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
     pairs = [(dataset, how) for dataset in datasets for how in ways(dataset)]
     rows: list[Row] = []
     largest: dict[str, float] = {}
+    longest = 0
     with job.report.progress(part, len(pairs) * len(names)) as step:
         for dataset, how in pairs:
             stream = runs.stream_of(job, dataset, how)
             largest[stream.name] = majority(stream.y)
+            longest = max(longest, len(stream.y))
             for name in names:
                 step(f"{stream.name} {name}")
                 made, scores = runs.played(job, stream, name)
                 rows += runs.rows_of(scores, stream, made)
     job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in largest.items())
     notes = [*ABOUT]
-    if any(len({r.seeds for r in rows if r.dataset == d}) > 1 for d in largest):
+    if longest > runs.LARGE:
         notes.append(FEWER)
     notes += [text for about, text in NOTES.items() if {*about} & {*datasets, *names}]
     if part == "scaled":

@@ -26,6 +26,7 @@ SCALED = {"symmetric": "scaled", "unit_rows": "unit rows"}
 STEP_SIZES = tuple(10.0**k for k in range(-5, 1))
 LARGE = 10_000  # streams from here on have a larger budget, and are tuned on this many rounds
 TUNING_SEEDS = 3  # of large streams
+LARGE_SEEDS = 5  # orders of large streams: their mistakes differ little
 # Learners with many support vectors: orders in tuning and on large streams, and how many rounds.
 SLOW_SEEDS = {"okl_gd": 5, "oks": 3}
 SLOW_ROUNDS = {"oks": 50_000}
@@ -178,7 +179,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
         return job.results[stream.name, name]
     seeds = job.seeds
     if len(stream.y) > LARGE:
-        seeds = min(seeds, SLOW_SEEDS.get(name, seeds))
+        seeds = min(seeds, LARGE_SEEDS, SLOW_SEEDS.get(name, seeds))
     keys = keys_of(seeds)
     precise, double = in_precision(stream, name)
     with jax.enable_x64(double):
