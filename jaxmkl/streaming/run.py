@@ -125,9 +125,9 @@ def run(
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
-    are encoded by large matrix products. Stream lengths are padded to a small set of sizes, so that
-    most runs reuse a compiled program. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state
-    with support vectors keeps the room it has.
+    are encoded by large matrix products. Stream lengths are padded to a small set of sizes, so
+    most runs reuse a compiled program. Inside ``jit``, ``vmap`` and ``grad`` values are not
+    checked, and a state with support vectors keeps the room it has.
 
     Args:
       learner: any learner.
