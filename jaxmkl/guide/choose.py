@@ -31,10 +31,10 @@ distributions to predictions of numbers (:mod:`jaxmkl.guide.certainty`).
 - **Least time, constant memory**: :func:`jaxmkl.raker` takes a gradient step for each kernel on
   random features. It is the first choice for long streams, many seeds and gradients through a run.
 - **Smallest error, constant memory**: :func:`jaxmkl.expert_mkl`. Several step sizes and least
-  squares compete on each kernel, and kernels are learned besides, so nothing needs tuning; a round
-  takes some fifty times as long, and more where a stream is short (:mod:`jaxmkl.guide.learned`).
-  ``expert_mkl(banks="fixed")`` leaves the learning of kernels out, and takes thirteen times as
-  long as ``raker``.
+  squares compete on each kernel, and kernels are learned besides, so nothing needs tuning. The
+  first 10,000 rounds take 50 times as long as those of ``raker``, and later ones less
+  (:mod:`jaxmkl.guide.learned`); with ``expert_mkl(banks="fixed")``, which leaves the learning of
+  kernels out, 13 times.
 - **Exact kernels, models made of examples**: :func:`jaxmkl.spa` and the other learners with
   supports keep examples instead of features. They take any kernel (polynomials too), are exact for
   any number of inputs, and grow, unless they have a budget (:func:`jaxmkl.bpas`, ...).
