@@ -102,8 +102,9 @@ class Rows:
         classes = self.target.classes
         if classes:
             is_word = isinstance(answer, str | int | float) and not isinstance(answer, bool)
-            is_whole = isinstance(answer, float) and answer.is_integer()
-            word = str(int(answer) if is_whole else answer)  # 1.0 is 1, as in a table
+            if isinstance(answer, float) and answer.is_integer():
+                answer = int(answer)  # 1.0 is 1, as in a table
+            word = str(answer)
             if is_word and word in classes:
                 return word
             raise Refused(f"{answer!r} is not one of the classes {shown(classes, 20)}")
