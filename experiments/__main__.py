@@ -1,4 +1,7 @@
-"""The command line: all options, and the commands that they belong to."""
+"""Play the papers' tables beside ours, a tour and benchmarks; RESULTS.md has what they gave.
+
+``python -m experiments COMMAND --help`` has the options of a command.
+"""
 
 import argparse
 import sys
@@ -32,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
     data = Parser(add_help=False)
     data.add_argument("--data", type=Path, metavar="DIR", help="the papers' data (JAXMKL_DATA)")
 
-    result = Parser(prog="python -m experiments", description=__doc__)
+    result = Parser(prog="python -m experiments", description=__doc__,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
     about = "the main job, also without any command"
     commands.add_parser("tour", parents=[common, choice], help=about)

@@ -13,8 +13,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
 - :mod:`jaxmkl.streaming`: drivers, sparse inputs; :mod:`jaxmkl.merging`: shards of a stream;
 - :mod:`jaxmkl.design`: choosing the points worth labelling from a pool;
-- :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, models in files; labels as
-  numbers;
+- :mod:`jaxmkl.tables`, :mod:`jaxmkl.labels`: files, DataFrames, pipelines in files; labels
+  as numbers;
 - :mod:`jaxmkl.metrics`: what a run achieved; :mod:`jaxmkl.distributions`: what is predicted where
   a number is not enough;
 - :mod:`jaxmkl.evaluate`: scores, baselines and candidates of an evaluation, as plain values;

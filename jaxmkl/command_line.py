@@ -27,10 +27,11 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def count(text: str) -> int:
-    """Parse a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1; got {text!r}")
+def count(text: str, least: int = 1) -> int:
+    """Parse a whole number, by default of at least 1."""
+    if not text.isdecimal() or int(text) < least:
+        wanted = f"a whole number of at least {least}"
+        raise argparse.ArgumentTypeError(f"expected {wanted}; got {text!r}")
     return int(text)
 
 

@@ -227,6 +227,14 @@ def test_undo_goes_back_answer_by_answer(session):
         labelling.undo()
 
 
+def test_whole_numbers_are_classes_however_they_are_written():
+    rows = rows_of(pl.DataFrame({"x": [1.0, 2.0, 3.0], "kind": [0, 1, None]}))
+    assert [rows.label(answer) for answer in (1, 1.0, "1")] == ["1", "1", "1"]
+    for answer in (0.5, 2.0, True, float("nan"), float("inf")):
+        with pytest.raises(Refused, match="is not one of the classes"):
+            rows.label(answer)
+
+
 def test_each_line_is_answered_or_refused(session):
     rows = rows_of(plants(12))
     labelling, out = session(rows, 6), io.StringIO()

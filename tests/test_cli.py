@@ -24,7 +24,7 @@ from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.cli import main, play, show
-from jaxmkl.tables import Columns, UnseenCells, open_table, source
+from jaxmkl.tables import Columns, UnseenCells, _text, open_table, source
 from jaxmkl.tables._bytes import zstd
 
 SMALL_PROGRAMS = True
@@ -383,6 +383,7 @@ BAD = [
     ),
     (["run", "t.csv", "--learner", "raker", "--set", "num_features=-3"], "raker: FourierFeatures"),
     (["run", "t.csv", "--learner", "amkl", "--labels", ".1"], "amkl asks in its own way"),
+    (["run", "t.csv", "--delay", "-1"], "expected a whole number of at least 0; got '-1'"),
     (["run", "t.csv", "--target", "z"], "t.csv: has no column 'z'; its columns are 'a', 'y'"),
     (["run", "t.csv", "--drop", "a"], "t.csv: has no features"),
     (["run", "t.csv", "--from", "t.csv"], "t.csv is not a readable checkpoint"),
@@ -525,3 +526,40 @@ def test_what_a_metric_learned_is_told(tmp_path, capsys):
     assert main(["info", str(pipeline)]) == 0
     told = capsys.readouterr().out.split("importance of inputs\n")[1].split("\n")
     assert [line.split()[1] for line in told[:3]] == list(shares)
+
+
+def test_a_column_of_ndjson_may_come_late(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_text, "NAMED_BY", 10)
+    draws, names, lines = random.Random(0), ("a", "b", "y"), list[dict]()
+    for _ in range(40):
+        a, b = draws.random(), draws.random()
+        lines.append(dict(zip(names, (a, b, a + 10 * b), strict=True)))
+
+    def file(name, rows):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) + "\n")
+        return str(tmp_path / name)
+
+    pipeline = str(tmp_path / "sums.npz")
+    assert main(["run", file("sums.ndjson", lines), *SMALL, "--save", pipeline]) == 0
+    late = [{n: v for n, v in row.items() if n == "a" or i > 20} for i, row in enumerate(lines)]
+    capsys.readouterr()
+    told = "column 'b' is absent from the first 10 rows; its cells are missing there"
+    assert main(["predict", pipeline, file("late.ndjson", late)]) == 0
+    assert told in capsys.readouterr().err
+    assert main(["run", file("late.ndjson", late), "--from", pipeline]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+    saved = jaxmkl.load_pipeline(pipeline)
+    with pytest.warns(UserWarning, match=r"columns of the first 10 rows, .* missing cells: 'b'"):
+        found = saved.predict(tmp_path / "late.ndjson")
+    np.testing.assert_array_equal(found[21:], saved.predict(tmp_path / "sums.ndjson")[21:])
+    assert main(["predict", pipeline, file("few.ndjson", late[:9])]) == 0  # all rows
+    assert "column 'b' is absent; its cells are missing" in capsys.readouterr().err
+
+
+def test_no_column_of_the_predictions_is_named_as_another(tmp_path):
+    rows = [f"{i % 7},{i % 3}" for i in range(20)]
+    (tmp_path / "own.csv").write_text("\n".join(["x,prediction", *rows]) + "\n")
+    said = tmp_path / "said.csv"
+    line = ["run", str(tmp_path / "own.csv"), *SMALL, "--task", "regression"]
+    assert main([*line, "--predictions", str(said)]) == 0
+    assert said.read_text().splitlines()[0] == "line,prediction,target"

@@ -40,7 +40,11 @@ def _votes(output: str, values: jax.Array) -> jax.Array:
 
 @pytree.dataclass
 class Uniform(Aggregate):
-    """All models have the same weight."""
+    """All models have the same weight.
+
+    Args:
+      output: "value", or for classifiers "vote": what is combined, values or their signs (static).
+    """
 
     output: str = pytree.choice(*OUTPUTS, default="value")
 
@@ -129,6 +133,8 @@ class Hedge(_Weighing):
 
     Args:
       rate: η_g; -log γ for a discount γ.
+      output: as for :class:`Uniform`.
+      cost: by what a model is judged, its "loss" or, for classifiers, its "mistake" (static).
       bound: values are clipped to [-bound, bound] before they are combined and judged; None for no
         bound.
 
@@ -171,6 +177,7 @@ class DrawOne(_Weighing):
     Args:
       rate: η_g.
       smoothing: δ in (0, 1].
+      output, cost: as for :class:`Hedge`, but by default mistakes, which classifiers make.
 
     References:
       Yang, Mahdavi, Jin, Yi and Hoi (2012), Algorithm 2.

@@ -9,7 +9,9 @@
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
 
-``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. Each command is a file here.
+``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. The exit status is 0 on
+success, 1 if a file could not be written, 2 for a request that cannot be met, 130 or 143 after an
+interrupt.
 """
 
 import os

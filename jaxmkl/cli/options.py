@@ -33,7 +33,7 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
 
 def natural(text: str) -> int:
     """Parse a whole number of at least 0."""
-    return 0 if text.isdecimal() and int(text) == 0 else count(text)
+    return count(text, least=0)
 
 
 def plain(given: Namespace, without: Collection[str]) -> dict[str, Any]:

@@ -28,14 +28,23 @@ def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipe
     return pipeline
 
 
-def differences(pipeline: Pipeline, names: Sequence[str]) -> list[str]:
+def differences(
+    pipeline: Pipeline, names: Sequence[str], named_by: int | None = None
+) -> list[str]:
     """Return a sentence for each column that only the pipeline or only the table has.
+
+    Args:
+      pipeline: the pipeline.
+      names: the columns of the table.
+      named_by: the number of first rows that have these; None for all rows.
 
     Raises:
       ValueError: if the table has none of the pipeline's columns.
     """
     missing, new = pipeline.differences(names)
     absent = "is absent; its cells are missing"
+    if named_by is not None:
+        absent = f"is absent from the first {named_by:,} rows; its cells are missing there"
     return [
         *(f"the pipeline's column {name!r} {absent}" for name in missing),
         *(f"the column {name!r} is not used by the pipeline" for name in new),

@@ -50,7 +50,7 @@ def command(given: Namespace) -> int:
     ):
         warnings.simplefilter("ignore", UserWarning)  # absent columns are said here
         warnings.simplefilter("always", UnseenCells)
-        for sentence in differences(pipeline, table.names):
+        for sentence in differences(pipeline, table.names, table.named_by):
             print(sentence, file=sys.stderr)
         writer = csv.writer(file)
         for chunk, said in pipeline.predictions(table):

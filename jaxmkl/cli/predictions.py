@@ -17,7 +17,8 @@ from jaxmkl.tables import Chunk
 class Predictions:
     """A CSV file, written chunk by chunk: the number of a row, the predictions and the target.
 
-    A prediction with a density is followed by the ends of its interval, ``low`` and ``high``.
+    A prediction with a density is followed by the ends of its interval, ``low`` and ``high``. The
+    target's column is called "target" if its own name is that of another one.
 
     Args:
       path: the file.
@@ -57,7 +58,8 @@ class Predictions:
             if interval is not None:
                 written |= zip((f"low{of}", f"high{of}"), interval, strict=True)
         if not self._begun:
-            self._writer.writerow([chunk.place, *written, self._target.name])
+            header, name = [chunk.place, *written], self._target.name
+            self._writer.writerow([*header, "target" if name in header else name])
             self._begun = True
         columns = [self._spelled(values, start) for values in written.values()]
         columns.append(self._spelled(labels))

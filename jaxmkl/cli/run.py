@@ -50,7 +50,8 @@ def add_to(commands: Any) -> None:
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
-    add("--labels", type=options.share, metavar="RATE", help="the share of labels to ask for")
+    add("--labels", type=options.share, metavar="RATE", help="the share of rows whose "
+        "label to ask for; those without one count")  # fmt: skip
     add("--density", action="store_true", help="predict a density of each number, around the "
         "same prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time "
         "of raker")  # fmt: skip
@@ -136,7 +137,7 @@ class Run:
                 raise without_rows(table)
             columns = _columns(given, table, first) if pipeline is None else pipeline.columns
             columns = columns if kept is None else kept.columns(columns)
-            made, notes = _candidates(given, columns, pipeline, table.names)
+            made, notes = _candidates(given, columns, pipeline, table)
             play = Play(columns, made, given.seeds, given.delay, pipeline)
             if kept is not None:
                 kept.resume(play)
@@ -247,15 +248,15 @@ def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
 
 
 def _candidates(
-    given: Namespace, columns: Columns, pipeline: Pipeline | None, names: Sequence[str]
+    given: Namespace, columns: Columns, pipeline: Pipeline | None, table: Table
 ) -> tuple[list[Candidate], list[str]]:
-    """The learners to run on a table with columns of these names, and notes on them."""
+    """The learners to run on a table, and notes on them."""
     if pipeline is None:
         K, D, settings = len(columns.classes), len(columns.features), dict(given.set)
         asked = {"rate": given.labels, "density": given.density, "num_inputs": D}
         return candidates(given.learner, columns.task, K, settings, **asked)
     one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
-    return [one], differences(pipeline, names)
+    return [one], differences(pipeline, table.names, table.named_by)
 
 
 def _results(

@@ -17,8 +17,8 @@ class LinearFeatures(FeatureMap):
 
     On standardised inputs |z|² is 1 on average. So step sizes and ridge penalties mean what they
     mean on :class:`FourierFeatures` of scale "mean", but |z|² differs from example to example:
-    of first order take steps that are normalised (:class:`jaxmkl.updates.NormalizedOGD`), or
-    smaller ones. A rule of second order keeps a covariance (D + 1, D + 1).
+    rules of first order need steps that are normalised (:class:`jaxmkl.updates.NormalizedOGD`),
+    or smaller ones. A rule of second order keeps a covariance (D + 1, D + 1).
 
     Raises:
       ValueError: by :meth:`check`, for another kernel than :class:`jaxmkl.Linear`.

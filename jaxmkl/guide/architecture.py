@@ -5,9 +5,10 @@
 Imports point down this list; a private module is imported by its own package alone.
 
     jaxmkl
-    ├── cli/            the command: run, predict, ask, select, models
+    ├── cli/            the command: run, predict, ask, select, info
     ├── sklearn/        the same as estimators for scikit-learn
-    ├── tables/         files and frames: formats, kinds of columns, targets, models in files
+    ├── tables/         files and frames: formats, kinds of columns, targets, pipelines in files
+    ├── command_line.py options and messages that the command shares with the experiments
     ├── evaluate/       scores, curves, baselines, candidates, rows of results: plain values
     ├── recipes/        the papers' algorithms by name, each a row of parts
     ├── testing/        check_learner and check_kernel: the contract, for parts of one's own
@@ -25,7 +26,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── design/         points of a pool that are worth labelling
     ├── kernels/        stationary, dot product, sums and products, spaces of kernels
     ├── metrics/        errors, probabilities and densities of a run, in NumPy and JAX alike
-    ├── losses.py  optimizers.py  labels.py
+    ├── distributions.py  losses.py  optimizers.py  labels.py
     └── _pytree.py      frozen dataclasses as pytrees, declared fields
 
 A call of ``jaxmkl.run`` goes one way through it:

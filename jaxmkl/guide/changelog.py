@@ -68,6 +68,9 @@
   :class:`jaxmkl.tables.UnseenCells` warning. ``--drop`` and ``--as`` of the target are refused, as
   are nested targets, ``ask --classes`` beside labels of other classes, and ``select`` from a table
   with a column ``rank``; targets may be durations.
+- ``predict`` says of a column that first comes late in NDJSON that it is absent from the first
+  rows, no longer that all its cells are missing. A target named as another column of
+  ``--predictions`` is called "target" there. ``ask`` takes 1.0 for the class 1.
 - Intervals around a learner that knows its variance begin well: where nothing was known of the
   noise yet, as with ``scaled_targets`` around or inside, they were wider than any label for
   thousands of rounds. Outlying labels, which the learner refuses, no longer move them, nor become

@@ -65,10 +65,11 @@ Reverse mode stores intermediate values of every round. For long streams play pi
 >>> bool(jnp.allclose(whole, by_pieces, rtol=1e-3))
 True
 
-The gradient through 10,000 rounds of ``raker`` with three kernels of 20 features takes .3 MiB in
-pieces of 100 and 1.5 times as long, where it takes 16 MiB at once (``memory_analysis()`` of the
-compiled program). With few numbers to tune, ``jax.jvp`` needs no such memory; learners whose
-supports grow (``kernel_ogd``, ``spa``, ...) have derivatives in reverse mode alone.
+The gradient through 10,000 rounds of ``raker`` with three kernels of 20 features takes .4 MiB in
+pieces of 100 and .8 to 1.5 times as long, where it takes 16 to 26 MiB at once, depending on the
+version of JAX (``memory_analysis()`` of the compiled program). With few numbers to tune,
+``jax.jvp`` needs no such memory; learners whose supports grow (``kernel_ogd``, ``spa``, ...) have
+derivatives in reverse mode alone.
 
 Libraries that differentiate arrays alone, as ``eqx.filter_grad`` of equinox, pass over numbers
 that are Python's. ``jax.tree.map(jnp.asarray, learner)`` makes arrays of them.

@@ -206,4 +206,19 @@ True
 - Arrays belong in fields of the state, not in closures.
 
 A class is saved by its module and name, so for :func:`jaxmkl.load` it must have been imported.
+
+## In the command and in scikit-learn
+
+``jaxmkl.LEARNERS`` has the recipes by name. Add yours, a function that makes a learner or its
+class, and the command knows it, as long as it is started from Python:
+``jaxmkl.cli.main(["run", FILE, "--learner", "prototypes,raker", "--set", "size=30"])``, and
+likewise ``predict`` with a pipeline that it saved.
+
+>>> jaxmkl.LEARNERS["prototypes"] = Prototypes
+>>> made, _ = jaxmkl.evaluate.candidates(["prototypes", "raker"], "regression", 0, {"size": 30})
+>>> [one.name for one in made], made[0].parameters["size"]
+(['prototypes', 'raker'], 30)
+>>> del jaxmkl.LEARNERS["prototypes"]
+
+``MKLRegressor`` and ``MKLClassifier`` of ``jaxmkl.sklearn`` take such a function, or a learner.
 """

@@ -83,7 +83,7 @@ long stream, and is felt in a short one: over 10,000 rounds of 26 inputs one of 
 times that of the fixed bank alone with both metrics by gradients beside it, and 3.3 times with a
 forest as well; over 60,000 rounds 1.4 and 1.6 times. The default, with a diagonal metric by
 likelihood, takes 1.13 times as long as those four at 26 inputs, and as long at 77. Its first run
-compiles for 8 to 20 s, that of the fixed bank for 2 to 3: a slow processor takes longest.
+compiles for 8 to 20 s, that of the fixed bank for 2 to 4: a slow processor takes longest.
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.

@@ -81,9 +81,11 @@ label, asked for or not: with ``--labels`` they know more than the learner.
 >>> status
 0
 
-``--labels .1`` asks for a tenth of the labels, ``--delay 20`` lets them arrive 20 rows late,
-``--seeds 5`` repeats the run with other random features, ``--predictions OUT`` writes all
-predictions, and ``--report OUT.html`` makes a page with all results and curves, for use offline.
+``--labels .1`` asks for the labels of a tenth of the rows (of classes for more in the first 1,000
+rows, see :class:`jaxmkl.query.Rate`; rows without a label count, too), ``--delay 20`` lets them
+arrive 20 rows late, ``--seeds 5`` repeats the run with other random features,
+``--predictions OUT`` writes all predictions, and ``--report OUT.html`` makes a page with all
+results and curves, for use offline.
 
 >>> import json
 >>> found = json.loads(pathlib.Path("trees.json").read_text())

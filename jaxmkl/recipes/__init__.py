@@ -1,7 +1,8 @@
 """The published algorithms by name: each is a set of parts, with the paper's defaults.
 
 :data:`LEARNERS` has them all; each makes a working learner without arguments. The test suite that
-every learner must pass, the command line and the benchmarks use it. The default ``query`` is
+every learner must pass, the command line and the benchmarks use it, and one's own may be added
+(:mod:`jaxmkl.guide.extend`). The default ``query`` is
 :class:`jaxmkl.query.All`: with another one a learner asks for some labels only. An argument
 outside its range raises a ``ValueError`` that names it.
 """

@@ -49,9 +49,9 @@ def perceptron(
 
     Args:
       kernel: one kernel; by default a Gaussian of bandwidth 1.
-      capacity: the number of support vectors there is room for. ``run`` and other drivers enlarge
-        it as needed; inside your own ``jit`` or ``scan``, examples that find no room are not
-        learned but counted, in ``learner.info(state).overflow``.
+      capacity: the number of support vectors there is room for, at least. ``run`` and other
+        drivers enlarge it as needed; inside your own ``jit`` or ``scan``, examples that find no
+        room are not learned but counted, in ``learner.info(state).overflow``.
       query: when a label is asked for, by default always.
 
     References:

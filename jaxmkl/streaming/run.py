@@ -125,9 +125,9 @@ def run(
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
-    are encoded by large matrix products. Streams are filled up to one of few lengths, so that most
-    need no compilation. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state
-    with support vectors keeps the room it has.
+    are encoded by large matrix products. Stream lengths are padded to a small set of sizes, so
+    most runs reuse a compiled program. Inside ``jit``, ``vmap`` and ``grad`` values are not
+    checked, and a state with support vectors keeps the room it has.
 
     Args:
       learner: any learner.
@@ -277,8 +277,8 @@ def stream(
     Args:
       learner, state, block_size, record, fused: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
-      gaps: whether labels may be missing, as NaN or masked: such an example is predicted and
-        counted among the invalid ones, not learned.
+      gaps: whether labels may be missing, as NaN or masked: such an example is predicted and not
+        learned, and counted among the invalid ones if its label was asked for.
 
     Yields:
       ``(state, records)`` after each chunk.

@@ -112,12 +112,13 @@ class Pipeline:
         try:
             missing, _ = self.differences(table.names)
             if missing:
-                text = f"not among the columns, and counted as missing cells: {shown(missing, 20)}"
-                warnings.warn(text, UserWarning, stacklevel=stacklevel)
-            there = [kind.name not in missing for kind in self.columns.kinds]
-            unseen = np.zeros(len(there), int)
+                first = "" if table.named_by is None else f" of the first {table.named_by:,} rows"
+                text = f"not among the columns{first}, and counted as missing cells"
+                warnings.warn(f"{text}: {shown(missing, 20)}", UserWarning, stacklevel=stacklevel)
+            unseen = np.zeros(len(self.columns.kinds), int)
             for chunk in table.chunks(AT_ONCE):
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
+                there = [kind.name in chunk.frame.columns for kind in self.columns.kinds]
                 unseen += there * self.columns.unseen(chunk, X)
                 room = max(64, 1 << (len(X) - 1).bit_length())
                 filled = np.pad(X, ((0, room - len(X)), (0, 0)))

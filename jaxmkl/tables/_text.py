@@ -21,12 +21,14 @@ from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._words import number_in
 
 SEPARATORS = ",;\t|"
+NAMED_BY = 1000  # objects of JSON that are looked at for names of columns
 
 
 class TextTable:
     """A :class:`Table` in a file of text, whose lines are counted while they are read."""
 
     names: list[str]
+    named_by: int | None = None
 
     def __init__(self, file: Bytes) -> None:
         self.file, self.top, self.notes = file, file.name, list[str]()
@@ -135,7 +137,8 @@ class NDJSON(TextTable):
     def __init__(self, file: Bytes) -> None:
         super().__init__(file)
         rows = self._objects()
-        begun = list(itertools.islice(rows, 1000))
+        begun = list(itertools.islice(rows, NAMED_BY))
+        self.named_by = NAMED_BY if len(begun) == NAMED_BY else None
         self._rows = itertools.chain(begun, rows)
         self.names = list(dict.fromkeys(name for _, row in begun for name in row))
         if not self.names:

@@ -23,6 +23,8 @@ class Table(Protocol):
 
     names: list[str]
     """The names of the columns."""
+    named_by: int | None = None
+    """The number of first rows that :attr:`names` are those of; None for all rows."""
     notes: list[str]
     """A sentence on each decision made while it was opened."""
     top: str

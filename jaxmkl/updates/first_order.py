@@ -146,7 +146,11 @@ class Perceptron(Update):
 class PassiveAggressive(Update):
     """Passive aggressive (PA-I): the least change that gives the example a margin of 1.
 
-    If l > 0 it adds τ y k(x, ·), τ = min(C, l / k), for an ``aggressiveness`` C.
+    With the hinge loss l and k = k(x, x), if l > 0 it adds τ y k(x, ·), τ = min(C, l / k).
+
+    Args:
+      aggressiveness: C.
+      normalized_step: whether l is divided by k (static).
 
     >>> f, norm = jnp.array([[0.5, 2.0]]), jnp.ones((1, 2))
     >>> PassiveAggressive(0.1).step(f, jnp.array(1.0), norm).coefficient
@@ -172,6 +176,7 @@ class SparsePassiveAggressive(Update):
       step_size: η.
       alpha: α, the loss above which the probability grows no more.
       beta: β >= α; the probability is at most α / β.
+      normalized_step: as for :class:`PassiveAggressive`; :func:`jaxmkl.spa` does without.
     """
 
     step_size: Number = pytree.positive(default=0.1)
@@ -200,7 +205,7 @@ class OGD(Update):
 
         f <- (1 - η λ) f - η L'(f, y) k(x, ·)
 
-    For the squared loss the step is stable while 2 η k(x, x) < 2.
+    For the squared loss the step is stable while η k(x, x) < 1.
 
     Args:
       step_sizes: η, a number or, on features, several (R,): models for each.

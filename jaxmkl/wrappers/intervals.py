@@ -128,10 +128,10 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
 
     The unit u makes widths follow x: it is the mean absolute deviation of the prediction's
     distribution, where there is one (:func:`predictive`), or else the root of its variance, where
-    that is known (:func:`jaxmkl.expert_mkl`), or else 1. The share of labels
-    inside tends to ``coverage``, whatever the stream does and however wrong the variance is: a
-    running quantile q of |y - f| / u follows its scale, and wider intervals compensate for the
-    excess D of misses over those allowed. With d = |y - f| / u,
+    that is known (:func:`jaxmkl.expert_mkl`), or else 1. The share of labels inside tends to
+    ``coverage``, whatever the stream does and however wrong the variance is: a running quantile q
+    of |y - f| / u follows its scale, and wider intervals compensate for the excess D of misses
+    over those allowed. With d = |y - f| / u,
 
         q <- q exp(η_t ([d > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
         D <- D + [d > r] - (1 - coverage),               |D| <= 5/η

@@ -101,9 +101,12 @@ class Rows:
         """Read an answer as a class or a number, as cells are, or raise :class:`Refused`."""
         classes = self.target.classes
         if classes:
-            is_word = isinstance(answer, str | int) and not isinstance(answer, bool)
-            if is_word and str(answer) in classes:
-                return str(answer)
+            is_word = isinstance(answer, str | int | float) and not isinstance(answer, bool)
+            if isinstance(answer, float) and answer.is_integer():
+                answer = int(answer)  # 1.0 is 1, as in a table
+            word = str(answer)
+            if is_word and word in classes:
+                return word
             raise Refused(f"{answer!r} is not one of the classes {shown(classes, 20)}")
         import polars as pl
 

@@ -40,9 +40,9 @@ class DenseSupport(Store):
     """Supports shared by all kernels, with coefficients (P, C).
 
     Args:
-      capacity: the number of supports for which there is room (static). Drivers enlarge it before
-        a stream; inside a caller's own ``jit`` an example that finds no room is counted and not
-        learned.
+      capacity: the number of supports for which there is room at least (static), as it is filled
+        up to whole tiles. Drivers enlarge it before a stream; inside a caller's own ``jit`` an
+        example that finds no room is counted and not learned.
       tile: the number of supports in one matrix product (static).
       period: the number of rounds after which new supports are settled, a power of two (static).
 

@@ -22,8 +22,8 @@ class SparseSupport(DenseSupport):
     Values below the smallest number of the dtype are zero here.
 
     Args:
-      capacity: the number of rows for which there is room, as for :class:`DenseSupport`; so are
-        period and errors.
+      capacity: the number of rows for which there is room at least, as for
+        :class:`DenseSupport`; so are period and errors.
       tile: the number of entries in one matrix product (static).
     """
 
