@@ -325,6 +325,23 @@ def test_labels_that_are_refused_change_nothing(classes):
     np.testing.assert_array_equal(found.predict(X), said)
 
 
+@pytest.mark.slow
+def test_rows_that_are_refused_change_nothing(classes, numbers):
+    for found, (X, y) in ((classifier(), classes), (regressor(), numbers)):
+        with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+            found.fit(1e30 * X, y)
+        assert not hasattr(found, "state_")
+        assert not hasattr(found, "n_features_in_")
+        said = found.fit(X, y).predict(X)
+        for fit in (found.fit, found.partial_fit):
+            with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+                fit(1e30 * X, y)
+            np.testing.assert_array_equal(found.predict(X), said)
+        with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+            found.fit(1e30 * X[:, :2], y)  # columns are counted before
+        np.testing.assert_array_equal(found.predict(X), said)
+
+
 # --- among scikit-learn's things -----------------------------------------------------------------
 
 

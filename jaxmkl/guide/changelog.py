@@ -144,8 +144,8 @@
   impossible leaves ``log_loss`` as it is, one that is certain counts, and ``kappa`` of no examples
   is NaN. What is masked is left out, and :mod:`jaxmkl.design` refuses it. Labels may be of
   bfloat16.
-- All learners work under ``jax.numpy_dtype_promotion("strict")``. What a classifier's ``fit`` or
-  first ``partial_fit`` refuses leaves it as it was.
+- All learners work under ``jax.numpy_dtype_promotion("strict")``. What an estimator's ``fit`` or
+  ``partial_fit`` refuses leaves it as it was, fitted or not.
 - ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
 - ``probabilities(learner, passthrough=True)`` reads the inputs beside the learner's values.
 - A ``Stack`` on a ``Stack`` of another period learned from wrong inputs. Densities and

@@ -1,7 +1,8 @@
 """Learners as estimators: the rows in their order are a stream."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import jax
 import numpy as np
@@ -22,6 +23,27 @@ from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, 
 
 #: Rows predicted at a time, always as many, so that no prediction depends on the other rows.
 ROWS = 64
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E", bound="Online")
+
+
+def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
+    """Make a method that learns leave the estimator as it was where it raises."""
+
+    @wraps(fit)
+    def tried(self: E, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:  # an interrupt, too
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return tried
 
 
 @jax.jit

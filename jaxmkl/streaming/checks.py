@@ -115,6 +115,7 @@ def _check_content(
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
         kinds = jnp.floating, jnp.integer, jnp.bool_
         real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
+        real &= array.dtype.kind != "m"  # of durations, which are integers to NumPy
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array) and not (later and on_accelerator(_stored(array))):
             some = array if name == "X" or known is None else np.where(known, array, 0.0)
