@@ -12,7 +12,7 @@
   features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
   ``learner.importances(state)`` says how much each input matters, as do the command's table,
   report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
-  inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
+  inputs the command and the estimators keep kernels fixed, unless ``banks`` are given.
 - Tables: numbers with a unit ($12.50, 3 €, 5 kg), with blanks or apostrophes between thousands,
   and with commas where a cell leaves no doubt (1,234.50), are numbers; columns of 999 and 1,234
   are refused. They were text, as were times of 12 hours (1:30 PM), full names of months, months
@@ -145,7 +145,8 @@
   is NaN. What is masked is left out, and :mod:`jaxmkl.design` refuses it. Labels may be of
   bfloat16.
 - All learners work under ``jax.numpy_dtype_promotion("strict")``. What an estimator's ``fit`` or
-  ``partial_fit`` refuses leaves it as it was, fitted or not.
+  ``partial_fit`` refuses leaves it as it was, fitted or not. ``check_learner`` lets
+  diagnostics tell of the label, as the log score of :func:`jaxmkl.wrappers.predictive` does.
 - ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
 - ``probabilities(learner, passthrough=True)`` reads the inputs beside the learner's values.
 - A ``Stack`` on a ``Stack`` of another period learned from wrong inputs. Densities and

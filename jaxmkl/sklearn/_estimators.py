@@ -47,7 +47,9 @@ class MKLRegressor(RegressorMixin, Online):
       random_state: the seed of the random features, or of whatever a learner draws: a whole number
         is passed to ``jax.random.key``; other values are those of scikit-learn.
       parameters: arguments of the recipe, such as ``num_features``. They are parameters like all
-        others in ``set_params``, ``clone`` and grid searches.
+        others in ``set_params``, ``clone`` and grid searches. Of more than 5,000 inputs the
+        kernels of "expert_mkl" are fixed, unless ``banks`` are given: what learns them keeps
+        thousands of rows.
 
     Attributes:
       learner_, state_: the learner inside its wrappers, and its state, for :func:`jaxmkl.run` and

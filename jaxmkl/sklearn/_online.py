@@ -16,6 +16,7 @@ from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.evaluate import arguments_for, names_of
+from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.streaming import run
@@ -35,12 +36,12 @@ def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concat
 
     @wraps(fit)
     def tried(self: E, *args: P.args, **kwargs: P.kwargs) -> R:
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             return fit(self, *args, **kwargs)
         except BaseException:  # an interrupt, too
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     return tried
@@ -91,8 +92,8 @@ class Online(Parametrised):
                 "come, all with the same weight; repeat those that should count for more"
             )
 
-    def _made(self, num_outputs: int | None) -> Learner:
-        """The learner, inside its wrappers, for so many targets or classes."""
+    def _made(self, num_outputs: int | None, num_inputs: int = 1) -> Learner:
+        """The learner, inside its wrappers, for so many targets or classes, and inputs."""
         recipe, owner = self._recipe(), type(self).__name__
         good = isinstance(recipe, Learner) or callable(recipe)
         wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
@@ -100,6 +101,9 @@ class Online(Parametrised):
         self._refuse_unknown(self._parameters)
         if not isinstance(recipe, Learner):
             arguments = arguments_for(recipe, self._task, num_outputs)
+            published = recipe in LEARNERS.values() and "banks" in names_of(recipe)
+            if published and num_inputs > MANY_INPUTS:
+                arguments["banks"] = "fixed"
             recipe = recipe(**arguments | self._parameters)
             require_learner(owner, recipe)
         given = self.learner if isinstance(self.learner, str) else type(recipe).__name__
@@ -119,7 +123,7 @@ class Online(Parametrised):
 
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """A learner, and its state before the first row."""
-        self.learner_ = self._made(num_outputs)
+        self.learner_ = self._made(num_outputs, X.shape[1])
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 
