@@ -76,7 +76,7 @@
   for :class:`jaxmkl.query.Rate`, and one that is refused is no longer waited for; a delay whose
   successor is no power of two goes on at the end of the counter of rounds (states of delayed
   learners that were saved before have another shape). ``stream(gaps=True)`` takes labels in words
-  of which some are missing, and metrics masked words.
+  of which some are missing, as None or NA of pandas too, and metrics masked words.
 - ``jax.numpy_dtype_promotion("strict")`` works in double precision, too.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
