@@ -77,6 +77,9 @@
   successor is no power of two goes on at the end of the counter of rounds (states of delayed
   learners that were saved before have another shape). ``stream(gaps=True)`` takes labels in words
   of which some are missing, as None or NA of pandas too, and metrics masked words.
+- ``predict`` and ``update`` read whole numbers of 64 bits, as times in milliseconds, as ``run``
+  does: outside of ``jit`` JAX kept their last 32 bits. They refuse complex numbers, words and
+  durations by name.
 - ``jax.numpy_dtype_promotion("strict")`` works in double precision, too.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
