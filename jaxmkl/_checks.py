@@ -55,11 +55,25 @@ def unmasked(values: Any) -> Any:
 
 
 def as_array(name: str, value: ArrayLike) -> jax.Array:
-    """The value as a JAX array; raise if it is sparse or an entry is masked."""
+    """The value as a JAX array; raise if it is sparse, an entry is masked or no real number."""
     text = f"{name} must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"
     refuse_unless(not hasattr(value, "toarray"), text)
     refuse_masked(name, value)
-    return jnp.asarray(value)
+    array: Any
+    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
+        array = jnp.asarray(value)
+    else:
+        array = np.asarray(value)
+        # JAX would keep the last 32 bits of an integer of 64, and knows no other order of bytes
+        array = array.astype(float) if array.dtype.kind in "iuf" else array
+    refuse_unless(is_real(array.dtype), f"{name} must hold real numbers; got dtype {array.dtype}")
+    return jnp.asarray(array)
+
+
+def is_real(dtype: Any) -> bool:
+    """Whether a dtype is one of real numbers or booleans; durations are integers to NumPy."""
+    kinds = jnp.floating, jnp.integer, jnp.bool_
+    return dtype.kind != "m" and any(jnp.issubdtype(dtype, kind) for kind in kinds)
 
 
 def input_bound(dtype: DTypeLike) -> float:

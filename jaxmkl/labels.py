@@ -98,9 +98,11 @@ def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, .
 
 
 def given(y: np.ndarray) -> np.ndarray:
-    """Which labels are there: not NaN and, of Python objects, not None."""
+    """Which labels are there: not NaN and, of Python objects, not None and not NA of pandas."""
     if y.dtype.kind == "O":
-        there = [label is not None and label == label for label in y.ravel()]
+        # NaN is not equal to itself, and of NA it is not known
+        same = (label is not None and label == label for label in y.ravel())
+        there = [isinstance(known, bool | np.bool_) and bool(known) for known in same]
         return np.array(there, bool).reshape(y.shape)
     return ~np.isnan(y) if jnp.issubdtype(y.dtype, jnp.floating) else np.ones(y.shape, bool)
 
@@ -122,6 +124,16 @@ def where_known(
     filled = np.full(y.shape, np.nan, found.dtype)
     filled[known] = found
     return filled
+
+
+def floats(y: np.ndarray) -> np.ndarray:
+    """Python objects as floats, NaN where there is no number; unless some are of another kind."""
+
+    def read(known: np.ndarray) -> np.ndarray:
+        found = _unboxed(known)
+        return found.astype(float) if found.dtype.kind in "biuf" else known
+
+    return where_known(read, y) if y.dtype.kind == "O" else y
 
 
 def signs(y: ArrayLike) -> jax.Array:

@@ -168,6 +168,37 @@ def test_a_dtype_that_is_off_is_refused():
         small().init(jax.random.key(0), 2, np.float64)
 
 
+# --- one example is read as a stream of them is -------------------------------------------------
+
+
+@pytest.mark.slow
+def test_whole_numbers_of_any_size_are_read_as_they_are():
+    """Times in milliseconds, whose last 32 bits JAX would keep; and what it does not know."""
+    learner = jaxmkl.MKL(
+        jaxmkl.models.FeatureModels(
+            jaxmkl.Linear(), jaxmkl.updates.OGD(0.1), jaxmkl.features.LinearFeatures()
+        )
+    )
+    start, x = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 1), 2**41 + 2**21
+    state, _ = jaxmkl.run(learner, start, np.ones((1, 1)), np.array([x]))
+    assert_equal(learner.update(start, np.ones(1), np.int64(x)), state)
+    expected = learner.predict(state, np.array([float(x)]))
+    for row in ([x], np.array([x]), np.array([x], ">i8"), np.array([x], np.longdouble)):
+        assert_equal(learner.predict(state, row), expected)
+    assert float(expected.value) > x
+
+
+def test_what_is_no_number_is_told_by_name():
+    learner = small()
+    state, (X, _) = begin(learner), data()
+    for bad in (["a", "b"], [None, 1.0], X[0] + 1j, jnp.asarray(X[0]) + 1j, X[0].astype("m8[s]")):
+        with pytest.raises(ValueError, match="x must hold real numbers; got dtype"):
+            learner.predict(state, bad)
+    for bad in ("a", None, 1j, np.timedelta64(1, "s")):
+        with pytest.raises(ValueError, match="y must hold real numbers; got dtype"):
+            learner.update(state, X[0], bad)
+
+
 # --- few lengths are compiled --------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from jaxmkl import design
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
 from jaxmkl.sklearn._estimators import _sorted_by_class
 from jaxmkl.streaming._engine import run_rows
-from jaxmkl.wrappers import RunningMoments, probabilities, scaled, scaled_targets
+from jaxmkl.wrappers import RunningMoments, layers, probabilities, scaled, scaled_targets
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([1.0, 4.0])
@@ -323,6 +323,32 @@ def test_labels_that_are_refused_change_nothing(classes):
     with pytest.raises(ValueError, match="y must be of two classes or more; got 1 class"):
         found.fit(X, np.full(len(X), "ash"))
     np.testing.assert_array_equal(found.predict(X), said)
+
+
+@pytest.mark.slow
+def test_rows_that_are_refused_change_nothing(classes, numbers):
+    for found, (X, y) in ((classifier(), classes), (regressor(), numbers)):
+        with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+            found.fit(1e30 * X, y)
+        assert not hasattr(found, "state_")
+        assert not hasattr(found, "n_features_in_")
+        said = found.fit(X, y).predict(X)
+        for fit in (found.fit, found.partial_fit):
+            with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+                fit(1e30 * X, y)
+            np.testing.assert_array_equal(found.predict(X), said)
+        with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):
+            found.fit(1e30 * X[:, :2], y)  # columns are counted before
+        np.testing.assert_array_equal(found.predict(X), said)
+
+
+def test_kernels_are_fixed_where_inputs_are_many():
+    for made in (MKLRegressor, MKLClassifier):
+        kept = [made()._made(None, number) for number in (5000, 5001)]
+        found = [next(layer for layer in layers(one) if hasattr(layer, "models")) for one in kept]
+        assert len(found[0].models) > len(found[1].models) == 1
+        named = made(banks="diagonal")._made(None, 5001)
+        assert jax.tree.structure(named) == jax.tree.structure(made(banks="diagonal")._made(None))
 
 
 # --- among scikit-learn's things -----------------------------------------------------------------

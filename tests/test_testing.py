@@ -64,6 +64,24 @@ def test_a_good_one_passes():
     check_learner(Good())
 
 
+@pytree.dataclass
+class Judging(Mean):
+    """Its diagnostics have the label, as a score of the prediction has."""
+
+    def advance(self, state, code, y, present=True):
+        after, output = super().advance(state, code, y, present)
+        return after, output._replace(info=jnp.abs(self._label(state, y) - output.prediction))
+
+
+def test_diagnostics_may_tell_of_the_label():
+    check_learner(Judging())
+
+
+@pytest.mark.slow
+def test_a_density_that_scores_labels_passes():
+    check_learner(jaxmkl.wrappers.predictive(Good()))
+
+
 def refused(learner, sentence, check=check_learner):
     with pytest.raises(AssertionError, match=sentence) as error:
         check(learner)

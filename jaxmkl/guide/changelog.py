@@ -12,7 +12,7 @@
   features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
   ``learner.importances(state)`` says how much each input matters, as do the command's table,
   report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
-  inputs the command keeps kernels fixed, unless ``--set banks=...`` asks for others.
+  inputs the command and the estimators keep kernels fixed, unless ``banks`` are given.
 - Tables: numbers with a unit ($12.50, 3 €, 5 kg), with blanks or apostrophes between thousands,
   and with commas where a cell leaves no doubt (1,234.50), are numbers; columns of 999 and 1,234
   are refused. They were text, as were times of 12 hours (1:30 PM), full names of months, months
@@ -79,7 +79,10 @@
   for :class:`jaxmkl.query.Rate`, and one that is refused is no longer waited for; a delay whose
   successor is no power of two goes on at the end of the counter of rounds (states of delayed
   learners that were saved before have another shape). ``stream(gaps=True)`` takes labels in words
-  of which some are missing, and metrics masked words.
+  of which some are missing, as None or NA of pandas too, and metrics masked words.
+- ``predict`` and ``update`` read whole numbers of 64 bits, as times in milliseconds, as ``run``
+  does: outside of ``jit`` JAX kept their last 32 bits. They refuse complex numbers, words and
+  durations by name.
 - ``jax.numpy_dtype_promotion("strict")`` works in double precision, too.
 - Orthogonal features of more than 500 inputs begin in seconds, where 5,000 took minutes.
 - An interrupt of the command is heard until its process ends.
@@ -147,8 +150,9 @@
   impossible leaves ``log_loss`` as it is, one that is certain counts, and ``kappa`` of no examples
   is NaN. What is masked is left out, and :mod:`jaxmkl.design` refuses it. Labels may be of
   bfloat16.
-- All learners work under ``jax.numpy_dtype_promotion("strict")``. What a classifier's ``fit`` or
-  first ``partial_fit`` refuses leaves it as it was.
+- All learners work under ``jax.numpy_dtype_promotion("strict")``. What an estimator's ``fit`` or
+  ``partial_fit`` refuses leaves it as it was, fitted or not. ``check_learner`` lets
+  diagnostics tell of the label, as the log score of :func:`jaxmkl.wrappers.predictive` does.
 - ``help("jaxmkl.guide.certainty")``: distributions, intervals and probabilities on one page.
 - ``probabilities(learner, passthrough=True)`` reads the inputs beside the learner's values.
 - A ``Stack`` on a ``Stack`` of another period learned from wrong inputs. Densities and

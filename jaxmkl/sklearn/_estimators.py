@@ -12,7 +12,7 @@ from jaxmkl._learner import Learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
-from jaxmkl.sklearn._online import Online
+from jaxmkl.sklearn._online import Online, unchanged_if_refused
 
 
 def _sorted_by_class(numbers: np.ndarray) -> bool:
@@ -47,7 +47,9 @@ class MKLRegressor(RegressorMixin, Online):
       random_state: the seed of the random features, or of whatever a learner draws: a whole number
         is passed to ``jax.random.key``; other values are those of scikit-learn.
       parameters: arguments of the recipe, such as ``num_features``. They are parameters like all
-        others in ``set_params``, ``clone`` and grid searches.
+        others in ``set_params``, ``clone`` and grid searches. Of more than 5,000 inputs the
+        kernels of "expert_mkl" are fixed, unless ``banks`` are given: what learns them keeps
+        thousands of rows.
 
     Attributes:
       learner_, state_: the learner inside its wrappers, and its state, for :func:`jaxmkl.run` and
@@ -106,6 +108,7 @@ class MKLRegressor(RegressorMixin, Online):
         X, y = self._checked(X, y, **options)
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
+    @unchanged_if_refused
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,) or (n, K)."""
         self._refuse(refused)
@@ -113,6 +116,7 @@ class MKLRegressor(RegressorMixin, Online):
         self._begin(X, y.shape[1] if y.ndim == 2 else None)
         return self._play(*self._ordered(X, y))
 
+    @unchanged_if_refused
     def partial_fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows."""
         self._refuse(refused)
@@ -196,6 +200,7 @@ class MKLClassifier(ClassifierMixin, Online):
         found = np.searchsorted(classes, y).astype(np.float32)
         return found if len(classes) > 2 else 2.0 * found - 1.0
 
+    @unchanged_if_refused
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,)."""
         self._refuse(refused)
@@ -207,9 +212,10 @@ class MKLClassifier(ClassifierMixin, Online):
         if not self.shuffle and _sorted_by_class(numbers):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=3)
         return self._play(*self._ordered(X, numbers))
 
+    @unchanged_if_refused
     def partial_fit(self, X: Inputs, y: Labels, classes: Any = None, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows.
 

@@ -1,7 +1,8 @@
 """Learners as estimators: the rows in their order are a stream."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.evaluate import arguments_for, names_of
+from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.streaming import run
@@ -22,6 +24,27 @@ from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, 
 
 #: Rows predicted at a time, always as many, so that no prediction depends on the other rows.
 ROWS = 64
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E", bound="Online")
+
+
+def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
+    """Make a method that learns leave the estimator as it was where it raises."""
+
+    @wraps(fit)
+    def tried(self: E, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = dict(self.__dict__)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:  # an interrupt, too
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return tried
 
 
 @jax.jit
@@ -69,8 +92,8 @@ class Online(Parametrised):
                 "come, all with the same weight; repeat those that should count for more"
             )
 
-    def _made(self, num_outputs: int | None) -> Learner:
-        """The learner, inside its wrappers, for so many targets or classes."""
+    def _made(self, num_outputs: int | None, num_inputs: int = 1) -> Learner:
+        """The learner, inside its wrappers, for so many targets or classes, and inputs."""
         recipe, owner = self._recipe(), type(self).__name__
         good = isinstance(recipe, Learner) or callable(recipe)
         wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
@@ -78,6 +101,9 @@ class Online(Parametrised):
         self._refuse_unknown(self._parameters)
         if not isinstance(recipe, Learner):
             arguments = arguments_for(recipe, self._task, num_outputs)
+            published = recipe in LEARNERS.values() and "banks" in names_of(recipe)
+            if published and num_inputs > MANY_INPUTS:
+                arguments["banks"] = "fixed"
             recipe = recipe(**arguments | self._parameters)
             require_learner(owner, recipe)
         given = self.learner if isinstance(self.learner, str) else type(recipe).__name__
@@ -97,7 +123,7 @@ class Online(Parametrised):
 
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """A learner, and its state before the first row."""
-        self.learner_ = self._made(num_outputs)
+        self.learner_ = self._made(num_outputs, X.shape[1])
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound, refuse_masked, refuse_unless
+from jaxmkl._checks import check_state, input_bound, is_real, refuse_masked, refuse_unless
 from jaxmkl._devices import on_accelerator, on_host, seen_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -113,8 +113,7 @@ def _check_content(
     """
     classify, K = learner.task == "classification", learner.num_outputs
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
-        kinds = jnp.floating, jnp.integer, jnp.bool_
-        real = any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
+        real = is_real(array.dtype)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
         if not is_tracer(array) and not (later and on_accelerator(_stored(array))):
             some = array if name == "X" or known is None else np.where(known, array, 0.0)

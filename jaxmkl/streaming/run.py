@@ -14,7 +14,7 @@ from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
 from jaxmkl._devices import device_of, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.labels import where_known
+from jaxmkl.labels import floats, where_known
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -277,8 +277,8 @@ def stream(
     Args:
       learner, state, block_size, record, fused: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
-      gaps: whether labels may be missing, as NaN or masked: such an example is predicted and not
-        learned, and counted among the invalid ones if its label was asked for.
+      gaps: whether labels may be missing, as NaN, None or masked: such an example is predicted
+        and not learned, and counted among the invalid ones if its label was asked for.
 
     Yields:
       ``(state, records)`` after each chunk.
@@ -376,7 +376,9 @@ class Stream:
         X, y = jax.tree.map(on_host, checks.as_inputs(X)), on_host(y)
         if X.shape == (0, num_inputs) and y.size == 0:
             return X, y
-        if learner.task == "classification" and y.dtype.kind in "OSTU":
+        if learner.task == "regression" and self._gaps:
+            y = floats(y)
+        elif learner.task == "classification" and y.dtype.kind in "OSTU":
 
             def read(words: np.ndarray) -> np.ndarray:
                 found, self._classes = checks.labels_in_words(learner, words, self._classes)

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from trees import assert_equal
 
@@ -62,10 +63,13 @@ def test_a_mask_of_nothing_is_none():
 def test_labels_that_may_be_missing_may_be_masked():
     states = [
         next(jaxmkl.stream(LEARNER, STATE, [(X, y)], gaps=True))[0]
-        for y in (GAPS, GAPS.filled(np.nan))
+        for y in (GAPS, GAPS.filled(np.nan), np.where(GAPS.mask, None, Y), pd.Series(GAPS))
     ]
-    assert_equal(*states)
+    for state in states[1:]:
+        assert_equal(state, states[0])
     assert int(states[0].invalid) == 5
+    with pytest.raises(ValueError, match="chunk 0: y must hold real numbers; got dtype object"):
+        next(jaxmkl.stream(LEARNER, STATE, [(X, np.where(GAPS.mask, None, "1"))], gaps=True))
 
 
 @pytest.mark.slow
@@ -81,13 +85,15 @@ def test_labels_in_words_may_be_missing():
 
     numbers = np.where(missing, np.nan, np.sign(Y))
     expected = played(numbers, np.full(40, np.nan))
-    for gap in (None, np.nan):
+    for gap in (None, np.nan, pd.NA):
         given = words.astype(object)
         given[missing] = gap
         assert_equal(played(given, np.full(40, gap, object)), expected)
     nothing = np.ma.masked_all(40, words.dtype)
     assert_equal(played(np.ma.array(words, mask=missing), nothing), expected)
     assert_equal(played(np.where(missing, None, Y > 0), np.full(40, None)), expected)
+    flags = pd.Series(np.where(missing, None, Y > 0), dtype="boolean")
+    assert_equal(played(flags, flags.mask(flags.notna())), expected)
     with pytest.raises(ValueError, match="y must hold the classes of the chunks before"):
         played(given, np.full(40, "eggs"))
     with pytest.raises(ValueError, match=r"two strings; got the values .*None"):

@@ -95,6 +95,8 @@ REFUSALS = {
     "y of two columns": ({"y": X0}, r"y must have shape \(T,\) or \(T, 1\); got shape \(21, 2\)"),
     "y scalar": ({"y": 1.0}, r"y must have shape \(T,\) or \(T, 1\); got shape \(\)"),
     "y short": ({"y": y0[:20]}, "y must have one entry for each of the 21 rows of X; got 20"),
+    "X durations": ({"X": X0.astype("m8[s]")}, "X must hold real numbers; got dtype timedelta64"),
+    "y durations": ({"y": y0.astype("m8[s]")}, "y must hold real numbers; got dtype timedelta64"),
     "y complex": ({"y": y0 + 0j}, "y must hold real numbers; got dtype complex"),
     "y text": ({"y": y0.astype(str)}, "y must hold real numbers; got dtype <U"),
     "y NaN": ({"y": spoiled(y0, np.nan, 7)}, r"y must be finite.*got y\[7\] = nan and 1"),
@@ -128,7 +130,7 @@ def test_what_is_refused(name, module):
     if module == "jax":
         for array in ("X", "y"):
             given = np.asarray(arguments[array])
-            arguments[array] = given if given.dtype.kind in "US" else jnp.asarray(given)
+            arguments[array] = given if given.dtype.kind in "USm" else jnp.asarray(given)
     message = re.compile(message, re.DOTALL)
     learner, X, y = (arguments.pop(key) for key in ("learner", "X", "y"))
     with pytest.raises(ValueError, match=message):
