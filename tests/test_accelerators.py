@@ -397,7 +397,7 @@ KERNELS = {
     "okl_gd": (10.75, 10.625),
     "oks": (10, 10),
     "proj_ka": (19.5, 19.75),
-    "multitask": (33.75, 32.25),
+    "multitask": (11.75, 11.5),
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))
