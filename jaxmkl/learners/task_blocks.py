@@ -119,14 +119,10 @@ class TaskBlocks(TaskSteps):
         table, examples = table[:-1], codes.own.dictionary
         place = table[:, -1].astype(jnp.int32)
         came, place = place >= 0, jnp.maximum(place, 0)
-        dictionary = DictionaryState(
-            jnp.where(came[:, None], examples.x[place], rows),
-            table[:, -2],
-            *_side_by_side(table),
-            jnp.where(came, examples.stamp[place], since),
-            number,
-            refused,
-        )
+        rows = jnp.where(came[:, None], examples.x[place], rows)
+        since = jnp.where(came, examples.stamp[place], since)
+        of_points = [rows, table[:, -2], *_side_by_side(table), since]
+        dictionary = DictionaryState._make([*of_points, number, refused])
         D, fields = len(table), dict(vars(state))
         gaussians = fields.pop("gaussians")
         own = {
