@@ -393,11 +393,11 @@ KERNELS = {
     "bpas": (11, 11.25),
     "projectron": (13.75, 14),
     "omkl_b": (5.5, 6.375),
-    "oks_sil": (27.5, 27.5),
+    "oks_sil": (18, 17.5),
     "okl_gd": (10.75, 10.625),
     "oks": (10, 10),
     "proj_ka": (19.5, 19.75),
-    "multitask": (33.75, 32.25),
+    "multitask": (11.75, 11.5),
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))

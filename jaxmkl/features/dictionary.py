@@ -183,13 +183,28 @@ class SampledDictionary(FeatureMap):
 
     def _sampling(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, ...]:
         """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
-        values, dtype = self._values(state, code), code.own.dtype
+        values = self._values(state, code)
         scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
         explained = _dot(state.ridge_inverse, scale * values)
-        a = jnp.maximum(code.own - jnp.sum(explained**2), 0.0)
+        p, a = self.chance(code, jnp.sum(explained**2))
+        return p, a, explained
+
+    def chance(self, code: DictionaryCode, known: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """p and a, by |M⁻¹ S k|²."""
+        dtype = code.own.dtype
+        a = jnp.maximum(code.own - known, 0.0)
         accuracy, ridge = jnp.asarray(self.accuracy, dtype), jnp.asarray(self.ridge, dtype)
         leverage = (1.0 + accuracy) * a / (a + ridge)
-        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a, explained
+        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a
+
+    def admits(
+        self, code: DictionaryCode, p: jax.Array, residual: jax.Array, number: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Whether x comes in, by k(x, x) - |φ|², and whether it would, were there room."""
+        tolerance = _TOLERANCE[p.dtype.itemsize] if self.tolerance is None else self.tolerance
+        taken = (code.uniform < p) & (residual > jnp.asarray(tolerance, p.dtype) * code.own)
+        full = number >= self.size
+        return taken & ~full, taken & full
 
     def predict(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, Offer]:
         """Coordinates (1, D), with the example in the dictionary if it comes in."""
@@ -197,11 +212,8 @@ class SampledDictionary(FeatureMap):
         phi = self.embed(state, code)
         # what is drawn has no derivative
         p, a, explained = jax.lax.stop_gradient(self._sampling(state, code))
-        tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
         residual = code.own - jnp.sum(phi**2)
-        taken = (code.uniform < p) & (residual > jnp.asarray(tolerance, dtype) * code.own)
-        full = state.number >= D
-        added = taken & ~full
+        added, refused = self.admits(code, p, residual, state.number)
         here = jnp.arange(D, dtype=jnp.int32) == jnp.where(added, state.number, D)
         length = jnp.sqrt(jnp.where(added, residual, 1.0))
 
@@ -216,7 +228,7 @@ class SampledDictionary(FeatureMap):
         grown = jnp.where(here, length, phi)
         inverse = inverse_row(state.inverse, phi, length)
         ridge_inverse = inverse_row(state.ridge_inverse, ridge_row, ridge_length)
-        offer = Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, taken & full)
+        offer = Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, refused)
         return grown[None], offer
 
     def update(

@@ -97,10 +97,16 @@ class MovingKernel(Algorithm):
         return slope, fresh, feedback.updates & (slope != 0) & jnp.isfinite(fresh)
 
     def _descended(
-        self, state: PyTree, output: Callable, at: PyTree, slope: jax.Array, wanted: jax.Array
+        self,
+        state: PyTree,
+        output: Callable,
+        at: PyTree,
+        slope: jax.Array,
+        wanted: jax.Array,
+        derivative: Callable = jax.grad,
     ) -> PyTree:
         """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
-        gradient = jax.tree.map(lambda g: slope * g, jax.grad(output)(at))
+        gradient = jax.tree.map(lambda g: slope * g, derivative(output)(at))
         before = state.coordinates, state.optimizer
         after = self._moved(gradient, *before, state.round)
         coordinates, optimizer = optax.tree.where(wanted, after, before)

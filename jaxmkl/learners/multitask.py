@@ -68,12 +68,13 @@ from jaxmkl.learners.gaussians import (
     step_of_one,
     times,
 )
-from jaxmkl.learners.task_steps import HIGHEST, MultiTaskState, TaskSteps
+from jaxmkl.learners.task_blocks import TaskBlocks
+from jaxmkl.learners.task_steps import HIGHEST, MultiTaskState
 from jaxmkl.query import Forecast
 
 
 @pytree.dataclass
-class MultiTask(TaskSteps):
+class MultiTask(TaskBlocks):
     """Gaussian models of tasks, one of all and one of each, on one sampled dictionary.
 
     Args:

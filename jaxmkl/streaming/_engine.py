@@ -170,8 +170,10 @@ def scan_rows(
         if plan.fused or (plan.fused is None and _may_be_one_kernel(learner, state, examples)):
             found = _in_one_kernel(plan, unjudged, state, examples, judged)
         if found is None:
-            together = _rounds_a_turn(one, state, examples)
-            found = jax.lax.scan(unjudged, state, examples, unroll=together)
+            begun = learner.packed(state)
+            together = _rounds_a_turn(one, begun, examples)
+            after, left = jax.lax.scan(unjudged, begun, examples, unroll=together)
+            found = learner.unpacked(after, codes), left
         state, recorded = judged(*found)
         return state, codes, recorded
 

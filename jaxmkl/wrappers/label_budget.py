@@ -57,6 +57,12 @@ class LabelBudget(Wrapper):
         inner = self.learner.init(key, num_inputs, dtype)
         return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
 
+    def packed(self, state: LabelBudgetState) -> LabelBudgetState:
+        return state.replace(inner=self.learner.packed(state.inner))
+
+    def unpacked(self, state: LabelBudgetState, codes: PyTree) -> LabelBudgetState:
+        return state.replace(inner=self.learner.unpacked(state.inner, codes))
+
     def predict_code(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
         """Ask if the inner learner wants the label and the budget is not spent."""
         prediction, aux = super().predict_code(state, code)
