@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import quick
+from marks import long
 from trees import assert_close, begin, everything
 
 import jaxmkl
@@ -33,8 +33,9 @@ def plans(learner):
     return plan, plan._replace(platform="gpu")
 
 
-@pytest.mark.parametrize("name", quick(["one width"], LEARNERS))
-@pytest.mark.parametrize("unit", quick([1.0], [1.0, 100.0]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long(["one width", "widths, five drawn"], LEARNERS))
+@pytest.mark.parametrize("unit", [1.0, 100.0])
 def test_rounds_on_accelerators_are_the_same(name, unit, x64):
     """Also where most kernel values are 0, and with an example that is refused."""
     learner = LEARNERS[name]()
@@ -46,7 +47,7 @@ def test_rounds_on_accelerators_are_the_same(name, unit, x64):
     assert one[0].number == 15
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivatives_on_accelerators_are_the_same(x64):
     learner = LEARNERS["one width"]()
     X = jax.random.normal(jax.random.key(0), (60, 3))

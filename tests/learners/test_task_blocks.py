@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import quick
-from task_streams import begin, examples, make
-from trees import assert_close, everything
+from marks import long
+from task_streams import examples, make
+from trees import assert_close, begin, everything
 
 import jaxmkl
 from jaxmkl.streaming import _engine
@@ -36,14 +36,16 @@ def stream(learner):
     return np.array(with_tasks(task, X) if learner.leading_columns else X), y
 
 
-@pytest.mark.parametrize("name", quick(["a mixture"], LEARNERS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long(["a mixture", "each alone, on a budget"], LEARNERS))
 def test_rounds_on_accelerators_are_the_same(name, x64):
     """Also from amid a block on, and with examples that are refused."""
     learner = LEARNERS[name]()
     X, y = stream(learner)
     X[70, 1] = np.nan
     here, there = plans(learner)
-    begun, _ = _engine.run_rows(learner, begin(learner), _engine.Rows(X[:20], y[:20]), here)
+    start = begin(learner, X.shape[1], dtype=X.dtype)
+    begun, _ = _engine.run_rows(learner, start, _engine.Rows(X[:20], y[:20]), here)
     rows = _engine.Rows(X[20:], y[20:])
     one, other = (_engine.run_rows(learner, begun, rows, plan) for plan in (here, there))
     assert_close(other, one, 1e-7)
@@ -52,7 +54,7 @@ def test_rounds_on_accelerators_are_the_same(name, x64):
     assert number > getattr(begun, "inner", begun).dictionary.number > 3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivatives_on_accelerators_are_the_same(x64):
     learner = LEARNERS["a mixture"]()
     rows = _engine.Rows(*map(jnp.asarray, stream(learner)))
@@ -60,7 +62,8 @@ def test_derivatives_on_accelerators_are_the_same(x64):
     @partial(jax.jit, static_argnames="plan")
     def slopes(learner, plan):
         def total(learner):
-            return _engine.scan_rows(learner, begin(learner), rows, plan)[1].loss.sum()
+            start = begin(learner, rows.X.shape[1])
+            return _engine.scan_rows(learner, start, rows, plan)[1].loss.sum()
 
         return jax.grad(total, allow_int=True)(learner)
 
