@@ -235,6 +235,7 @@ def test_whole_numbers_are_classes_however_they_are_written():
             rows.label(answer)
 
 
+@pytest.mark.slow
 def test_each_line_is_answered_or_refused(session):
     rows = rows_of(plants(12))
     labelling, out = session(rows, 6), io.StringIO()

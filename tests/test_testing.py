@@ -77,7 +77,7 @@ def test_diagnostics_may_tell_of_the_label():
     check_learner(Judging())
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_density_that_scores_labels_passes():
     check_learner(jaxmkl.wrappers.predictive(Good()))
 

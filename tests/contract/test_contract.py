@@ -184,7 +184,7 @@ def _mark(name):
 PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives are looked at with the long tests: one of each kind. Those on features and
 # with supports are compared with differences beside their recipes.
-KINDS = {"oks_sil", "multitask", "scaled targets", "probabilities of raker"}
+KINDS = {"oks_sil", "multitask", "scaled targets"}
 OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS

@@ -37,7 +37,7 @@ def stream(learner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["a mixture", "each alone, on a budget"], LEARNERS))
+@pytest.mark.parametrize("name", long(["a mixture"], LEARNERS))
 def test_rounds_on_accelerators_are_the_same(name, x64):
     """Also from amid a block on, and with examples that are refused."""
     learner = LEARNERS[name]()

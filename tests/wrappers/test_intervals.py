@@ -107,7 +107,7 @@ def test_an_outlying_label_is_as_none(make):
     assert_equal(*played)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_widths_in_units_of_the_deviation_have_derivatives(x64):
     X, y = stream(24, 0.3)
 

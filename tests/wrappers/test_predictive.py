@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import quick
 from scipy import stats
 from trees import begin, plain, scan
 
@@ -90,7 +89,8 @@ class Oracle:
         self.standard = X.mean(axis=0), 1 / X.std(axis=0)
 
 
-@pytest.mark.parametrize("known", quick([True], [True, False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
 def test_oracle(x64, known):
     X, y = stream(130)
     y[17], X[30, 0] = np.nan, np.nan

@@ -171,7 +171,7 @@ def test_one_input_is_not_taken_for_three(learner):
             method(state, np.ones(1), *arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_blocks_divide_the_period_of_what_is_inside(x64):
     """Also where a wrapper with a period of its own stands around one without."""
     rule = jaxmkl.updates.RLS(0.1, period=24)
