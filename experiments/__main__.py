@@ -35,8 +35,8 @@ def parser() -> argparse.ArgumentParser:
     data = Parser(add_help=False)
     data.add_argument("--data", type=Path, metavar="DIR", help="the papers' data (JAXMKL_DATA)")
 
-    result = Parser(prog="python -m experiments", description=__doc__,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    as_written = argparse.RawDescriptionHelpFormatter
+    result = Parser(prog="python -m experiments", description=__doc__, formatter_class=as_written)
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
     about = "the main job, also without any command"
     commands.add_parser("tour", parents=[common, choice], help=about)

@@ -15,6 +15,7 @@ from jaxmkl._types import PyTree
 A = TypeVar("A", np.ndarray, jax.Array)
 
 MOST_SHOWN = 5  # values of a message
+_OF_JAX = np.float16, np.float32, np.float64  # in the order of bytes of the machine
 
 
 class Stateful(Protocol):
@@ -65,7 +66,8 @@ def as_array(name: str, value: ArrayLike) -> jax.Array:
     else:
         array = np.asarray(value)
         # JAX would keep the last 32 bits of an integer of 64, and knows no other order of bytes
-        array = array.astype(float) if array.dtype.kind in "iuf" else array
+        if array.dtype.kind in "iuf" and array.dtype not in _OF_JAX:
+            array = array.astype(float)
     refuse_unless(is_real(array.dtype), f"{name} must hold real numbers; got dtype {array.dtype}")
     return jnp.asarray(array)
 

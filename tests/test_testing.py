@@ -77,6 +77,17 @@ def test_diagnostics_may_tell_of_the_label():
     check_learner(Judging())
 
 
+@pytest.mark.slow
+def test_diagnostics_must_not_tell_of_later_labels(monkeypatch):
+    def peeking(learner, state, X, y, **options):
+        state, outputs = jaxmkl.run(learner, state, X, y, **options)
+        later = np.append(y[1:], 0.0)
+        return state, outputs._replace(info=outputs.info + 1e-10 * later)
+
+    monkeypatch.setattr("jaxmkl.testing.learners.run", peeking)
+    refused(Judging(), "a prediction must not depend on labels of its round and later")
+
+
 @pytest.mark.endless
 def test_a_density_that_scores_labels_passes():
     check_learner(jaxmkl.wrappers.predictive(Good()))
