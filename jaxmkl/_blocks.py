@@ -1,7 +1,8 @@
 """Small functions for blocks of examples, counters and random numbers."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import jax
@@ -51,6 +52,11 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
     """
     ones = jnp.ones(b.shape[-1:], b.dtype)
     return jnp.dot(a * b, ones, precision=jax.lax.Precision.HIGHEST)
+
+
+def sum_of(numbers: Sequence[jax.Array]) -> jax.Array:
+    """The sum of a few arrays, on an accelerator no kernel of its own."""
+    return reduce(jnp.add, numbers)
 
 
 def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Array:

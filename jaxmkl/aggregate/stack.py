@@ -144,3 +144,11 @@ class Stack(Aggregate):
             base=self.base.close(state.base, size, round),
             models=state.models.close(self.rule, size, round),
         )
+
+    def packed(self, state: StackState) -> PyTree:
+        base, models, regrets, seen = state
+        return StackState(self.base.packed(base), models.packed(), regrets.packed_few(), seen)
+
+    def unpacked(self, state: PyTree) -> StackState:
+        base, models, regrets, seen = state
+        return StackState(self.base.unpacked(base), models.unpacked(), regrets.unpacked(), seen)

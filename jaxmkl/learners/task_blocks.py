@@ -26,6 +26,7 @@ import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Code, State
+from jaxmkl._blocks import sum_of
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.features.dictionary import DictionaryState
@@ -282,8 +283,3 @@ class TaskBlocks(TaskSteps):
         costs = [jnp.where(learns, jax.nn.softplus(-2.0 * y * f), 0.0) for f in values]
         found = [each - rate * cost for each, cost in zip(state.log_weights, costs, strict=True)]
         return jnp.stack(found) - jax.lax.stop_gradient(reduce(jnp.maximum, found))
-
-
-def sum_of(numbers: Arrays) -> jax.Array:
-    """The sum of a few numbers, which is no kernel of its own."""
-    return reduce(jnp.add, numbers)

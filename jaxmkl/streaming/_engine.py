@@ -19,12 +19,13 @@ from jaxmkl._learner import Learner, Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
+from jaxmkl.streaming._carry import scan_in_few_arrays
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], PyTree]
 # Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
-_TOGETHER, _OPERATIONS = 8, 2400
+_TOGETHER, _OPERATIONS = 8, 3200
 # Numbers of a row's codes for which rounds are one kernel by default. An H200 took less time than
 # for the scan up to 6,800, more from 17,000 on: then they are not all in registers.
 _NUMBERS = 2**13
@@ -170,9 +171,9 @@ def scan_rows(
         if plan.fused or (plan.fused is None and _may_be_one_kernel(learner, state, examples)):
             found = _in_one_kernel(plan, unjudged, state, examples, judged)
         if found is None:
-            begun = learner.packed(state)
+            begun, then = learner.packed(state), partial(judged, state)
             together = _rounds_a_turn(one, begun, examples)
-            after, left = jax.lax.scan(unjudged, begun, examples, unroll=together)
+            after, left = scan_in_few_arrays(unjudged, begun, examples, then, together)
             found = learner.unpacked(after, codes), left
         state, recorded = judged(*found)
         return state, codes, recorded

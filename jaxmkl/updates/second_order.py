@@ -19,6 +19,7 @@ from jaxmkl._blocks import dots, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl._types import Number, Numbers, PyTree
+from jaxmkl.updates.packed import PackedRLS
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -51,6 +52,37 @@ class RLSState(NamedTuple):
     """(K, R, P, period)."""
     discount: jax.Array
     """The product of φ_s (R, P)."""
+
+    def predict(self, code: "RLSCode") -> tuple[jax.Array, jax.Array]:
+        """Values (K, R, P), and h_s·z (R, P, period) of examples since the last renewal."""
+        h_z = jnp.einsum("rpsu,rpu->rps", self.factor, code.kernel, precision=_HIGHEST)
+        return code.value + dots(self.coefficients, h_z[None]), h_z
+
+    def square(self, h_z: jax.Array) -> jax.Array:
+        """Σ_s (h_s·z)² (R, P)."""
+        return jnp.sum(h_z**2, axis=-1)
+
+    def past(self, h_z: jax.Array) -> jax.Array:
+        """Σ_s h_s·z factor_s (R, P, period)."""
+        return jnp.einsum("rps,rpsu->rpu", h_z, self.factor, precision=_HIGHEST)
+
+    def learned(
+        self, code: "RLSCode", row: jax.Array, coefficients: jax.Array, where: jax.Array
+    ) -> "RLSState":
+        """The state with an example's row of the factor (R, P, period) and coefficients (K, R, P).
+
+        Models that are not ``where`` (R, P) stay as they are.
+        """
+
+        def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
+            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, axis, keepdims=False)
+            row = jnp.where(where, row, old)
+            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, axis)
+
+        return self._replace(
+            factor=write(self.factor, row, where[..., None], -2),
+            coefficients=write(self.coefficients, coefficients, where[None], -1),
+        )
 
 
 class RLSCode(NamedTuple):
@@ -193,40 +225,34 @@ class RLS(Rule):
         )
 
     def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, PyTree]:
-        """Values (K, R, P); and these with h_s·z, of the examples s since the last renewal."""
-        # (R, P, period)
-        h_z = jnp.einsum("rpsu,rpu->rps", state.factor, code.kernel, precision=_HIGHEST)
-        values = code.value + dots(state.coefficients, h_z[None])
-        return values, (values, h_z)
+        """Values (K, R, P); and these with what the state found beside them."""
+        found = state.predict(code)
+        return found[0], found
 
     def variances(self, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
         """z'S z (R, P)."""
-        return jnp.maximum(_left(code, aux[1]), 0.0) / state.discount
+        return jnp.maximum(_left(state, code, aux[1]), 0.0) / state.discount
 
     def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
-        values, h_z = aux
+        values, found = aux
         errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
         # rounding must not turn a direction that is used up negative
-        variance = _left(code, h_z)
+        variance = _left(state, code, found)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
         discount = jnp.maximum(forgetting, code.floor) * state.discount
         root = jax.lax.rsqrt(discount + jnp.where(learned, variance, 1.0))
-
         # S_t z = (gain - Σ_u past_u gains_u) / discount
-        past = jnp.einsum("rps,rpsu->rpu", h_z, state.factor, precision=_HIGHEST)
-
-        def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
-            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, axis, keepdims=False)
-            row = jnp.where(where, row, old)
-            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, axis)
-
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
-        return state._replace(
-            factor=write(state.factor, root[..., None] * (own - past), learned[..., None], -2),
-            coefficients=write(state.coefficients, errors * root[None], learned[None], -1),
-            discount=jnp.where(learned, discount, state.discount),
-        )
+        row = root[..., None] * (own - state.past(found))
+        after = state.learned(code, row, errors * root[None], learned)
+        return after._replace(discount=jnp.where(learned, discount, state.discount))
+
+    def packed(self, state: RLSState) -> PackedRLS:
+        return PackedRLS.of(state)
+
+    def unpacked(self, state: PackedRLS) -> RLSState:
+        return RLSState(*(getattr(state, field) for field in RLSState._fields))
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
@@ -353,10 +379,10 @@ class RLS(Rule):
         )
 
 
-def _left(code: RLSCode, h_z: jax.Array) -> jax.Array:
+def _left(state: RLSState, code: RLSCode, found: PyTree) -> jax.Array:
     """z'S z (R, P) times the discount, with the example's own z."""
     own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
-    return own - jnp.sum(h_z**2, axis=-1)
+    return own - state.square(found)
 
 
 @jax.jit

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from accelerator_forms import plans
 from marks import long
-from trees import assert_close, begin, everything
+from trees import assert_close, begin
 
 import jaxmkl
 from jaxmkl.kernels import GaussianWidths, KernelBox
@@ -25,12 +26,6 @@ LEARNERS = {
         KernelBox(jaxmkl.Cauchy((1.0, 2.0)), jaxmkl.Cauchy(0.1), jaxmkl.Cauchy(10.0)), budget=15
     ),
 }
-
-
-def plans(learner):
-    """Of a CPU, and of an accelerator."""
-    plan = _engine.plan_of("run", learner, 16, everything)._replace(fused=False)
-    return plan, plan._replace(platform="gpu")
 
 
 @pytest.mark.slow

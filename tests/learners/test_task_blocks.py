@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from accelerator_forms import plans
 from marks import long
 from task_streams import examples, make
-from trees import assert_close, begin, everything
+from trees import assert_close, begin
 
 import jaxmkl
 from jaxmkl.streaming import _engine
@@ -23,12 +24,6 @@ LEARNERS = {
     "one model of all": lambda: make(components="global", covariance="always"),
     "reset": lambda: make(growth="restart"),
 }
-
-
-def plans(learner):
-    """Of a CPU, and of an accelerator."""
-    plan = _engine.plan_of("run", learner, 16, everything)._replace(fused=False)
-    return plan, plan._replace(platform="gpu")
 
 
 def stream(learner):
