@@ -95,13 +95,15 @@ Results are those of a CPU to rounding: every recipe was compared there, in doub
 differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
-  A run may therefore round in another way than on a CPU. An H100 begins 3.25 kernels a round of
-  ``raker``, 7.25 of ``spa``, 11.75 of ``multitask``, 18 of ``oks_sil``, 34.5 of
-  ``expert_mkl(banks="fixed")`` and 79 of the default.
-- ``multitask`` and ``oks_sil`` have a form of their own there, in which arrays of the state lie
-  side by side during a block, so that fewer passes do more. The table above is older: ``oks_sil``
-  began 27.5 kernels a round then. A learner of one's own may do so by ``packed`` and ``unpacked``
-  of :class:`jaxmkl.Learner`.
+  A run may therefore round in another way than on a CPU. An H100 begins 3.1 kernels a round of
+  ``raker``, 7.25 of ``spa``, 10.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
+  ``expert_mkl(banks="fixed")`` and 55 of the default.
+- Least squares on features, mixtures and stacks, ``multitask`` and ``oks_sil`` have a form of
+  their own there, in which arrays of the state lie side by side during a block, so that fewer
+  passes do more. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
+  ``expert_mkl`` with the fixed bank 34.5. A learner of one's own may do so by ``packed`` and
+  ``unpacked`` of :class:`jaxmkl.Learner`, as may a bank, a rule or an aggregate.
+- What a state or a round's record has of few numbers is written as one array.
 - Losses, what is recorded and counts of divergence are worked out once a block.
 - As many runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as
   hold an eighth of the device's memory with their states and the codes of a block; others follow
@@ -135,10 +137,10 @@ scan, to rounding: queries, selections, refused examples and counters too. An H1
 kernels for a block of 256 rounds, those that encode the block among them:
 
     learner     rounds of the scan      the whole block with fused=True
-    raker           832                     23
-    omkl_aks      1,664                     28
-    amkl          1,504                     24
-    amkl_aks      2,496                     29
+    raker           800                     23
+    omkl_aks      1,632                     28
+    amkl          1,472                     24
+    amkl_aks      2,464                     29
 
 Where it is asked for, other learners are refused with the operation that has no form in the
 kernel. An H200 took, of 20 inputs and one stream, so many microseconds a round:
