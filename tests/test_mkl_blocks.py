@@ -11,8 +11,9 @@ from marks import long
 from trees import assert_close, begin
 
 import jaxmkl
-from jaxmkl import aggregate, query, select
+from jaxmkl import aggregate, query, select, wrappers
 from jaxmkl.models import FeatureModels
+from jaxmkl.reservoir import Reservoir
 from jaxmkl.streaming import _engine
 from jaxmkl.updates import OGD, RLS
 
@@ -42,6 +43,14 @@ LEARNERS = {
         aggregate=aggregate.Stack(aggregate.Hedge(1.0), RLS((1.0, 2.0), (1.0, 0.9), period=4))
     ),
     "within a budget of labels": lambda: jaxmkl.label_budget(fixed(), 60),
+    "densities of scaled targets": lambda: wrappers.predictive(wrappers.scaled_targets(fixed())),
+    "intervals under a metric": lambda: wrappers.intervals(
+        wrappers.learned_metric(fixed(), reservoir=Reservoir(32), first=32)
+    ),
+    "probabilities of scaled inputs": lambda: wrappers.probabilities(
+        jaxmkl.scaled(fixed(task="classification"), wrappers.RunningMoments())
+    ),
+    "one class against the rest": lambda: wrappers.one_vs_rest(fixed(task="classification"), 3),
     "learned kernels too": lambda: jaxmkl.expert_mkl(num_features=6, banks=("fixed", "diagonal")),
 }
 
@@ -52,8 +61,8 @@ def stream(learner, dtype=np.float64):
     X = rng.normal(size=(120, 3)).astype(dtype)
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=120)
     if learner.task == "classification":
-        y = np.sign(y)
-    if learner.num_outputs:
+        y = np.sign(y) if learner.num_outputs is None else np.digitize(y, (-0.5, 0.5)) + 0.0
+    elif learner.num_outputs:
         y = np.stack([y, X[:, 0], -y], axis=1)
     X[70, 1] = y[50] = np.nan
     return X, y.astype(dtype)

@@ -14,7 +14,7 @@ from jaxmkl.wrappers.predictive import Predictive, predictive
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
 from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, ScaledInputs, Scaler, scaled
 from jaxmkl.wrappers.targets import ScaledTargets, scaled_targets
-from jaxmkl.wrappers.wrapper import OneByOne, Wrapper, WrapperState, layers
+from jaxmkl.wrappers.wrapper import OnBlocks, OneByOne, Wrapper, WrapperState, layers
 
 __all__ = [
     "Delayed",
@@ -22,6 +22,7 @@ __all__ = [
     "LabelBudget",
     "Lagged",
     "LearnedMetric",
+    "OnBlocks",
     "OneByOne",
     "OneVsRest",
     "Predictive",

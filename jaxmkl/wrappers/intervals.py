@@ -12,7 +12,7 @@ from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.delayed import taken
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, followed, require_numbers, stretched
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, require_numbers, stretched
 
 FIRST = 1.0, 10.0  # between them a quantile begins in units that are known
 
@@ -39,7 +39,7 @@ class IntervalsInfo(NamedTuple):
 
 
 @pytree.dataclass
-class Intervals(Wrapper):
+class Intervals(OnBlocks):
     """A learner whose predictions come with intervals; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")

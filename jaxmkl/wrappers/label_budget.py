@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._types import Number, PyTree
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 WANTED = "a whole number of labels, from 0 to 2**31 - 1"
 
@@ -38,7 +38,7 @@ class LabelBudgetState(WrapperState):
 
 
 @pytree.dataclass
-class LabelBudget(Wrapper):
+class LabelBudget(OnBlocks):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -56,12 +56,6 @@ class LabelBudget(Wrapper):
         remaining = jnp.asarray(budget).astype(jnp.int32)
         inner = self.learner.init(key, num_inputs, dtype)
         return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
-
-    def packed(self, state: LabelBudgetState) -> LabelBudgetState:
-        return state.replace(inner=self.learner.packed(state.inner))
-
-    def unpacked(self, state: LabelBudgetState, codes: PyTree) -> LabelBudgetState:
-        return state.replace(inner=self.learner.unpacked(state.inner, codes))
 
     def predict_code(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
         """Ask if the inner learner wants the label and the budget is not spent."""

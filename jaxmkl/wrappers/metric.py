@@ -24,7 +24,7 @@ from jaxmkl._metric import (
 )
 from jaxmkl._types import Number, PyTree
 from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 _RESERVOIR = Reservoir(500)
 
@@ -53,7 +53,7 @@ class LearnedMetricCode(NamedTuple):
 
 
 @pytree.dataclass
-class LearnedMetric(Wrapper):
+class LearnedMetric(OnBlocks):
     """A learner with a metric that it learns; made by :func:`learned_metric`."""
 
     learner: Algorithm = pytree.part(Algorithm, "a learner that is no wrapper, as jaxmkl.spa()")
@@ -115,6 +115,9 @@ class LearnedMetric(Wrapper):
         x = jnp.where(learned, code.x, 0.0)
         reservoir = self.reservoir.update(state.reservoir, x, y, code.draws, learned)
         return state.replace(inner=inner, reservoir=reservoir)
+
+    def unpacked(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
+        return super().unpacked(state, codes.inner)
 
     def close(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
         state = state.replace(inner=self.learner.close(state.inner, codes.inner))

@@ -21,7 +21,7 @@ from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.delayed import taken
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, require_numbers
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, require_numbers
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 DEGREES = 3.0, 5.0, 10.0, 50.0
@@ -97,7 +97,7 @@ class PredictiveAux(NamedTuple):
 
 
 @pytree.dataclass
-class Predictive(Wrapper):
+class Predictive(OnBlocks):
     """A learner whose predictions are distributions; made by :func:`predictive`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.expert_mkl()")
@@ -162,6 +162,9 @@ class Predictive(Wrapper):
 
         density = self._each(one, state.density, aux.features, aux.distribution, y)
         return updated.replace(inputs=state.inputs.after(code.x, counted), density=density)
+
+    def unpacked(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
+        return super().unpacked(state, codes.inner)
 
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
         state = super().close(state, codes.inner)

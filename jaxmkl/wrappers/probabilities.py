@@ -16,7 +16,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.delayed import taken
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState, in_units
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 RULE = RLS(2.0)  # of the weights of the inputs
@@ -97,7 +97,7 @@ class ProbabilitiesAux(NamedTuple):
 
 
 @pytree.dataclass
-class Probabilities(Wrapper):
+class Probabilities(OnBlocks):
     """A classifier whose predictions are log-odds; made by :func:`probabilities`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.expert_mkl(task=...)")
@@ -197,6 +197,9 @@ class Probabilities(Wrapper):
         errors = (of.astype(p.dtype) - p) / root
         models = models.after(RULE, root * code.passed.u, errors, state.round, known)
         return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, counted), models))
+
+    def unpacked(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
+        return super().unpacked(state, codes.inner)
 
     def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
         state = super().close(state, codes.inner)

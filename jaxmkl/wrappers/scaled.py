@@ -21,7 +21,7 @@ from jaxmkl._checks import require_key, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
 from jaxmkl._types import Number, PyTree
-from jaxmkl.wrappers.wrapper import Wrapper, WrapperState
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 
 class Scaler(abc.ABC):
@@ -207,7 +207,7 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class ScaledInputs(Wrapper):
+class ScaledInputs(OnBlocks):
     """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -257,6 +257,9 @@ class ScaledInputs(Wrapper):
         updated = super().update_code(state, code.inner, aux, y, asked, present)
         scaler = self.scaler.update(state.scaler, code.change, code.usable & present)
         return updated.replace(scaler=scaler)
+
+    def unpacked(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
+        return super().unpacked(state, codes.inner)
 
     def close(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
         return super().close(state, codes.inner)

@@ -11,7 +11,7 @@ from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.label_budget import has_labels_left
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
 from jaxmkl.wrappers.wrapper import (
-    Wrapper,
+    OnBlocks,
     WrapperState,
     followed,
     in_units,
@@ -36,7 +36,7 @@ class ScaledTargetsState(WrapperState):
 
 
 @pytree.dataclass
-class ScaledTargets(Wrapper):
+class ScaledTargets(OnBlocks):
     """A learner whose targets are scaled online; made by :func:`scaled_targets`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")

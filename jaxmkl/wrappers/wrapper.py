@@ -107,6 +107,16 @@ def layers(learner: Learner) -> Iterator[Any]:
         yield learner
 
 
+class OnBlocks(Wrapper):
+    """Base of wrappers that amid a block only predict with, and update, the learner inside.
+
+    So its state may be :meth:`~jaxmkl.Learner.packed` there.
+    """
+
+    packed = _changing("packed")
+    unpacked = _changing("unpacked")
+
+
 class Row(NamedTuple):
     """One example that is not encoded yet."""
 
