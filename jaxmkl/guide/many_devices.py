@@ -103,7 +103,7 @@ differs otherwise:
   passes do more. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
   ``expert_mkl`` with the fixed bank 34.5. A learner of one's own may do so by ``packed`` and
   ``unpacked`` of :class:`jaxmkl.Learner`, as may a bank, a rule or an aggregate.
-- What a state or a round's record has of few numbers is written as one array.
+- What a state, or the record of a round, has of few numbers is written as one array.
 - Losses, what is recorded and counts of divergence are worked out once a block.
 - As many runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as
   hold an eighth of the device's memory with their states and the codes of a block; others follow
@@ -139,8 +139,8 @@ kernels for a block of 256 rounds, those that encode the block among them:
     learner     rounds of the scan      the whole block with fused=True
     raker           800                     23
     omkl_aks      1,632                     28
-    amkl          1,472                     24
-    amkl_aks      2,464                     29
+    amkl          1,248                     24
+    amkl_aks      2,240                     29
 
 Where it is asked for, other learners are refused with the operation that has no form in the
 kernel. An H200 took, of 20 inputs and one stream, so many microseconds a round:

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from jaxmkl._types import PyTree
 
-# What a state has of few numbers: so many each. XLA writes less than so many leaves with others of
-# their shape, and whole numbers too, which it would not if they were together.
+# A leaf of a state with so many numbers is written together with others, if there are so many: XLA
+# itself writes fewer with others of their shape, which it would not if they were together.
 _NUMBERS, _LEAVES = 64, 5
 
 
@@ -84,11 +84,15 @@ class FewArrays:
     def of_states(cls, like: PyTree) -> "FewArrays":
         """Those of states like this one, as a loop carries them."""
         leaves = jax.tree.leaves(like)
-        small = [
-            jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.size <= _NUMBERS for leaf in leaves
-        ]
-        several = sum(small) >= _LEAVES
-        return cls(like, [several and each for each in small])
+        together = [False] * len(leaves)
+        for kind, most in (jnp.floating, _NUMBERS), (jnp.integer, 1):
+            of_kind = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, kind)]
+            small = [i for i in of_kind if leaves[i].size <= most]
+            # counters beside arrays of whole numbers are better left alone
+            if len(small) >= _LEAVES and (most > 1 or small == of_kind):
+                for i in small:
+                    together[i] = True
+        return cls(like, together)
 
     @classmethod
     def of_rounds(cls, like: PyTree, read: Sequence[bool]) -> "FewArrays":
