@@ -381,7 +381,7 @@ KERNELS = {
     "omkl_aks": (6.375, 6.875),
     "amkl": (4.875, 5.75),
     "amkl_aks": (8.75, 9.625),
-    "expert_mkl": (55, 55),
+    "expert_mkl": (49, 49),
     FIXED: (19.5, 19.5),
     "perceptron": (3.625, 3.625),
     "omkc_u": (6.875, 7.75),

@@ -48,7 +48,7 @@
 - GPUs and TPUs: a turn of the loop over rounds has up to eight rounds, and losses and records are
   worked out once a block, which begins half as many kernels a round in most recipes, and a third
   in ``multitask``, whose state lies side by side there during a block, as do those of least
-  squares and stacks (``expert_mkl`` begins 55 for 79, its fixed bank 19.5 for 34.5); as many runs
+  squares and stacks (``expert_mkl`` begins 49 for 79, its fixed bank 19.5 for 34.5); as many runs
   advance side by side as the device's memory has room for; permutations compile in seconds for
   TPUs; products of ``design.rrss``, of merged noise and of densities are at full precision. Tests
   marked ``accelerators`` compile for both without a device

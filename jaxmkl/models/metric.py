@@ -202,6 +202,12 @@ class MetricBank(Bank):
         due = is_doubling(round, self.first) & (codes.round[0] != round)
         return self.renewed_if(due, state._replace(bank=bank), round)
 
+    def packed(self, state: MetricModelsState) -> MetricModelsState:
+        return state._replace(bank=self.inside.packed(state.bank))
+
+    def unpacked(self, state: MetricModelsState) -> MetricModelsState:
+        return state._replace(bank=self.inside.unpacked(state.bank))
+
     def merged(
         self, states: MetricModelsState, start: MetricModelsState | None
     ) -> MetricModelsState:

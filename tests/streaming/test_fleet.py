@@ -116,7 +116,10 @@ CLASSIFIER = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "learner",
-    [jaxmkl.wrappers.predictive(RAKER), jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2)],
+    [
+        pytest.param(jaxmkl.wrappers.predictive(RAKER), marks=pytest.mark.endless),
+        jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2),
+    ],
     ids=["predictive", "one_vs_rest"],
 )
 def test_a_stream_of_no_examples_keeps_its_state(learner):

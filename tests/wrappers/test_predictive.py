@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import long
 from scipy import stats
 from trees import begin, plain, scan
 
@@ -90,7 +91,7 @@ class Oracle:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", long([True], [True, False]))
 def test_oracle(x64, known):
     X, y = stream(130)
     y[17], X[30, 0] = np.nan, np.nan
