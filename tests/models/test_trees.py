@@ -59,8 +59,8 @@ def test_grows_as_plain_loops_do(number, kind):
         n = len(splits)
         for i, array in enumerate((forest.input, forest.threshold)):
             np.testing.assert_allclose(array[0, :n], [own[i] for own in splits], rtol=1e-12)
-        for i in range(2):
-            np.testing.assert_array_equal(forest.child[0, :n, i], [own[2 + i] for own in splits])
+        children = [own[2 + i] for own in splits for i in range(2)]
+        np.testing.assert_array_equal(forest.child[0, : 2 * n], children)
         np.testing.assert_array_equal(leaf[:number], wanted)
         np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
 
