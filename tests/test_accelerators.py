@@ -404,8 +404,8 @@ KERNELS = {
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))
-# learned metrics, likelihoods and trees take minutes each for a TPU
 BEGUN = list(itertools.product(PLATFORMS, COUNTED))
+# learned metrics, likelihoods and trees take minutes each for a TPU
 SHORT = [given for given in BEGUN if given != ("tpu", "expert_mkl")]
 SEEDS = [(*given, seeds) for given in WITH_NAMES for seeds in (32, 1024)]
 # the most where memory is small, the others with the endless tests

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from accelerator_forms import plans
+from accelerator_forms import in_both_forms, plans
 from marks import long
 from trees import assert_close, begin
 
@@ -74,11 +74,7 @@ def test_rounds_on_accelerators_are_the_same(name, x64):
     """Also from amid a block, and a period of least squares, on."""
     learner = LEARNERS[name]()
     X, y = stream(learner)
-    here, there = plans(learner)
-    start = begin(learner, 3, dtype=X.dtype)
-    begun, _ = _engine.run_rows(learner, start, _engine.Rows(X[:20], y[:20]), here)
-    rows = _engine.Rows(X[20:], y[20:])
-    one, other = (_engine.run_rows(learner, begun, rows, plan) for plan in (here, there))
+    _, one, other = in_both_forms(learner, X, y, 20)
     assert_close(other, one, 1e-7)
     assert one[0].invalid >= 1
     assert np.nanstd(one[1].prediction[-40:]) > 0.1  # something was learned

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take, uniform
+from jaxmkl._blocks import sum_of, take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Scaled, scaled
@@ -189,7 +189,7 @@ class HypothesisSketch(MovingKernel):
             alpha = [*_coefficients(among, of_drawn)]
         else:
             alpha = _rotated(among, of_drawn, _CUTOFF[x.dtype.itemsize])
-        explained = reduce(jnp.add, [a * k for a, k in zip(alpha, of_drawn, strict=True)])
+        explained = sum_of([a * k for a, k in zip(alpha, of_drawn, strict=True)])
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         return jnp.stack(alpha), 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 

@@ -33,9 +33,9 @@ def scan_in_few_arrays(
     written.
     """
     first, length = jax.tree.map(lambda leaf: leaf[0], examples), len(jax.tree.leaves(examples)[0])
-    after, left = jax.eval_shape(step, state, first)
+    _, left = jax.eval_shape(step, state, first)
     all_left = jax.tree.map(lambda a: jax.ShapeDtypeStruct((length, *a.shape), a.dtype), left)
-    of_states = FewArrays.of_states(after)
+    of_states = FewArrays.of_states(state)
     of_rounds = FewArrays.of_rounds(left, reads(then, all_left))
 
     def turn(carried: tuple, example: PyTree) -> tuple[tuple, tuple]:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from accelerator_forms import plans
+from accelerator_forms import in_both_forms, plans
 from marks import long
 from task_streams import examples, make
 from trees import assert_close, begin
@@ -38,11 +38,7 @@ def test_rounds_on_accelerators_are_the_same(name, x64):
     learner = LEARNERS[name]()
     X, y = stream(learner)
     X[70, 1] = np.nan
-    here, there = plans(learner)
-    start = begin(learner, X.shape[1], dtype=X.dtype)
-    begun, _ = _engine.run_rows(learner, start, _engine.Rows(X[:20], y[:20]), here)
-    rows = _engine.Rows(X[20:], y[20:])
-    one, other = (_engine.run_rows(learner, begun, rows, plan) for plan in (here, there))
+    begun, one, other = in_both_forms(learner, X, y, 20)
     assert_close(other, one, 1e-7)
     assert one[0].invalid == 1
     number = getattr(one[0], "inner", one[0]).dictionary.number
