@@ -15,6 +15,7 @@ from jaxmkl.recipes.budgets import bogd, bpas, forgetron, omkl_b, projectron, rb
 from jaxmkl.recipes.kernel_selection import okl_gd, oks, oks_sil, proj_ka
 from jaxmkl.recipes.multitask import multitask
 from jaxmkl.recipes.random_features import amkl, amkl_aks, expert_mkl, omkl_aks, raker
+from jaxmkl.recipes.settings import published
 from jaxmkl.recipes.support_vectors import (
     kernel_ogd,
     omkc_dd,
@@ -49,6 +50,7 @@ __all__ = [
     "perceptron",
     "proj_ka",
     "projectron",
+    "published",
     "raker",
     "random_features",
     "rbp",
