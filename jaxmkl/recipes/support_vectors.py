@@ -231,7 +231,7 @@ def omkl(
       Sahoo, Hoi and Li (2014); Hong and Chae, Table II.
 
     >>> omkl().aggregate
-    Hedge(rate=1.0, output='value', cost='loss', bound=None)
+    Hedge(rate=1.0, output='value', cost='loss', bound=None, penalty=None)
     """
     update, store = OGD(step_size, regularization, loss), DenseSupport(capacity)
     return MKL(bank_of(kernels, update, store, hong_chae), Hedge(hedge_rate), query=query)
