@@ -6,11 +6,12 @@ not: it has each constant that the paper prints, and :data:`SETTINGS` names the 
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner
+from jaxmkl.recipes.settings import bomkl, multitask
 from jaxmkl.recipes.settings.setting import Constant, Setting
 
 __all__ = ["SETTINGS", "Constant", "Setting", "published"]
 
-SETTINGS: dict[str, Setting] = {}
+SETTINGS: dict[str, Setting] = {**bomkl.SETTINGS, **multitask.SETTINGS}
 """The settings by the names of the recipes."""
 
 
