@@ -224,19 +224,20 @@ SETTINGS: dict[str, Setting] = {
             Constant(
                 "regularization",
                 "λ = 1/T²",
-                "the middle of 2^-3/T² to 2^3/T², from which Zhao et al. choose; Lu et al. state "
-                "none, and their figures come from λ = 0.1",
+                "the middle of 2^-3/T² to 2^3/T², from which Zhao et al. (2012) choose; Lu et al. "
+                "state none, and their figures come from λ = 0.1",
             ),
             Constant(
                 "eviction",
                 "at random, all with the same probability; the others are multiplied by B/(B - 1)",
-                "Zhao et al., BOGD; the figures of Lu et al. come from removing the oldest, as "
-                "the recipe does by default",
+                "Zhao et al. (2012), BOGD; the figures of Lu et al. come from removing the "
+                "oldest, as the recipe does by default",
             ),
             Constant(
                 "eviction.largest",
                 "γ η with γ = 4",
-                "the middle of 2^0 to 2^4, from which Zhao et al. choose; Lu et al. state none",
+                "the middle of 2^0 to 2^4, from which Zhao et al. (2012) choose; Lu et al. state "
+                "none",
             ),
         ),
     ),
