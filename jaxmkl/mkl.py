@@ -71,7 +71,7 @@ class MKLInfo(NamedTuple):
     weights: jax.Array
     """Weights of the models, of sum 1 (E,)."""
     num_active: jax.Array
-    """How many models are active, int32."""
+    """How many models are active, int32; those that are drawn for each round count as active."""
     support: Any
     """Support vectors of each kernel of the banks that have any (P,), or None."""
     overflow: jax.Array | None
@@ -259,7 +259,8 @@ class MKL(Algorithm):
     def predict_own(self, state: MKLState, code: MKLCode) -> tuple[Forecast, MKLAux]:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
         values, of_banks = zip(*predicted, strict=True)
-        active = self.select.active(state.select)
+        log_weights = self._log_weights(state.aggregate)
+        active = self.select.combined(state.select, log_weights, code.chance)
         joined = jnp.concatenate(values, axis=-1)
 
         def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:

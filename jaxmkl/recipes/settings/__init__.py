@@ -8,14 +8,16 @@ Where a paper is silent, the constant says so, and what is taken instead.
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner
 from jaxmkl._types import Number
-from jaxmkl.recipes.settings import amkl, oks
+from jaxmkl.recipes.settings import amkl, bomkl, multitask, oks
 from jaxmkl.recipes.settings.setting import Constant, Setting
 
 __all__ = ["SETTINGS", "Constant", "Setting", "published"]
 
 SETTINGS: dict[str, Setting] = {
     **amkl.SETTINGS,
+    **bomkl.SETTINGS,
     **oks.SETTINGS,
+    **multitask.SETTINGS,
 }
 """The settings by the names of the recipes."""
 
