@@ -177,10 +177,13 @@ def area(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> float:
     return float(np.mean(areas)) if areas else float("nan")
 
 
+LEVEL = 0.05  # of the t-test of a verdict, two-sided
+
+
 class Difference(NamedTuple):
     """The paired difference of two learners over the same orders.
 
-    ``p`` is that of a t-test, two-sided; NaN for a single order.
+    ``p`` is that of a t-test, two-sided; NaN for a single order, or if no order differs.
     """
 
     mean: float
@@ -194,15 +197,38 @@ def difference(apart: np.ndarray) -> Difference:
     >>> difference(np.array([1.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
     """
-    found = scipy.stats.ttest_1samp(apart, 0.0) if len(apart) > 1 and np.ptp(apart) > 0 else None
-    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
-    return Difference(float(apart.mean()), float(error), float(found.pvalue if found else np.nan))
+    mean, p = float(apart.mean()), np.nan
+    if len(apart) < 2:
+        return Difference(mean, np.nan, np.nan)
+    if np.ptp(apart) > 0:
+        p = scipy.stats.ttest_1samp(apart, 0.0).pvalue
+    elif mean != 0:  # the same in all orders
+        p = 0.0
+    return Difference(mean, float(apart.std(ddof=1) / np.sqrt(len(apart))), float(p))
+
+
+def verdict(found: Difference, sign: int) -> str:
+    """Return whether the first of two learners is better or worse, or neither at p < .05.
+
+    ``sign`` is 1 where less is better, and -1 where more is.
+
+    >>> verdict(Difference(0.2, 0.3, 0.48), 1), verdict(Difference(0.2, 0.03, 1e-4), 1)
+    ('no difference at p < .05', 'worse')
+    >>> verdict(Difference(0.2, 0.03, 1e-4), -1), verdict(difference(np.ones(1)), 1)
+    ('better', 'not tested: one order')
+    """
+    if np.isnan(found.error):
+        return "not tested: one order"
+    if not found.p < LEVEL:
+        return "no difference at p < .05"
+    return "worse" if sign * found.mean > 0 else "better"
 
 
 def told(what: str, metric: str, found: Difference) -> str:
     """Return a line for a difference of rates, in percentage points."""
     words = metric.replace("_", " ")
-    test = "" if np.isnan(found.p) else f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}"
+    tested = not np.isnan(found.p) and found.error > 0
+    test = f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}" if tested else ""
     return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
 
 
@@ -276,8 +302,7 @@ def against_the_better(
         what = f"{dataset}, {label.format(one)} less {better}"
         apart[metric] = of[one] - of[better]
         compared = difference(apart[metric])
-        good = sign * compared.mean <= compared.error
-        lines.append(told(what, metric, compared) + ("; as good" if good else "; worse"))
+        lines.append(f"{told(what, metric, compared)}; {verdict(compared, sign)}")
     return lines, rows(("multitask", dataset, f"{label.format(one)} less the better"), apart)
 
 
