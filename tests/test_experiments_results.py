@@ -498,6 +498,42 @@ def test_directives_can_be_read_and_name_what_the_plan_plays(directives, section
     assert {fields["play"] for fields in directives(text, section)} <= known
 
 
+#: Lines of a table that go on with the learner of a line above, or have no learner of ours.
+GO_ON = ("printed", "support", "DOEBE", "the best of river's own models, printed")
+#: Tables of benchmarks, whose lines are of several benchmarks, not learners by name.
+NAMED = tuple(section for section in templates.SECTIONS if section != "bench")
+
+
+@pytest.mark.parametrize("section", NAMED)
+def test_a_line_of_a_table_has_the_name_of_its_learner_in_the_command(section):
+    text = (results.HERE / f"{section}.md").read_text("utf-8")
+    for block in re.findall(r"```figures\n(.*?)```", text, re.DOTALL):
+        fields, keys = {"dataset": "any", "metric": "any"}, []
+        for line in filter(str.strip, block.split("\n")):
+            title, *cells = map(str.strip, line.split("::"))
+            word, _, value = map(str.strip, line.partition(":"))
+            if not cells and word in templates.FIELDS:
+                fields[word] = value
+            if not cells and word in ("columns", "rows"):
+                keys += [key.strip() for key in value.split(" | ")]
+            figures = [figure for cell in cells for figure in templates.CELL.findall(cell)]
+            directives = [
+                directive
+                for figure in figures
+                for directive in (re.findall(r"\[(.*?)\]", figure) if "[" in figure else [figure])
+            ]
+            found = {templates.fields_of(one, fields)["algorithm"] for one in directives}
+            if "algorithm" in fields or len(found) > 1:
+                continue  # it stands above the table, or a line has several
+            for name in found:
+                if name == "@":
+                    for key in keys:
+                        shown, _, of = key.rpartition(" = ")
+                        assert not shown or of in shown.replace("`", ""), key
+                elif "@" not in name and not title.startswith(GO_ON):
+                    assert name in title.replace("`", ""), line
+
+
 #: What ``missing`` is where there may be no such figure, though all is played.
 NO_FIGURE = ("", "none")
 

@@ -94,7 +94,7 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
         title,
         rows,
         units=runs.PERCENT,
-        beside={"larger class (%)": {d: 100 * m for d, m in largest.items()}},
+        beside={"majority (%)": {d: 100 * m for d, m in largest.items()}},
         parameters=("step_size",),
         notes=[*notes, *warnings(rows)],
     )
