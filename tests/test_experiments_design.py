@@ -15,7 +15,8 @@ from sklearn.svm import SVC
 
 import jaxmkl
 from experiments import report
-from experiments.__main__ import IN_PARTS, main
+from experiments.__main__ import main
+from experiments.commands import IN_PARTS
 from experiments.bench import pools
 from experiments.evaluate import keys_of
 from experiments.options import Options

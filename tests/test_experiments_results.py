@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import re
+import shlex
 import signal
 import threading
 from pathlib import Path
@@ -14,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from experiments import results
-from experiments.__main__ import main, options_of
+from experiments.__main__ import main
+from experiments.commands import options_of
 from experiments.options import Options
 from experiments.papers.paper import Paper
 from experiments.report import Report
@@ -442,13 +444,13 @@ def test_every_unit_is_what_its_command_plays(quick):
     assert len(set(names)) == len(names)
     for unit in units(quick):
         python, options = unit.command.removesuffix(" --data DIR"), unit.options()
-        parsed = options_of(python.removeprefix("python -m experiments ").split())
+        parsed = options_of(shlex.split(python.removeprefix("python -m experiments ")))
         assert parsed == options
         if options.command != "bench":
             paper = IN_PARTS[options.command]
             assert {*options.parts} <= {*paper.by_name}
             assert {*(options.datasets or ())} <= {*paper.datasets}
-            assert {*(options.algorithms or ())} <= {*paper.algorithms}
+            assert {*(options.algorithms or ())} <= {*paper.known}
     for play in PLAN:
         assert {*play.quick} <= {*play.datasets}
 

@@ -22,7 +22,7 @@ from jaxmkl.kernels import Kernel
 from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
 from ..report import Panel
-from .paper import Job, Paper
+from .paper import Job, Paper, as_published, is_published, plain
 from .printed import printed
 
 BEST = "perceptron*"
@@ -94,19 +94,22 @@ def budget_of(dataset: str) -> int:
 
 
 def built(job: Job, stream: Stream, name: str) -> Candidate:
-    """Build a learner of the tables."""
+    """Build a learner of the tables, or another one by its name in LEARNERS."""
+    if is_published(name):
+        return as_published(name, stream)
     arguments: dict[str, Any] = {}
     if name == BEST:
         arguments["kernel"] = best_kernel(job, stream)
     if name in BUDGETED:
         arguments["budget"] = budget_of(stream.name)
-    made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    factory = ALGORITHMS.get(name, name)
+    made = candidate(name, factory, "classification", job.options.settings, **arguments)
     return made if name != SLIP else made._replace(learner=slipped(made.learner))
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; both versions of OMKC(SD) are compared with the same."""
-    return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else algorithm, metric)
+    """Return the printed figure; all versions of a learner are compared with the same."""
+    return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else plain(algorithm), metric)
 
 
 def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -270,4 +273,6 @@ PAPER = Paper(
     algorithms=ALGORITHMS,
     parts=(table1, table2, sensitivity, precision),
     default_parts=("table1", "table2"),
+    published=("omkc_u", "omkc_dd", "omkc_sd", *TABLE_2),
+    open_parts=("table1", "table2"),
 )

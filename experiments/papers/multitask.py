@@ -23,7 +23,7 @@ from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
 from ..report import Panel
-from .paper import Job, Paper
+from .paper import Job, Paper, as_published, is_published
 
 ASKED = ("landmine", "sentiment")  # the data sets of the part asking
 DIGITS = "digits"
@@ -124,12 +124,30 @@ def stream_of(job: Job, name: str) -> Stream:
 
 def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
-    arguments = {
+    arguments = {**of_stream(stream), **arguments}
+    return candidate(name, "multitask", "classification", job.options.settings, **arguments)
+
+
+def of_stream(stream: Stream) -> dict[str, Any]:
+    """Return the arguments of ``multitask`` that follow from a stream: its tasks, its kernel."""
+    return {
         "num_tasks": int(stream.X[:, 0].max()) + 1,
         "kernel": jaxmkl.Gaussian(jaxmkl.kernels.median_distance(stream.X[:, 1:])),
-        **arguments,
     }
-    return candidate(name, "multitask", "classification", job.options.settings, **arguments)
+
+
+def other(job: Job, stream: Stream, name: str) -> Candidate:
+    """Build the learner as published, or another one by its name in LEARNERS.
+
+    The paper states neither the number of tasks nor a kernel, which are those of the stream here,
+    too. To a learner that knows of no tasks, the index of the task is one of the inputs.
+    """
+    if is_published(name):
+        made, chosen = as_published(name, stream, stream.X.shape[1] - 1), of_stream(stream)
+        learner = replace(made.learner, **chosen)
+        return made._replace(learner=learner, parameters={**made.parameters, **chosen})
+    arguments = of_stream(stream) if name == "multitask" else {}
+    return candidate(name, name, "classification", job.options.settings, **arguments)
 
 
 def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
@@ -250,10 +268,15 @@ def components(job: Job) -> None:
     datasets, names = job.among("components", DATASETS, COMPONENTS)
     rows: list[Row] = []
     lines: list[str] = []
+    others = [name for name in names if name not in COMPONENTS]
     played = [sum(name in known for name in names) for *_, known in MODES]
-    with job.report.progress("components", len(datasets) * sum(played)) as step:
+    with job.report.progress("components", len(datasets) * (sum(played) + len(others))) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
+            for name in others:
+                step(f"{dataset} {name}")
+                made = other(job, stream, name)
+                rows += play(job, made.learner, stream).rows("multitask", dataset, made)
             for arguments, label, known in MODES:
                 found: dict[str, Played] = {}
                 for name in (name for name in names if name in known):
@@ -428,4 +451,6 @@ PAPER = Paper(
     parts=(components, asking),
     default_parts=("components", "asking"),
     generated=(DIGITS,),
+    published=("multitask",),
+    open_parts=("components",),
 )

@@ -199,4 +199,6 @@ PAPER = Paper(
     seeds=20,
     generated=(GENERATED,),
     parts_without_files=("anisotropic",),
+    published=tuple(runs.ALGORITHMS),
+    open_parts=("table2", "scaled"),
 )

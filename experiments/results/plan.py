@@ -6,6 +6,7 @@ its data sets where a part may be played by data set.
 
 import dataclasses
 import importlib.util
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -118,7 +119,8 @@ class Unit:
         else:
             words += ["--parts", play.part]
         words += ["--datasets", self.dataset] if options.datasets else []
-        words += ["--algorithms", ",".join(options.algorithms)] if options.algorithms else []
+        if options.algorithms:
+            words += ["--algorithms", shlex.quote(",".join(options.algorithms))]
         words += ["--seeds", str(play.seeds)] if play.seeds else []
         words += [f"--set {name}={value}" for name, value in play.settings.items()]
         return " ".join([*words, "--data DIR"])
