@@ -173,7 +173,7 @@ sys.exit(status if not slow else f"imported {slow}")"""
 
 def test_names_of_the_command_line_are_those_of_the_papers():
     assert {*names.COMMANDS} == {*IN_PARTS, "tour"}
-    assert names.LEARNERS == tuple(jaxmkl.LEARNERS)
+    assert tuple(jaxmkl.LEARNERS) == names.LEARNERS
     for name, paper in IN_PARTS.items():
         known = names.COMMANDS[name]
         assert known.datasets == tuple(paper.datasets)
