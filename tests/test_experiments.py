@@ -277,6 +277,10 @@ def test_figures_printed_in_the_paper():
     assert printed("bomkl", "cod_rna", "bpas", "mistake_rate") == 0.0562
     assert printed("bomkl", "susy", "spa", "support") == 1978.8
     assert printed("bomkl", "susy", "omkc_u", "support") is None
+    assert printed("bomkl", "kdd08", "omkc_sd", "mistake_rate") == 0.0063
+    assert printed("bomkl", "kdd08", "rbp", "support") == 1680
+    assert printed("bomkl", "ijcnn1", "spa", "support") == 5653
+    assert printed("bomkl", "ijcnn1", "bogd", "mistake_rate") == 0.0971
     assert printed("oks", "mushrooms", "oks_sil", "mistake_rate") == 0.00351
     assert printed("oks", "cod_rna", "oks", "mistake_rate") == 0.12927
     assert printed("oks", "ijcnn1", "proj_ka", "mistake_rate") == 0.1194

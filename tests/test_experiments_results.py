@@ -375,6 +375,23 @@ def test_tables_have_a_line_for_each_line_of_the_block():
     ]
 
 
+def test_a_data_set_that_is_left_out_stands_beside_what_is_printed_for_it():
+    block = """```figures
+play: bomkl.table2
+metric: mistake_rate
+unit: %
+columns: ijcnn1, ten columns are empty = ijcnn1
+missing: –
+`spa` :: {spa} ± {spa; take = error} / {spa; take = printed}
+printed :: {spa; take = printed; digits = 2}
+```"""
+    *_, spa, printed = templates.filled(block, {}, "f.md").split("\n")
+    assert (spa, printed) == ("| `spa` | – / 7.8 |", "| printed | 7.75 |")
+    # nothing is made up that is not printed
+    unknown = block.replace("bomkl", "made").replace("missing: –\n", "")
+    assert templates.NO_TABLE in templates.filled(unknown, {}, "f.md")
+
+
 def test_tables_can_be_turned():
     text = BLOCK.replace("columns:", "rows:")
     text = re.sub(r"A, b .*? ::", "A ::", text)
@@ -537,7 +554,7 @@ def test_a_line_of_a_table_has_the_name_of_its_learner_in_the_command(section):
 
 
 #: What ``missing`` is where there may be no such figure, though all is played.
-NO_FIGURE = ("", "none")
+NO_FIGURE = ("", "none", "–")
 
 
 @pytest.mark.parametrize("section", templates.SECTIONS)
