@@ -60,12 +60,12 @@ COMMANDS = {
         learners=True,
     ),
     "bomkl": Names(
-        _names("german, svmguide3, madelon, magic04, a9a, cod_rna, susy"),
+        _names("german, svmguide3, madelon, magic04, a9a, cod_rna, susy, two_inputs"),
         _names(
             "perceptron*, omkc_u, omkc_dd, omkc_sd, omkc_sd (printed slip), rbp, forgetron, bogd, "
             "bpas, spa"
         ),
-        _names("table1, table2, sensitivity, precision"),
+        _names("table1, table2, sensitivity, precision, bounds"),
         published=_names("omkc_u, omkc_dd, omkc_sd, rbp, forgetron, bogd, bpas, spa"),
         learners=True,
     ),
@@ -89,9 +89,9 @@ COMMANDS = {
         _names("tables, picture, selectors, rare, rounds, tuned"),
     ),
     "multitask": Names(
-        _names("landmine, sentiment, a9a, digits"),
+        _names("landmine, sentiment, a9a, digits, two_inputs"),
         _names("mixed, both, local, global, unsure, margin, chance"),
-        _names("components, asking"),
+        _names("components, asking, bounds"),
         published=("multitask",),
         learners=True,
     ),
@@ -125,7 +125,7 @@ def refusal(arguments: Sequence[str]) -> str | None:
     """Return why a command line is refused: its first unknown name; None if there is none.
 
     >>> refusal(["multitask", "--parts", "asking,table1"])
-    "unknown part 'table1'; there are: components, asking"
+    "unknown part 'table1'; there are: components, asking, bounds"
     """
     default = not arguments or arguments[0].startswith("-")
     command = "tour" if default else arguments[0]

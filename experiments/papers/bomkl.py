@@ -6,6 +6,7 @@ The parts:
     table2        Table 2: SPA beside learners with a budget of as many support vectors
     sensitivity   Figure 1: alpha and beta of SPA against mistakes, support vectors and seconds
     precision     every row of both tables in single and in double precision
+    bounds        Lemma 1 and Theorem 2: losses and support vectors of SPA, and their bounds
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ from jaxmkl.kernels import Kernel
 from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
 from ..report import Panel
+from . import bounds as of_theorems
 from .paper import Job, Paper, as_published, is_published, plain
 from .printed import printed
 
@@ -266,13 +268,23 @@ def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> li
     return found + rows(name, differences, parameters=learner.parameters)
 
 
+def bounds(job: Job) -> None:
+    """Show the support vectors and losses of SPA beside the bounds of Lemma 1 and Theorem 2."""
+    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("spa",))
+    if datasets and names:
+        title = "Lemma 1 and Theorem 2: losses and support vectors of SPA"
+        of_theorems.show(job, title, of_theorems.of_spa(job))
+
+
 PAPER = Paper(
     name="bomkl",
     title="Budget online multiple kernel learning (Lu, Hoi, Sahoo and Zhao)",
-    datasets=DATASETS,
+    datasets=(*DATASETS, of_theorems.GENERATED),
     algorithms=ALGORITHMS,
-    parts=(table1, table2, sensitivity, precision),
+    parts=(table1, table2, sensitivity, precision, bounds),
     default_parts=("table1", "table2"),
+    generated=(of_theorems.GENERATED,),
+    parts_without_files=("bounds",),
     published=("omkc_u", "omkc_dd", "omkc_sd", *TABLE_2),
     open_parts=("table1", "table2"),
 )

@@ -4,6 +4,7 @@ The paper's tables are not available, so there are no printed figures. The parts
 
     components    a model of all tasks and one of each, or a mixture, against either alone
     asking        labels asked for where unsure, by the margin, or by chance, at equal rates
+    bounds        Theorems 1 and 2: losses and mistakes, and their bounds
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
 from ..report import Panel
+from . import bounds as of_theorems
 from .paper import Job, Paper, as_published, is_published
 
 ASKED = ("landmine", "sentiment")  # the data sets of the part asking
@@ -443,14 +445,23 @@ def draw(
     job.report.plot(f"multitask_asking_{dataset}", panels)
 
 
+def bounds(job: Job) -> None:
+    """Show the losses and mistakes of one Gaussian beside the bounds of Theorems 1 and 2."""
+    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("global",))
+    if datasets and names:
+        title = "Theorems 1 and 2: losses and mistakes of one Gaussian"
+        of_theorems.show(job, title, of_theorems.of_tasks(job))
+
+
 PAPER = Paper(
     name="multitask",
     title="Kernel sampling for online multi-task classification",
-    datasets=DATASETS,
+    datasets=(*DATASETS, of_theorems.GENERATED),
     algorithms=ALGORITHMS,
-    parts=(components, asking),
+    parts=(components, asking, bounds),
     default_parts=("components", "asking"),
-    generated=(DIGITS,),
+    generated=(DIGITS, of_theorems.GENERATED),
+    parts_without_files=("bounds",),
     published=("multitask",),
     open_parts=("components",),
 )
