@@ -42,6 +42,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
+from jaxmkl.aggregate.base import Penalized
 from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
@@ -70,7 +71,7 @@ class MKLInfo(NamedTuple):
     weights: jax.Array
     """Weights of the models, of sum 1 (E,)."""
     num_active: jax.Array
-    """How many models are active, int32."""
+    """How many models are active, int32; those that are drawn for each round count as active."""
     support: Any
     """Support vectors of each kernel of the banks that have any (P,), or None."""
     overflow: jax.Array | None
@@ -125,7 +126,7 @@ class MKL(Algorithm):
     Raises:
       ValueError: for a part that is none, or parts that make no sense together: a vote, or
         mistakes, or a rule for classes, in regression; several outputs of models with supports
-        (:func:`jaxmkl.wrappers.one_vs_rest`).
+        (:func:`jaxmkl.wrappers.one_vs_rest`); a penalty on norms that models do not know.
 
     >>> import jax, jaxmkl
     >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
@@ -163,6 +164,11 @@ class MKL(Algorithm):
             wanted = "None with models on supports (take jaxmkl.wrappers.one_vs_rest)"
             good = all(bank.many_outputs for bank in self.models)
             pytree.require(good, self, "num_outputs", self.num_outputs, wanted)
+        if self.aggregate.penalty is not None:
+            wanted = "one without a penalty, as some of the models do not know their norms: those "
+            wanted += "on features by rules of first order do"
+            good = all(bank.has_norms for bank in self.models)
+            pytree.require(good, self, "aggregate", self.aggregate, wanted)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -253,7 +259,8 @@ class MKL(Algorithm):
     def predict_own(self, state: MKLState, code: MKLCode) -> tuple[Forecast, MKLAux]:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
         values, of_banks = zip(*predicted, strict=True)
-        active = self.select.active(state.select)
+        log_weights = self._log_weights(state.aggregate)
+        active = self.select.combined(state.select, log_weights, code.chance)
         joined = jnp.concatenate(values, axis=-1)
 
         def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:
@@ -291,6 +298,13 @@ class MKL(Algorithm):
 
         return self._each(one, state.noise.variance, combination)
 
+    def _penalties(self, state: MKLState) -> tuple[jax.Array, ...]:
+        """The penalties (E,) or (K, E) on the models' norms; none where none are wanted."""
+        if self.aggregate.penalty is None:
+            return ()
+        norms = jnp.concatenate([bank.squared_norms(own) for bank, own in self._banks(state)], -1)
+        return (0.5 * jnp.asarray(self.aggregate.penalty, norms.dtype) * norms,)
+
     def update_own(
         self, state: MKLState, code: MKLCode, aux: MKLAux, feedback: Feedback
     ) -> MKLState:
@@ -311,10 +325,11 @@ class MKL(Algorithm):
         )
         judged = feedback.taken() if self.select.judge_sampled else learns
 
-        def judge(own: PyTree, aux: PyTree, y: jax.Array) -> PyTree:
-            return self.aggregate.update(own, aux, y, self.loss, judged, state.round)
+        def judge(own: PyTree, aux: PyTree, y: jax.Array, *penalties: jax.Array) -> PyTree:
+            loss = Penalized(self.loss, *penalties) if penalties else self.loss
+            return self.aggregate.update(own, aux, y, loss, judged, state.round)
 
-        aggregate = self._each(judge, state.aggregate, aux.aggregate, y)
+        aggregate = self._each(judge, state.aggregate, aux.aggregate, y, *self._penalties(state))
         models, start = [], 0
         for bank, *own in self._banks(state, code.models, aux.models):
             end = start + bank.num_models

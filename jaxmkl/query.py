@@ -5,7 +5,7 @@ the example a score: the larger, the more its label is worth. The prediction car
 that a pool of examples can be ranked by it.
 
     All             asks for every label
-    Disagreement    asks unless the models agree, or when too many labels in a row were skipped
+    Disagreement    asks unless the models agree and one of the last labels was asked for
     Margin          asks at random, more often the nearer the prediction is to another class
     Uncertainty     asks if the variance of the prediction outweighs its margin, else at random
     Random          asks at random
@@ -123,7 +123,9 @@ class DisagreementState(NamedTuple):
     """State of :class:`Disagreement`."""
 
     skips: jax.Array
-    """Number of labels skipped in a row, int32."""
+    """Number of labels skipped since one was asked for, int32; -1 before the first."""
+    waiting: jax.Array
+    """Labels asked for that have not arrived yet, int32."""
     learned: tuple = ()
     """The number of labels learned, int32, and their moments, if the tolerance is relative."""
 
@@ -132,14 +134,20 @@ class DisagreementState(NamedTuple):
 class Disagreement(Query):
     """Ask unless the models agree; after ``max_skips`` labels skipped in a row, ask in any case.
 
-    With the weights p of all models, the set V of active models and the models' values f, a label
-    is skipped if
+    With a_t = 1 where a label was asked for, else 0, the weights p of all models, the set V of
+    active models and the models' values f, the label of round t is skipped if and only if both
 
-        max_j Σ_{i in V} p_i (f_i - f_j)² <= tolerance
+        a_{t-1} + ... + a_{t-M} > 0                            one of the last M was asked for
+        max_j Σ_{i in V} p_i (f_i - f_j)² <= tolerance         the models agree
 
-    where j runs over all models. The sum is a variance about the mean m of V under p plus
-    Σ_V p · (f_j - m)², so one pass over the models is enough. Its maximum is the score. The
-    distance between two models is squared whatever the loss.
+    where j runs over all models. So the first label is always asked for, when all models still
+    are 0 and agree; if M is infinite, that one alone is asked for whatever the models say. A label
+    that arrives late (:meth:`jaxmkl.Learner.ask`) counts when it is asked for; a round whose label
+    is refused, as NaN is, counts as none.
+
+    The sum is a variance about the mean m of V under p plus Σ_V p · (f_j - m)², so one pass over
+    the models is enough. Its maximum is the score. The distance between two models is squared
+    whatever the loss.
 
     Args:
       tolerance: η_c, a number of at least 0 in squared units of the prediction.
@@ -157,11 +165,13 @@ class Disagreement(Query):
       reversed), (34), (35).
 
     >>> import jax.numpy as jnp
-    >>> rule = Disagreement(tolerance=0.01, max_skips=1)
-    >>> half = jnp.array([0.5, 0.5])
-    >>> score = rule.score(rule.init(), Forecast(jnp.array(0.51), jnp.array([0.5, 0.52]), half))
-    >>> bool(rule.ask(rule.init(), score, None))
-    False
+    >>> rule, half = Disagreement(tolerance=0.01, max_skips=1), jnp.array([0.5, 0.5])
+    >>> state, forecast = rule.init(), Forecast(jnp.array(0.51), jnp.array([0.5, 0.52]), half)
+    >>> for t in range(4):  # the models agree
+    ...     asked = rule.ask(state, rule.score(state, forecast), None)
+    ...     state = rule.update(state, forecast, asked)
+    ...     print(bool(asked), end=" ")
+    True False True False
     """
 
     tolerance: Number = pytree.nonnegative(default=0.0005, finite=False)
@@ -174,7 +184,8 @@ class Disagreement(Query):
 
     def init(self, dtype: DTypeLike = jnp.float32) -> DisagreementState:
         none = jnp.zeros((), jnp.int32)
-        return DisagreementState(none, (none, Moments.none((), dtype)) if self.relative else ())
+        learned = (none, Moments.none((), dtype)) if self.relative else ()
+        return DisagreementState(none - 1, none, learned)
 
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
         """The largest weighted sum of squared distances from one model."""
@@ -192,8 +203,9 @@ class Disagreement(Query):
             unit = labels.variance.astype(score.dtype)
             tolerance = jnp.where(number >= 2, tolerance * unit, jnp.nan)
         agree = score <= tolerance  # False if one of them is NaN
-        may_skip = state.skips.astype(score.dtype) < jnp.asarray(self.max_skips, score.dtype)
-        return ~(agree & may_skip)
+        skips = state.skips.astype(score.dtype)
+        one_of_last = (skips >= 0) & (skips < jnp.asarray(self.max_skips, score.dtype))
+        return ~(agree & one_of_last)
 
     def update(
         self, state: DisagreementState, forecast: Forecast, asked: jax.Array, y: ArrayLike = 0.0
@@ -206,7 +218,21 @@ class Disagreement(Query):
             y = jnp.asarray(y).astype(labels.mean.dtype)
             after = count_on(number), labels.after(y, count_on(number))
             learned = optax.tree.where(asked, after, learned)
-        return DisagreementState(jnp.where(asked, 0, state.skips + 1), learned)
+        late = asked & (state.waiting > 0)  # it was counted when it was asked for
+        since = jnp.where((state.skips < 0) | late, state.skips, count_on(state.skips))
+        return DisagreementState(
+            skips=jnp.where(asked & ~late, 0, since),
+            waiting=state.waiting - late.astype(jnp.int32),
+            learned=learned,
+        )
+
+    def await_label(self, state: DisagreementState, asked: jax.Array) -> DisagreementState:
+        skips, waiting = jnp.where(asked, 0, state.skips), state.waiting
+        return state._replace(skips=skips, waiting=waiting + asked.astype(jnp.int32))
+
+    def refuse_label(self, state: DisagreementState, refused: jax.Array) -> DisagreementState:
+        late = refused & (state.waiting > 0)
+        return state._replace(waiting=state.waiting - late.astype(jnp.int32))
 
 
 def _drawn(h: Number, above: jax.Array, uniform: jax.Array) -> jax.Array:

@@ -2,7 +2,7 @@
 
     All                        all are active, all learn
     AdaptiveKernelSelection    a subset, drawn by weight after each label, is active; all learn
-    Sampled                    all are active; each learns with a probability that its weight sets
+    Sampled                    models are drawn by their weights, to learn, to predict, or both
 
 An active model takes part in the prediction. A selection draws from noise that depends on the key
 and the round alone, so that the noise of a whole block can be made at once.
@@ -39,6 +39,16 @@ class Select:
     def active(self, state: PyTree) -> jax.Array | None:
         """Mask (E,) of the active models; None for all."""
         return None
+
+    def combined(
+        self, state: PyTree, log_weights: jax.Array, chance: jax.Array | None
+    ) -> jax.Array | None:
+        """Mask (E,) of the models that a round's prediction combines; None for all.
+
+        By default these are the active ones. ``chance`` are the round's uniform numbers (E,), by
+        which models are also drawn to learn; None for a selection that is not ``random``.
+        """
+        return self.active(state)
 
     def probabilities(self, state: PyTree, log_weights: jax.Array) -> jax.Array | None:
         """Probabilities (E,) with which the models learn; None if all always learn."""
@@ -119,23 +129,52 @@ class AdaptiveKernelSelection(Select):
 
 @pytree.dataclass
 class Sampled(Select):
-    """A model learns with probability p = (1 - δ) w / max w + δ.
+    """In each round a model is drawn with probability p = (1 - δ) w / max w + δ.
+
+    The drawn models learn, or make the prediction, or both, by one draw a round. With perceptrons
+    and a vote by Hedge these are the variants of OMKC; DD is :class:`All`.
+
+                         all are combined             those drawn are combined
+        all learn        DD                           DS, sampled="combination"
+        those drawn      SD, sampled="update"         SS, sampled="both"
+
+    The model of the largest weight has p = 1, so there always is a prediction. Weights of the
+    combined models are renormalised.
 
     Args:
       smoothing: δ in [0, 1], otherwise a ``ValueError`` is raised.
-      judge_sampled: whether only models that were drawn are discounted, as in OMKC(SD) (static).
+      judge_sampled: whether only models that were drawn to learn are discounted, as in OMKC(SD);
+        without effect where all learn (static).
+      sampled: for what models are drawn, "update", "combination" or "both" (static).
 
     References:
-      Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1.
+      Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1; Hoi, Jin, Zhao
+      and Yang (2013), Online multiple kernel classification, for stochastic combinations.
 
     >>> Sampled(0.5).probabilities((), jnp.log(jnp.array([1.0, 0.5])))
     Array([1.  , 0.75], dtype=float32)
+    >>> drawn = Sampled(0.5, sampled="both")
+    >>> drawn.combined((), jnp.log(jnp.array([1.0, 0.5])), jnp.array([0.9, 0.8]))
+    Array([ True, False], dtype=bool)
     """
 
     smoothing: Number = pytree.share(default=0.001)
     judge_sampled: bool = pytree.flag(default=False)
+    sampled: str = pytree.choice("update", "combination", "both", default="update")
     random = True
 
-    def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array:
+    def combined(
+        self, state: tuple, log_weights: jax.Array, chance: jax.Array | None
+    ) -> jax.Array | None:
+        if self.sampled == "update":
+            return None
+        assert chance is not None
+        # where p = 1 is rounded down, the model of the largest weight takes part all the same
+        return (chance < self._drawn_with(log_weights)) | (log_weights >= jnp.max(log_weights))
+
+    def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array | None:
+        return None if self.sampled == "combination" else self._drawn_with(log_weights)
+
+    def _drawn_with(self, log_weights: jax.Array) -> jax.Array:
         delta = jnp.asarray(self.smoothing, log_weights.dtype)
         return (1.0 - delta) * jnp.exp(log_weights - jnp.max(log_weights)) + delta

@@ -5,18 +5,19 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from trees import assert_close, begin, scan
 
 import jaxmkl
-from jaxmkl.aggregate import DrawOne, Hedge, Uniform
+from jaxmkl.aggregate import DrawOne, Hedge, Stack, Uniform
 from jaxmkl.features import FourierFeatures
 from jaxmkl.losses import LOSSES
 from jaxmkl.models import FeatureModels, SupportModels
 from jaxmkl.models.supports import DenseSupport
 from jaxmkl.query import Random
 from jaxmkl.select import AdaptiveKernelSelection, Sampled
-from jaxmkl.updates import OGD, RLS, PassiveAggressive, Perceptron
+from jaxmkl.updates import OGD, RLS, Optax, PassiveAggressive, Perceptron
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
@@ -54,6 +55,20 @@ NONSENSE = [
         r"loss must be of a loss for numbers.*got Hinge\(\)",
     ),
     (lambda: jaxmkl.MKL(bank(OGD()), loss="cubic"), "loss must be a loss, as"),
+    (lambda: jaxmkl.MKL(bank(RLS()), Hedge(penalty=0.1)), "aggregate must be one without a pen"),
+    (
+        lambda: jaxmkl.MKL((bank(OGD()), bank(RLS())), Stack(Hedge(penalty=0.0))),
+        r"aggregate must be one without a penalty.*norms.*got Stack\(base=Hedge",
+    ),
+    (
+        lambda: jaxmkl.MKL(SupportModels(KERNELS, OGD(), DenseSupport()), Hedge(penalty=0.1)),
+        "aggregate must be one without a penalty",
+    ),
+    (
+        lambda: Hedge(0.1, output="vote", cost="mistake", penalty=0.1),
+        "penalty must be None where mistakes are counted; got 0.1",
+    ),
+    (lambda: Hedge(0.1, penalty=-0.1), "penalty must be a finite number of at least 0"),
     (lambda: jaxmkl.MKL(bank(OGD()), task="rank"), "task must be one of"),
     (lambda: jaxmkl.MKL(()), "models must be a bank"),
     (lambda: jaxmkl.MKL(KERNELS), "models must be a bank"),
@@ -67,7 +82,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize(("make", "message"), NONSENSE)
 def test_nonsense_is_refused(make, message):
-    with pytest.raises(ValueError, match=f"^(MKL|SupportModels): {message}"):
+    with pytest.raises(ValueError, match=f"^(MKL|SupportModels|Hedge): {message}"):
         make()
 
 
@@ -91,6 +106,50 @@ def test_a_state_is_replaced_by_what_it_has():
     assert int(state.round) == 0
     with pytest.raises(TypeError, match="MKLState has no field 'log_weights'"):
         state.replace(log_weights=jnp.zeros(2))
+
+
+# --- a penalty on norms --------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_models_are_judged_by_their_loss_and_penalty_before_the_update(x64):
+    """Two kernels, three rates of two rules, two outputs."""
+    X, target = data()
+    X, y = X.astype(np.float64), np.stack([target, 2 - target], axis=1).astype(np.float64)
+    rules = OGD([0.1, 0.4], 0.05), Optax(optax.sgd(0.2))
+    rate, penalty = 0.5, 0.3
+    learner = jaxmkl.MKL(bank(rules), Hedge(rate, penalty=penalty), num_outputs=2)
+    start = learner.init(jax.random.key(1), 2, np.float64)
+    V, cost = np.asarray(start.models[0].frequencies), np.zeros((2, 6))
+
+    @jax.jit
+    def step(state, x, label):
+        return learner.step(state, (x, label))[0]
+
+    state = start
+    for x, label in zip(X, y, strict=True):
+        phase = V @ x / np.array([[0.5], [2.0]])
+        z = np.concatenate([np.sin(phase), np.cos(phase)], axis=1) / 2  # (P, M), F = 4
+        parts = [np.asarray(own.weights) for own in state.models[0].rules]
+        theta = np.concatenate([np.moveaxis(part, 0, 2) for part in parts], axis=1)  # (K, R, P, M)
+        loss = (np.sum(theta * z, axis=-1) - label[:, None, None]) ** 2
+        judged = loss + penalty / 2 * np.sum(theta**2, axis=-1)
+        cost += rate * judged.reshape(2, 6)
+        state = step(state, x, label)
+    wanted = cost.min(axis=1, keepdims=True) - cost
+    np.testing.assert_allclose(state.aggregate.log_weights, wanted, rtol=1e-9, atol=1e-9)
+    assert np.abs(theta).max() > 0.1
+
+
+@pytest.mark.slow
+def test_a_stack_judges_the_models_as_the_aggregate_below_it():
+    X, y = data()
+    weights = []
+    for top in (Hedge(0.5, penalty=2.0), Stack(Hedge(0.5, penalty=2.0)), Hedge(0.5)):
+        learner = jaxmkl.MKL(bank(OGD(0.3)), top)
+        weights.append(scan(learner, begin(learner), X, y)[1].info.weights)
+    np.testing.assert_allclose(weights[0], weights[1], atol=1e-6)
+    assert np.abs(weights[0] - weights[2]).max() > 1e-3
 
 
 # --- several banks -------------------------------------------------------------------------------

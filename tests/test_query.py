@@ -26,8 +26,14 @@ def forecast(value, values=(), weights=(), active=None, variance=None):
     return Forecast(*arrays, *others)
 
 
+def begun(query):
+    """The state before the first round, or where one had to ask, after it."""
+    state = query.init()
+    return state._replace(skips=jnp.zeros_like(state.skips)) if hasattr(state, "skips") else state
+
+
 def asked(query, score, noise=0.0, state=None):
-    state = query.init() if state is None else state
+    state = begun(query) if state is None else state
     return bool(query.ask(state, jnp.asarray(score), jnp.asarray(noise)))
 
 
@@ -57,6 +63,7 @@ def test_disagreement_is_the_largest_distance_from_one_model(active, x64):
 
 @pytest.mark.parametrize("max_skips", [0, 1, 3, np.inf])
 def test_after_some_skips_in_a_row_a_label_is_asked_for(max_skips):
+    """A label is skipped only if one of the last M was asked for, so that the first one is."""
     query = Disagreement(0.1, max_skips)
     state, rounds = query.init(), []
     for t in range(12):
@@ -65,11 +72,34 @@ def test_after_some_skips_in_a_row_a_label_is_asked_for(max_skips):
         state = query.update(state, forecast(0.0), jnp.asarray(ask))
         assert state.skips.dtype == jnp.int32
         rounds.append(ask)
-    expected, skips = [], 0
+    a = []
     for t in range(12):
-        expected.append(t == 6 or skips >= max_skips)
-        skips = 0 if expected[-1] else skips + 1
-    assert rounds == expected
+        last = a[-int(max_skips) :] if 0 < max_skips < 12 else a if max_skips else []
+        a.append(not (any(last) and t != 6))
+    assert rounds == a
+    assert rounds[0]
+    assert sum(rounds) == {0: 12, 1: 6, 3: 4, np.inf: 2}[max_skips]
+
+
+def test_a_late_label_counts_when_it_is_asked_for():
+    """And no more when it comes, or is refused: the rounds skipped meanwhile are not forgotten."""
+    query, said = Disagreement(0.1, 2), forecast(0.0)
+    yes, no = jnp.asarray(True), jnp.asarray(False)
+    state = query.init()
+    assert int(query.await_label(state, no).skips) == -1
+    assert int(query.update(state, said, no).skips) == -1  # a round that nobody asked about
+    for score in (0.1, 0.2):  # the first, and one of which models disagree
+        assert asked(query, score, state=state)
+        state = query.await_label(state, yes)
+    assert (int(state.skips), int(state.waiting)) == (0, 2)
+    for left in (True, False):
+        assert not asked(query, 0.1, state=state)
+        state = query.update(state, said, no)
+        state = query.update(state, said, yes) if left else query.refuse_label(state, yes)
+    assert (int(state.skips), int(state.waiting)) == (2, 0)
+    assert asked(query, 0.1, state=state)
+    assert int(query.update(state, said, yes).skips) == 0
+    assert int(query.refuse_label(state, yes).waiting) == 0
 
 
 def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
@@ -85,7 +115,7 @@ def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
         assert asked(query, bound * (1 + 1e-9), state=state)
     assert int(state.skips) == 0
     # without it the state is as small as it was
-    assert len(jax.tree.leaves(Disagreement().init())) == 1
+    assert len(jax.tree.leaves(Disagreement().init())) == 2
 
 
 def test_models_that_say_nothing_sensible_are_no_agreement():
@@ -286,7 +316,7 @@ def test_the_same_labels_are_asked_for_in_both_precisions(pool):
 @pytest.mark.parametrize("query", [Disagreement(0.01), Random(0.25)])
 def test_a_prediction_carries_its_score(query, pool):
     state, learner = taught(), MKL(BANK, query=query)
-    many = pool_at(learner, state.replace(query=query.init()), pool)
+    many = pool_at(learner, state.replace(query=begun(query)), pool)
     assert many.score.shape == many.query.shape == many.value.shape == (400,)
     assert many.score.dtype == jnp.float32
     if isinstance(query, Random):

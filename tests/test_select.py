@@ -225,6 +225,36 @@ def test_probabilities_of_learning_with_weights_far_apart():
     np.testing.assert_allclose(got, [0.125, 1.0, 0.125])
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.001, 0.137, 1.0])
+def test_those_drawn_are_combined(smoothing):
+    """With their probabilities, by the numbers that decide who learns; the best one always is."""
+    log_weights = jnp.log(jnp.array([0.2, 0.5, 0.25, 1e-6, 0.5], jnp.float32))
+    chance = jnp.asarray(np.random.default_rng(0).random((DRAWS, 5)), jnp.float32)
+    chance = chance.at[:20].set(np.nextafter(np.float32(1), np.float32(0)))
+    found = {}
+    for sampled in ("update", "combination", "both"):
+        rule = Sampled(smoothing, sampled=sampled)
+        assert rule.random
+        assert rule.active(rule.init(5)) is None
+        combined = jax.vmap(rule.combined, in_axes=(None, None, 0))
+        found[sampled] = combined((), log_weights, chance), rule.probabilities((), log_weights)
+    assert found["update"][0] is None
+    assert found["combination"][1] is None
+    p = found["both"][1]
+    np.testing.assert_array_equal(p, found["update"][1])
+    mask = np.asarray(found["both"][0])
+    np.testing.assert_array_equal(mask, found["combination"][0])
+    assert mask[:, [1, 4]].all()
+    drawn = np.asarray(chance) < np.asarray(p)
+    np.testing.assert_array_equal(mask[:, [0, 2, 3]], drawn[:, [0, 2, 3]])
+    assert_near(mask.mean(axis=0), np.asarray(p, np.float64))
+
+
+def test_what_is_sampled_is_one_of_three():
+    with pytest.raises(ValueError, match="Sampled: sampled must be"):
+        Sampled(sampled="prediction")
+
+
 def test_all_kernels_learn_always():
     rule = All()
     assert rule.probabilities((), jnp.zeros(3)) is None

@@ -35,6 +35,9 @@ class Aggregate(abc.ABC):
     """"value", or for classifiers "vote", by signs."""
     cost: str = "loss"
     """"loss", or for classifiers "mistake"."""
+    penalty: Number | None = None
+    """λ of the penalty λ/2 |f_e|² that the loss of a model has on top where models are judged, so
+    that the models must know their norms; None for none."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 
@@ -97,6 +100,22 @@ class Aggregate(abc.ABC):
     def close(self, state: PyTree, size: int, round: jax.Array) -> PyTree:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""
         return state
+
+
+class Penalized(Loss):
+    """A loss with a penalty (E,) for each model, as an aggregate judges by within a round."""
+
+    task = "regression"
+
+    def __init__(self, loss: Loss, penalties: jax.Array):
+        self.task, self.loss, self.penalties = loss.task, loss, penalties
+
+    def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        """The losses of the models' values (E,)."""
+        return self.loss.value(prediction, y) + self.penalties
+
+    def slope(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        return self.loss.slope(prediction, y)
 
 
 def bounded(values: jax.Array, bound: Number | None) -> jax.Array:

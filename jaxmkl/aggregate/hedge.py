@@ -5,10 +5,10 @@
     drawn        f_I of one model I, drawn by its weight (DrawOne)
 
 Hedge discounts a model by its cost on the example, w_e <- w_e exp(-η_g c_e), where the cost c_e is
-1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e. In the papers' terms exp(-η_g) is
-the discount γ. The field ``output``, "value" or "vote", says whether the values or their signs are
-combined, and ``cost``, "loss" or "mistake", which cost is meant; both are static. An argument
-outside its range raises a ``ValueError``.
+1 for a mistake (y f_e <= 0) and 0 otherwise, or the loss of f_e, perhaps with a penalty on its
+norm. In the papers' terms exp(-η_g) is the discount γ. The field ``output``, "value" or "vote",
+says whether the values or their signs are combined, and ``cost``, "loss" or "mistake", which cost
+is meant; both are static. An argument outside its range raises a ``ValueError``.
 
 References:
   Freund and Schapire (1997); Hoi, Jin, Zhao and Yang (2013), Online multiple kernel
@@ -137,6 +137,13 @@ class Hedge(_Weighing):
       cost: by what a model is judged, its "loss" or, for classifiers, its "mistake" (static).
       bound: values are clipped to [-bound, bound] before they are combined and judged; None for no
         bound.
+      penalty: λ, for models judged by L(f_e, y) + λ/2 |f_e|², the loss that gradient descent with
+        that ``regularization`` descends; before the update, and |f| = |θ| on features. None judges
+        them by L(f_e, y) alone, at no cost. Models with supports and those of second order do not
+        know their norms.
+
+    Raises:
+      ValueError: if an argument is outside its range, or a penalty is to be on mistakes.
 
     >>> import jaxmkl
     >>> rule, values = Hedge(0.7, cost="mistake"), jnp.array([0.5, -0.5])
@@ -151,6 +158,11 @@ class Hedge(_Weighing):
     output: str = pytree.choice(*OUTPUTS, default="value")
     cost: str = pytree.choice(*COSTS, default="loss")
     bound: Number | None = pytree.positive(default=None, optional=True)
+    penalty: Number | None = pytree.nonnegative(default=None, optional=True)
+
+    def __post_init__(self) -> None:
+        good = self.penalty is None or self.cost == "loss"
+        pytree.require(good, self, "penalty", self.penalty, "None where mistakes are counted")
 
     def predict(
         self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree

@@ -81,6 +81,11 @@ class Stack(Aggregate):
     bound: Number | None = pytree.positive(default=None, optional=True)
 
     @property
+    def penalty(self) -> Number | None:  # type: ignore[override]
+        """That of the aggregate below."""
+        return self.base.penalty
+
+    @property
     def period(self) -> int | None:  # type: ignore[override]
         """The largest number that divides the rule's period and that of the aggregate below."""
         return common_period((self.rule, self.base))

@@ -4,10 +4,22 @@ With y_1, ..., y_m the first labels, the alignment of kernel p is
 
     A_p = Σ_ij y_i y_j k_p(x_i, x_j) / (m sqrt(Σ_ij k_p(x_i, x_j)²))
 
-The published method goes over the data twice: kernels are compared on the first m examples
-(:func:`jaxmkl.kernels.kernel_alignment`), then the best one's Projectron starts from the first
-example (:func:`jaxmkl.projectron`). Here each kernel has a Projectron from the start, and that of
-the kernel best aligned *so far* predicts: from round m on the published method, in one pass.
+The published method goes over the data twice: kernels are compared on the first m examples, then
+the best one's Projectron starts from the first example. By default there is one pass: each kernel
+has a Projectron from the start, and that of the kernel best aligned *so far* predicts, which from
+round m on is the published method. With ``two_passes=True`` no model learns in the first m rounds,
+and in later ones that of the chosen kernel alone, so that the published method is two runs, one of
+the first m examples, then one of all:
+
+>>> import jax, jaxmkl
+>>> X = jax.random.uniform(jax.random.key(0), (300, 2), minval=-1.0)
+>>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+>>> learner = jaxmkl.proj_ka(budget=50, num_aligned=100, two_passes=True)
+>>> state = learner.init(jax.random.key(1), num_inputs=2)
+>>> state, _ = jaxmkl.run(learner, state, X[:100], y[:100])        # chooses the kernel
+>>> state, outputs = jaxmkl.run(learner, state, X, y)              # its Projectron plays
+>>> bool((y[150:] * outputs.prediction[150:] <= 0).mean() < 0.25)
+True
 
 References:
   Cristianini, Shawe-Taylor, Elisseeff and Kandola (2002), On kernel-target alignment; Orabona,
@@ -64,6 +76,8 @@ class Aligned(Algorithm):
       models: a bank with supports, for classification.
       num_aligned: m, on how many of the first rounds alignment is measured (static).
       query: when a label is asked for.
+      two_passes: whether the models wait for the choice of a kernel, and only that of the chosen
+        one learns (static).
 
     Raises:
       ValueError: for another bank, or a number below 1.
@@ -74,6 +88,7 @@ class Aligned(Algorithm):
     )
     num_aligned: int = pytree.count(default=10_000)
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=All())
+    two_passes: bool = pytree.flag(default=False)
 
     def __post_init__(self) -> None:
         good = self.loss.task == "classification"
@@ -130,13 +145,17 @@ class Aligned(Algorithm):
     def update_own(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
-        counted = feedback.updates & (state.round < self.num_aligned)
+        first = state.round < self.num_aligned
+        counted = feedback.updates & first
         sums, of_store = self._store.predict(state.pairs, self._kernels, of_pairs)
         along = 2 * feedback.y * sums[:P] + of_pairs.own[:P]
         squares = 2 * sums[P:] + of_pairs.own[P:]
         coefficient = jnp.repeat(jnp.stack([feedback.y, jnp.ones_like(feedback.y)]), P)
         proposal = Proposal(jnp.full((2 * P,), counted), coefficient)
-        of_bank = feedback._replace(updates=jnp.full((P,), feedback.updates))
+        learns = jnp.full((P,), feedback.updates)
+        if self.two_passes:
+            learns = learns & ~first & (self._best(state)[1] > 0)
+        of_bank = feedback._replace(updates=learns)
         return state.replace(
             models=self.models.update(state.models, of_models, aux, of_bank),
             pairs=self._store.update(state.pairs, self._kernels, of_pairs, of_store, proposal),

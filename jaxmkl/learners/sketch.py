@@ -11,10 +11,23 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
     where one was added or replaced, the kernel moves, with the new w and the new basis:
                     θ <- clip(θ - ρ_t L' ∂f(x)/∂θ)
 
-For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is equation (4) of the paper,
-γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel. A round
-costs O(B). Where all kernel values underflow (in double precision), basis functions are drawn
-uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.
+For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is line 19 of Algorithm 1,
+γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel.
+
+The text of the paper takes the derivatives elsewhere (``gradients="sketches"``): where the loss is
+L'(f(x), y) above, it has two others, though a round still is one where L'(f(x), y) ≠ 0,
+
+    the weights     L'(f^b(x), y)    of f^b, with the old weights on the new basis: where a basis
+                                     function was replaced, x has the weight of the one that went,
+                                     and one that was added has the weight 0
+    the kernel      L'(f^w(x), y)    of f^w, with the new weights on the new basis
+
+Line 19 has no factor that is 0 where y f^w(x) >= 1, although the text calls it equivalent to (4),
+the gradient at f^w; ``gradients="prediction"`` is line 19. Both differ little:
+:data:`jaxmkl.recipes.settings.SETTINGS` has the figures.
+
+A round costs O(B). Where all kernel values underflow (in double precision), basis functions are
+drawn uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -76,11 +89,14 @@ class HypothesisSketch(MovingKernel):
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
       ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
+      gradients: where the loss is derived, at the "prediction" or at the "sketches" f^b and f^w
+        (static).
     """
 
     threshold: Number = pytree.share(default=0.9)
     num_sampled: int = pytree.count(default=3)
     ties: str = pytree.choice("first", "oldest", default="first")
+    gradients: str = pytree.choice("prediction", "sketches", default="prediction")
 
     def __post_init__(self) -> None:
         s = self.num_sampled
@@ -127,8 +143,15 @@ class HypothesisSketch(MovingKernel):
         project = self._projection_at_once if packed else self._projection
         alpha, share = project(state, x, values, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
+        victim = self._victim(state)
+        if self.gradients == "sketches":
+            own = self.space.values(state.coordinates, x, x[None, :])
+            new = replaces & (places == victim)
+            of_basis = jax.tree.map(lambda a, b: jnp.where(new, a, b), own, values)
+            _, fresh, _ = self._step(of_basis.weighted_sum(w).value(), feedback)
+            wanted = wanted & jnp.isfinite(fresh)
         changed = wanted & (replaces | ~full)
-        place = jnp.where(changed, jnp.where(full, self._victim(state), state.number), B)
+        place = jnp.where(changed, jnp.where(full, victim, state.number), B)
         compensated = jnp.where(wanted & full & ~replaces, drawn, B)
         # written out, these are one pass over B numbers
         for i, change in zip(compensated, fresh * alpha, strict=True):
@@ -153,6 +176,8 @@ class HypothesisSketch(MovingKernel):
             derivative = partial(_slope_forward, at_x=at_x, weights=w, exponent=exponent)
         else:
             rows = rows.at[place].set(x, mode="drop")
+        if self.gradients == "sketches":
+            slope = self.loss.slope(output(state.coordinates), feedback.y)
         of_step = output, state.coordinates, slope, changed
         state = self._descended(state, *of_step, derivative=derivative)
         return state.replace(

@@ -31,6 +31,11 @@ class Bank(abc.ABC):
         return any(rule.has_variance for rule in self.all_rules)
 
     @property
+    def has_norms(self) -> bool:
+        """Whether its models know their norms, as :meth:`squared_norms` says."""
+        return False
+
+    @property
     @abc.abstractmethod
     def num_models(self) -> int:
         """E."""
@@ -79,6 +84,10 @@ class Bank(abc.ABC):
         that do not know theirs.
         """
         raise NotImplementedError(f"{type(self).__name__} must define variances")
+
+    def squared_norms(self, state: PyTree) -> jax.Array:
+        """|f_e|² (E,) or (K, E) of the models, those of a bank that ``has_norms``."""
+        raise NotImplementedError(f"{type(self).__name__} must define squared_norms")
 
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:

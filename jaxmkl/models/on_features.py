@@ -5,7 +5,7 @@ such as one that grows with the stream, computes those of each example in turn, 
 asked for. A map that learns does so after the prediction of the round.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -116,6 +116,10 @@ class FeatureModels(Bank):
         return self.rules
 
     @property
+    def has_norms(self) -> bool:
+        return all(rule.has_norms for rule in self.rules)
+
+    @property
     def random(self) -> bool:
         return any(rule.random for rule in self.rules)
 
@@ -167,9 +171,10 @@ class FeatureModels(Bank):
             for rule, own, of_rule in self._rules(state, codes)
         ]
         each, aux = zip(*predicted, strict=True)
-        values = jnp.concatenate([f.reshape(f.shape[0], -1) for f in each], axis=1)  # (K, E)
-        aux = FeatureAux(z, of_map, codes, aux)
-        return values[0] if len(values) == 1 else values, aux
+        return _joined(each), FeatureAux(z, of_map, codes, aux)
+
+    def squared_norms(self, state: FeatureModelsState) -> jax.Array:
+        return _joined([rule.squared_norms(own) for rule, own in self._rules(state)])
 
     def variances(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux
@@ -233,3 +238,9 @@ class FeatureModels(Bank):
             pytree.require(good, "merge", "features", "different ones", wanted)
         rules = zip(self.rules, states.rules, began, strict=True)
         return FeatureModelsState(features, tuple(rule.merged(*own) for rule, *own in rules))
+
+
+def _joined(each: Sequence[jax.Array]) -> jax.Array:
+    """Numbers of the models (E,) or (K, E), from those of each rule (K, R, P)."""
+    joined = jnp.concatenate([a.reshape(a.shape[0], -1) for a in each], axis=1)
+    return joined[0] if len(joined) == 1 else joined

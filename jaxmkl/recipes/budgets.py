@@ -6,10 +6,12 @@ the store makes room, by the formulas of :mod:`jaxmkl.models.supports`. The publ
                   update                    store          aggregate              select
     rbp           Perceptron                RemoveRandom   vote, by mistakes      all
     forgetron     Perceptron                SelfTuned      vote, by mistakes      all
-    bogd          OGD (hinge)               RemoveOldest   vote, by mistakes      all
+    bogd          OGD (hinge)               RemoveOldest*  vote, by mistakes      all
     bpas          PassiveAggressive         Replace        vote, by mistakes      all
     projectron    Perceptron                Project        vote, by mistakes      all
     omkl_b        OGD                       RemoveOldest   value, by loss         all
+
+    * or RemoveUnbiased, as its source has it
 
 References:
   Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Table 2; Sahoo, Hoi and Li
@@ -25,6 +27,8 @@ from jaxmkl.models import BudgetSupport, supports
 from jaxmkl.query import Query
 from jaxmkl.recipes._parts import ASK_ALL, bank_of, recipe, vote
 from jaxmkl.updates import OGD, PassiveAggressive, Perceptron, Update
+
+_OLDEST = supports.RemoveOldest()
 
 
 def _voting(
@@ -93,15 +97,22 @@ def bogd(
     step_size: Number = 0.1,
     regularization: Number = 0.1,
     budget: int = 256,
+    eviction: supports.Eviction = _OLDEST,
     discount: Number = 0.99,
     query: Query = ASK_ALL,
 ) -> MKL:
-    """Bounded online gradient descent on the hinge loss, evicting the oldest support vector.
+    """Bounded online gradient descent on the hinge loss.
 
         f <- (1 - η λ) f;    if y f < 1:   f <- f + η y k(x, ·)
 
+    By default a full budget evicts the oldest support vector, which is not what Zhao et al. do but
+    what gives the figures of Lu et al. Zhao et al. remove one at random and enlarge the others,
+    ``eviction=RemoveUnbiased()`` of :mod:`jaxmkl.models.supports`, with which
+    :func:`jaxmkl.recipes.published` makes BOGD.
+
     Args:
       step_size, regularization: η and λ.
+      eviction: which support vector makes room, and what happens to the others.
       kernels, budget, discount, query: as for :func:`rbp`.
 
     References:
@@ -109,9 +120,11 @@ def bogd(
 
     >>> bogd().models[0].rule
     OGD(step_sizes=0.1, regularization=0.1, loss=Hinge())
+    >>> bogd(budget=50, eviction=supports.RemoveUnbiased(by_size=True)).models[0].store.eviction
+    RemoveUnbiased(by_size=True, largest=None)
     """
     update = OGD(step_size, regularization, "hinge")
-    return _voting(kernels, update, supports.RemoveOldest(), budget, discount, query)
+    return _voting(kernels, update, eviction, budget, discount, query)
 
 
 @recipe

@@ -39,6 +39,7 @@ def oks_sil(
     threshold: Number = 0.9,
     num_sampled: int = 3,
     ties: str = "first",
+    gradients: str = "prediction",
 ) -> HypothesisSketch:
     """OKS-SIL: a hypothesis of constant size, whose kernel moves by gradient steps.
 
@@ -55,6 +56,8 @@ def oks_sil(
       num_sampled: s, the number of basis functions that a new one is compared with.
       ties: of several smallest |w| either the "first" in place, as in the paper, or the "oldest"
         is replaced.
+      gradients: where the loss is derived, at the "prediction", as in the paper's Algorithm 1, or
+        at the "sketches" f^b and f^w, as in its text (:mod:`jaxmkl.learners.sketch`).
 
     References:
       Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.learners.sketch`.
@@ -64,7 +67,7 @@ def oks_sil(
     """
     space = GaussianWidths() if space is None else space
     moved = space, budget, step_size, as_optimizer(optimizer), loss, query
-    return HypothesisSketch(*moved, threshold, num_sampled, ties)
+    return HypothesisSketch(*moved, threshold, num_sampled, ties, gradients)
 
 
 @recipe
@@ -141,6 +144,7 @@ def proj_ka(
     *,
     budget: int = 200,
     num_aligned: int = 10_000,
+    two_passes: bool = False,
     query: Query = ASK_ALL,
 ) -> Aligned:
     """Proj-KA: the Projectron with the kernel that is best aligned with the first labels.
@@ -148,6 +152,8 @@ def proj_ka(
     Args:
       budget: B, the number of support vectors for each kernel; a round costs O(P B²).
       num_aligned: m, the number of first rounds on which alignment is measured.
+      two_passes: whether Projectrons wait until round m, when the kernel is chosen; the first m
+        examples are then played twice, as in the paper (:mod:`jaxmkl.learners.aligned`).
       kernels, query: as for :func:`oks`.
 
     References:
@@ -158,4 +164,5 @@ def proj_ka(
     BudgetSupport(budget=50, eviction=Project(threshold=0.0), period=32)
     """
     store = BudgetSupport(budget, Project())
-    return Aligned(bank_of(kernels, Perceptron(), store, zhang_liao), num_aligned, query)
+    models = bank_of(kernels, Perceptron(), store, zhang_liao)
+    return Aligned(models, num_aligned, query, two_passes)

@@ -50,19 +50,19 @@ RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units
 def _raker(
     kernels: Kernel | None,
     features: FourierFeatures,
-    rates: tuple[Number | None, Number, Number],
+    rates: tuple[Number | None, Number, Number, Number | None],
     loss: Loss | str,
     outputs: tuple[int | None, int | None],
     select: Select,
     query: Query,
 ) -> MKL:
-    step_size, regularization, hedge_rate = rates
+    step_size, regularization, hedge_rate, penalty = rates
     step_size = 0.3 / features.squared_norm if step_size is None else step_size
     kernels = hong_chae() if kernels is None else kernels
     rule = OGD(step_size, regularization, loss)
     K = outputs_of("raker", rule.loss.task, *outputs)
     bank = FeatureModels(kernels, rule, features)
-    return MKL(bank, Hedge(hedge_rate), select, query, num_outputs=K)
+    return MKL(bank, Hedge(hedge_rate, penalty=penalty), select, query, num_outputs=K)
 
 
 @recipe
@@ -73,6 +73,7 @@ def raker(
     step_size: Number | None = None,
     regularization: Number = 0.02,
     hedge_rate: Number = 1.0,
+    hedge_penalty: Number | None = None,
     loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
@@ -86,8 +87,8 @@ def raker(
         θ_p <- (1 - η_l λ) θ_p - η_l L'(f_p, y) z_p,      w_p <- w_p exp(-η_g L(f_p, y))
         prediction = Σ_p w_p f_p / Σ_p w_p,               f_p = θ_p·z_p(x)
 
-    The published setting is ``raker(step_size=T**-0.5, hedge_rate=T**-0.5, feature_scale="mean")``
-    for a stream of T examples; the module says why it is not the default.
+    The published setting is ``jaxmkl.recipes.published("raker", num_examples=T, num_inputs=D)``;
+    the module says why it is not the default.
 
     Args:
       kernels: shift-invariant; by default the 17 Gaussians of :func:`jaxmkl.kernels.hong_chae`.
@@ -95,6 +96,8 @@ def raker(
       step_size: η_l; by default 0.3/|z|² (0.006 for 50 features of scale "sum").
       regularization: λ of the penalty λ/2 |θ|².
       hedge_rate: η_g, for losses of the order of 1 and below.
+      hedge_penalty: the λ of a penalty λ/2 |θ|² with which Hedge judges models too, as the paper
+        does; by default there is none (:class:`jaxmkl.aggregate.Hedge`).
       loss: "squared" for regression, or "huber" if labels have outliers; "logistic" or "hinge" for
         classification; or another loss of :mod:`jaxmkl.losses`.
       orthogonal: whether frequencies are drawn in orthogonal blocks.
@@ -116,7 +119,8 @@ def raker(
     True
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    rates = step_size, regularization, hedge_rate, hedge_penalty
+    outputs = num_outputs, num_classes
     return _raker(kernels, features, rates, loss, outputs, select, query)
 
 
@@ -129,6 +133,7 @@ def omkl_aks(
     step_size: Number | None = None,
     regularization: Number = 0.02,
     hedge_rate: Number = 1.0,
+    hedge_penalty: Number | None = None,
     loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
@@ -144,8 +149,8 @@ def omkl_aks(
     Args:
       selection_threshold: δ of :class:`jaxmkl.select.AdaptiveKernelSelection`; the number of
         kernels with a weight above δ times the largest sets the size of V.
-      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale, num_outputs, num_classes, query: as for :func:`raker`.
+      kernels, num_features, step_size, regularization, hedge_rate, hedge_penalty, loss,
+        orthogonal, feature_scale, num_outputs, num_classes, query: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 1, with γ of (58).
@@ -154,7 +159,8 @@ def omkl_aks(
     AdaptiveKernelSelection(threshold=0.8)
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    rates = step_size, regularization, hedge_rate, hedge_penalty
+    outputs = num_outputs, num_classes
     select = AdaptiveKernelSelection(selection_threshold)
     return _raker(kernels, features, rates, loss, outputs, select, query)
 
@@ -170,6 +176,7 @@ def amkl(
     step_size: Number | None = None,
     regularization: Number = 0.02,
     hedge_rate: Number = 1.0,
+    hedge_penalty: Number | None = None,
     loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
@@ -186,8 +193,8 @@ def amkl(
       relative: whether the tolerance is a share of the running variance of the labels, which has
         no units; .01 asks for about as many labels as the default on the paper's streams (for all
         of them on naval).
-      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
+      kernels, num_features, step_size, regularization, hedge_rate, hedge_penalty, loss,
+        orthogonal, feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2 with all kernels.
@@ -196,7 +203,8 @@ def amkl(
     Disagreement(tolerance=0.01, max_skips=3.0, relative=True)
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    rates = step_size, regularization, hedge_rate, hedge_penalty
+    outputs = num_outputs, num_classes
     query = Disagreement(tolerance, max_skips, relative)
     return _raker(kernels, features, rates, loss, outputs, select, query)
 
@@ -213,6 +221,7 @@ def amkl_aks(
     step_size: Number | None = None,
     regularization: Number = 0.02,
     hedge_rate: Number = 1.0,
+    hedge_penalty: Number | None = None,
     loss: Loss | str = "squared",
     orthogonal: bool = False,
     feature_scale: str = "sum",
@@ -224,8 +233,8 @@ def amkl_aks(
     Args:
       tolerance, max_skips, relative: as for :func:`amkl`.
       selection_threshold: as for :func:`omkl_aks`.
-      kernels, num_features, step_size, regularization, hedge_rate, loss, orthogonal,
-        feature_scale, num_outputs, num_classes: as for :func:`raker`.
+      kernels, num_features, step_size, regularization, hedge_rate, hedge_penalty, loss,
+        orthogonal, feature_scale, num_outputs, num_classes: as for :func:`raker`.
 
     References:
       Hong and Chae, Algorithm 2.
@@ -234,7 +243,8 @@ def amkl_aks(
     AdaptiveKernelSelection(threshold=0.9)
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
-    rates, outputs = (step_size, regularization, hedge_rate), (num_outputs, num_classes)
+    rates = step_size, regularization, hedge_rate, hedge_penalty
+    outputs = num_outputs, num_classes
     select = AdaptiveKernelSelection(selection_threshold)
     query = Disagreement(tolerance, max_skips, relative)
     return _raker(kernels, features, rates, loss, outputs, select, query)

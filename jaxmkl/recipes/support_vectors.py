@@ -116,6 +116,7 @@ def omkc_sd(
     *,
     discount: Number = 0.99,
     smoothing: Number = 0.001,
+    sampled: str = "update",
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
@@ -126,6 +127,9 @@ def omkc_sd(
 
     Args:
       smoothing: δ in [0, 1].
+      sampled: for what kernels are drawn, as for :class:`jaxmkl.select.Sampled`: "update" for
+        OMKC(SD), "combination" for OMKC(DS), where those drawn vote and all learn, "both" for
+        OMKC(SS), where those drawn vote and learn.
       kernels, discount, capacity, query: as for :func:`omkc_dd`.
 
     References:
@@ -133,10 +137,10 @@ def omkc_sd(
       Table 1.
 
     >>> omkc_sd().select
-    Sampled(smoothing=0.001, judge_sampled=True)
+    Sampled(smoothing=0.001, judge_sampled=True, sampled='update')
     """
     bank = bank_of(kernels, Perceptron(), DenseSupport(capacity))
-    return MKL(bank, vote(discount), Sampled(smoothing, judge_sampled=True), query)
+    return MKL(bank, vote(discount), Sampled(smoothing, True, sampled), query)
 
 
 @recipe
@@ -231,7 +235,7 @@ def omkl(
       Sahoo, Hoi and Li (2014); Hong and Chae, Table II.
 
     >>> omkl().aggregate
-    Hedge(rate=1.0, output='value', cost='loss', bound=None)
+    Hedge(rate=1.0, output='value', cost='loss', bound=None, penalty=None)
     """
     update, store = OGD(step_size, regularization, loss), DenseSupport(capacity)
     return MKL(bank_of(kernels, update, store, hong_chae), Hedge(hedge_rate), query=query)

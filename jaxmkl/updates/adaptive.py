@@ -14,7 +14,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import FromOptax
 from jaxmkl.updates.rule import Rule
-from jaxmkl.updates.weights import beside_weights, values_of
+from jaxmkl.updates.weights import beside_weights, squared_norms_of, values_of
 
 
 class OptaxState(NamedTuple):
@@ -71,6 +71,7 @@ class Optax(Rule):
         read=_taken,
     )
     loss: Any = loss_field(default="squared")
+    has_norms = True
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
@@ -88,6 +89,9 @@ class Optax(Rule):
     def predict(self, state: OptaxState, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         values = values_of(state.weights, z)
         return values, (z, values)
+
+    def squared_norms(self, state: OptaxState) -> jax.Array:
+        return squared_norms_of(state.weights)
 
     def update(
         self, state: OptaxState, code: PyTree, aux: PyTree, feedback: Feedback

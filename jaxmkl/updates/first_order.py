@@ -31,7 +31,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.losses import Hinge, loss_field
 from jaxmkl.updates.rule import Rule
-from jaxmkl.updates.weights import beside_weights, values_of
+from jaxmkl.updates.weights import beside_weights, squared_norms_of, values_of
 
 _HINGE = Hinge()
 
@@ -59,6 +59,8 @@ class Update(Rule):
 
     What they do with the step on features is written here once; each output is a model of its own.
     """
+
+    has_norms = True
 
     @abc.abstractmethod
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
@@ -88,6 +90,9 @@ class Update(Rule):
     ) -> tuple[jax.Array, PyTree]:
         values = values_of(state.weights, z)
         return values, (z, values)
+
+    def squared_norms(self, state: FirstOrderState) -> jax.Array:
+        return squared_norms_of(state.weights)
 
     def update(
         self, state: FirstOrderState, code: PyTree, aux: PyTree, feedback: Feedback

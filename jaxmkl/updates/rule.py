@@ -40,6 +40,9 @@ class Rule(HasLoss, abc.ABC):
     has_variance = False
     """Whether it knows how uncertain its models' values are, as :meth:`variances` says."""
 
+    has_norms = False
+    """Whether it knows the norms of its models, as :meth:`squared_norms` says."""
+
     @property
     def num_rates(self) -> int:
         """Number of rates R."""
@@ -80,6 +83,10 @@ class Rule(HasLoss, abc.ABC):
         Those of a rule that ``has_variance``, from what :meth:`predict` returned.
         """
         raise NotImplementedError(f"{type(self).__name__} must define variances")
+
+    def squared_norms(self, state: PyTree) -> jax.Array:
+        """|θ|² (K, R, P) of the models, those of a rule that ``has_norms``."""
+        raise NotImplementedError(f"{type(self).__name__} must define squared_norms")
 
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:

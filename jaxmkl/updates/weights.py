@@ -23,6 +23,11 @@ def values_of(weights: jax.Array, z: jax.Array) -> jax.Array:
     return jnp.moveaxis(values.reshape(P, K, R), 0, -1)
 
 
+def squared_norms_of(weights: jax.Array) -> jax.Array:
+    """|θ|² (K, R, P) of models (P, K, R, M)."""
+    return jnp.moveaxis(jnp.sum(jnp.square(weights), axis=-1), 0, -1)
+
+
 def beside_weights(a: jax.Array) -> jax.Array:
     """Numbers of models (K, R, P) as they stand beside weights, (P, K, R, 1)."""
     return jnp.moveaxis(a, -1, 0)[..., None]

@@ -161,10 +161,11 @@ def delayed(learner: Learner, delay: int) -> Delayed:
                   then learn (x, y) of round t - N, if its label was asked for
 
     So a loss belongs to a prediction made N rounds before its label is known. A query counts when
-    it is made, against a :func:`jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate`. All else
-    follows the examples learned so far: the count of refused examples, running scales inside, and
-    the rounds without a query, so that :class:`jaxmkl.query.Disagreement` may skip up to N more in
-    a row than ``max_skips``, and a rate is low for the first N rounds.
+    it is made, against a :func:`jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate` and
+    :class:`jaxmkl.query.Disagreement`. All else follows the examples learned so far: the count of
+    refused examples, running scales inside, and the rounds without a query, so that
+    ``Disagreement`` may skip up to N more in a row than ``max_skips``, and a rate is low for the
+    first N rounds.
 
     A wrapper around a delayed learner learns its labels at once: put this one around wrappers that
     read labels, as :func:`intervals`, :func:`lagged` and :func:`scaled_targets`. Each example is

@@ -125,6 +125,12 @@ VARIANTS = {
         select=jaxmkl.select.AdaptiveKernelSelection(0.5),
         query=query.Rate(0.5),
     ),
+    "omkc_sd: those drawn vote and learn": lambda: with_supports(
+        "omkc_sd", discount=0.9, smoothing=0.3, sampled="both"
+    ),
+    "bogd: removal by size": lambda: with_supports(
+        "bogd", budget=9, eviction=jaxmkl.models.supports.RemoveUnbiased(True, 0.3)
+    ),
     "raker: classes, logistic": lambda: on_features("raker", loss="logistic", num_classes=3),
     "intervals around scaled targets": lambda: wrappers.intervals(
         wrappers.scaled_targets(on_features("raker", num_outputs=2))

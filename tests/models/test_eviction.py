@@ -21,6 +21,7 @@ EVICTIONS = {
     "SelfTuned": supports.SelfTuned(),
     "Replace": supports.Replace(),
     "Project": supports.Project(0.1),
+    "RemoveUnbiased": supports.RemoveUnbiased(by_size=True),
 }
 
 
@@ -94,6 +95,73 @@ def test_who_goes_by_hand(name, rows, coefficients, x64):
     np.testing.assert_array_equal(a, coefficients)
 
 
+PLACES = np.array([[3, -1, 0, 2, 1, -1, 4], [-1, 1, 4, 0, -1, 2, 3]])  # -1: no support
+
+
+@functools.partial(jax.jit, static_argnames="size")
+def outcomes(eviction, a, own, learned, draws, size):
+    """Coefficients (N, P, slots) for each draw (N,), with 0 for the support that is removed."""
+    P = len(a)
+    order = jnp.asarray(np.where(PLACES < 0, supports.eviction.EMPTY, PLACES), jnp.int32)
+    none = {name: jnp.zeros(P) for name in ("itself", "oldest", "number", "slot")}
+    view = supports.View(
+        learned=learned,
+        coefficient=jnp.ones(P),
+        coefficients=a,
+        order=order,
+        kernel=jnp.zeros_like(a),
+        own=own,
+        full=jnp.ones(P, bool),
+        decay=None,
+        draw=None,
+        budget=size,
+        **none,
+    )
+
+    def one(draw):
+        _, choice = eviction.step((), view._replace(draw=jnp.full(P, draw)))
+        goes = (order == choice.victim[:, None]) & choice.inserted[:, None]
+        return jnp.where(goes, 0.0, choice.coefficients)
+
+    return jax.vmap(one)(draws)
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+def test_removal_leaves_the_mean(by_size, x64):
+    """The mean over the draw of every coefficient is what it was, also where one is large."""
+    rng = np.random.default_rng(8)
+    a = np.where(PLACES < 0, 0.0, rng.normal(size=PLACES.shape))
+    a[1, 2] = 40.0  # above a quarter of the sum: by size it always stays
+    own = rng.uniform(0.5, 2.0, size=a.shape)
+    N = 20_000
+    draws, learned = (np.arange(N) + 0.5) / N, jnp.array([True, True])
+    eviction = supports.RemoveUnbiased(by_size)
+    found = np.asarray(outcomes(eviction, a, own, learned, draws, 5))
+    np.testing.assert_allclose(found.mean(axis=0), a, atol=1e-3 * np.abs(a).max())
+    gone = (found == 0) & (PLACES >= 0)
+    np.testing.assert_array_equal(gone.sum(axis=2), 1)
+    if by_size:
+        assert not gone[:, 1, 2].any()
+        size = np.abs(a[0]) * np.sqrt(own[0])
+        p = np.maximum(1 - 4 * size / size.sum(), 0) * (PLACES[0] >= 0)
+        np.testing.assert_allclose(gone[:, 0].mean(axis=0), p / p.sum(), atol=1e-3)
+    else:
+        np.testing.assert_allclose(gone.mean(axis=0), 0.2 * (PLACES >= 0), atol=1e-3)
+    # where nothing is learned, no bit changes; and no coefficient is enlarged beyond its bound
+    still = outcomes(eviction, a, own, ~learned, draws[:3], 5)
+    np.testing.assert_array_equal(still, np.broadcast_to(a, still.shape))
+    bounded = supports.RemoveUnbiased(by_size, largest=0.3)
+    assert np.abs(outcomes(bounded, a, own, learned, draws[:50], 5)).max() == 0.3
+
+
+@pytest.mark.slow
+def test_a_budget_of_one_is_replaced(x64):
+    for by_size in (False, True):
+        state = run(supports.RemoveUnbiased(by_size), 1, NARROW, *apart(4), period=1)
+        ((rows, a),) = in_order(state)
+        assert (rows.tolist(), a.tolist()) == ([[4.0]], [-1.0])
+
+
 @given(d=st.floats(1e-3, 2.0), mu=st.floats(-3.0, 3.0), excess=st.floats(-3.0, -1e-3))
 def test_the_largest_shrinking(d, mu, excess):
     """Every smaller step is allowed up to the answer, and a little more is not."""
@@ -119,7 +187,7 @@ def test_the_largest_shrinking_where_it_is_linear():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SelfTuned", "Replace", "Project"])
+@pytest.mark.parametrize("name", ["SelfTuned", "Replace", "Project", "RemoveUnbiased"])
 def test_no_kernel_holds_more_than_its_budget(name):
     """In single precision, with narrow kernels and polynomials, and repeated examples."""
     rng = np.random.default_rng(4)
@@ -159,3 +227,6 @@ def test_bad_arguments_are_named():
     for threshold in (-0.1, np.nan, "far", [0.1]):
         with pytest.raises(ValueError, match="Project: threshold must be"):
             supports.Project(threshold)
+    for largest in (0.0, -0.1, np.nan, "far"):
+        with pytest.raises(ValueError, match="RemoveUnbiased: largest must be"):
+            supports.RemoveUnbiased(largest=largest)

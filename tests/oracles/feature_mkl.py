@@ -144,6 +144,7 @@ class FeatureMKL:
     rule and rate. ``threshold`` (delta of (23)) switches adaptive kernel selection on and
     ``tolerance`` (eta_c of (33)) the confidence condition; None leaves them out. ``relative``
     has the tolerance in units of the variance of the labels learned, which takes two of them.
+    ``penalty`` is the lambda of (18) in the losses of (22) and (39).
     """
 
     bandwidths: Sequence[float]
@@ -156,8 +157,9 @@ class FeatureMKL:
     threshold: float | None = None
     noise: Callable[[int], tuple[Array, Array]] | None = None  # of round t: Gumbel, uniform (E,)
     tolerance: float | None = None
-    max_skips: int = 0
+    max_skips: float = 0
     relative: bool = False
+    penalty: float = 0.0
     experts: list = field(default_factory=list)
 
     def features(self, kernel: int, x: Array) -> Array:
@@ -173,7 +175,7 @@ class FeatureMKL:
         E = len(self.experts)
         cumulative = np.zeros(E)  # of the losses, times the hedge rate
         selected = np.ones(E, dtype=bool)
-        skips = 0
+        asked: list[bool] = []
         history: list[tuple] = []
         learned: list[float] = []
 
@@ -191,24 +193,26 @@ class FeatureMKL:
             chosen = np.flatnonzero(selected)
             prediction = sum(w[i] * f[i] for i in chosen) / sum(w[i] for i in chosen)
 
-            # (33) and Algorithm 2: is the label asked for?
+            # (33) and Algorithm 2: a_t = 0 if one of the last M labels was asked for and all agree
             ask = True
             if self.tolerance is not None:
                 doubt = max(sum(p[i] * (f[i] - f[j]) ** 2 for i in chosen) for j in range(E))
                 unit = np.var(learned) if self.relative and learned else 1.0
                 known = len(learned) >= 2 or not self.relative
                 agree = known and doubt <= self.tolerance * unit
-                ask = not (agree and skips < self.max_skips)
+                first = 0 if self.max_skips == np.inf else max(0, t - int(self.max_skips))
+                ask = not (agree and any(asked[first:t]))
+            asked.append(ask)
             history.append((prediction, ask, p, selected))
             if not ask:
-                skips += 1
                 continue
-            skips = 0
             learned.append(label)
 
             # (17), (22): local and global step, both with the values before the update
             for i in range(E):
-                cumulative[i] += self.hedge_rate * loss(self.loss, f[i], label)
+                theta = self.experts[i].theta
+                judged = loss(self.loss, f[i], label) + self.penalty * (theta @ theta)
+                cumulative[i] += self.hedge_rate * judged
                 self.experts[i].learn(z[kernels[i]], label)
 
             # (23) to (30): one kernel by its weight, every other one with probability K / P
@@ -227,5 +231,5 @@ class FeatureMKL:
             covariance=[e.covariance for e in self.experts if hasattr(e, "covariance")],
             log_weights=-(cumulative - cumulative.min()),
             final_selected=selected,
-            skips=skips,
+            skips=asked[::-1].index(True) if any(asked) else -1,
         )

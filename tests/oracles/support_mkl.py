@@ -20,7 +20,7 @@ KernelFunction = Callable[[Array, Array], Array]  # rows (n, D) or one (D,), and
 
 TINY = float(np.finfo(np.float64).tiny)
 RULES = ("perceptron", "pa", "spa", "ogd")
-POLICIES = ("random", "oldest", "forgetron", "replace", "project")
+POLICIES = ("random", "unbiased", "by size", "oldest", "forgetron", "replace", "project")
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -137,8 +137,11 @@ class SupportMKL:
       normalized_step: False puts 1 for k(x, x) in the steps (and in the objective of "replace";
         the projection is not a step).
       budget: the most entries of a kernel; None for no limit, only without a policy.
-      policy: what happens when a kernel is full: "random", "oldest", "forgetron" (of the
-        perceptron), "replace" (of "pa") or "project" (which also looks at each example before).
+      policy: what happens when a kernel is full: "random"; "unbiased" and "by size", at random
+        too, and what stays is divided by its probability to stay (BOGD and BOGD++); "oldest",
+        "forgetron" (of the perceptron), "replace" (of "pa") or "project" (which also looks at
+        each example before).
+      largest: of "unbiased" and "by size": the most that a coefficient is enlarged to.
       threshold: of "project": the squared distance from the span above which an example is kept.
       weighting: "uniform" or "hedge".
       combination: "value", sum of w f, or "vote", sum of w s(f), s(f) = 1 for f >= 0, else -1.
@@ -147,6 +150,8 @@ class SupportMKL:
       hedge_rate: of the discount "squared".
       sampled: whether a kernel learns with probability p = (1 - delta) w / max w + delta times
         its rule's rho; otherwise p = 1 (the rho of "spa" stays).
+      combine_sampled: whether only kernels that are drawn with that p are combined, by the same
+        numbers u, with weights renormalised.
       delta: the smallest p.
       discount_sampled: whether the weight of a kernel with u >= p is left as it is.
       h: the label is asked for with probability h / (h + |prediction|).
@@ -167,6 +172,7 @@ class SupportMKL:
     normalized_step: bool = True
     budget: int | None = None
     policy: str | None = None
+    largest: float = math.inf
     threshold: float = 0.0
     weighting: str = "hedge"
     combination: str = "vote"
@@ -174,6 +180,7 @@ class SupportMKL:
     gamma: float = 0.99
     hedge_rate: float = 1.0
     sampled: bool = False
+    combine_sampled: bool = False
     delta: float = 0.001
     discount_sampled: bool = False
     h: float = math.inf
@@ -218,7 +225,8 @@ class SupportMKL:
         """
         x, y = np.asarray(x, np.float64), float(y)
         self.f = np.array([one.value(x) for one in self.expansions])
-        prediction = self.combine()
+        drawn = u < self.probabilities() if self.combine_sampled else np.ones(len(u), bool)
+        prediction = self.combine(self.active & drawn)
         if math.isfinite(self.h) and q * (self.h + abs(prediction)) >= self.h:
             self.t += 1
             return prediction
@@ -247,9 +255,9 @@ class SupportMKL:
         self.t += 1
         return prediction
 
-    def combine(self) -> float:
+    def combine(self, active: Array) -> float:
         total = 0.0
-        weights = np.where(self.active, self.weights, 0.0)
+        weights = np.where(active, self.weights, 0.0)
         for w, f in zip(weights / np.sum(weights), self.f, strict=True):
             if self.combination == "value":
                 total += w * f
@@ -258,9 +266,11 @@ class SupportMKL:
         return float(total)
 
     def chances(self) -> Array:
+        """The probability to learn of each kernel, (P,)."""
+        return self.probabilities() if self.sampled else np.ones(len(self.kernels))
+
+    def probabilities(self) -> Array:
         """p of each kernel, (P,)."""
-        if not self.sampled:
-            return np.ones(len(self.kernels))
         return (1.0 - self.delta) * self.weights / self.weights.max() + self.delta
 
     def discount_factor(self, f: float, y: float) -> float:
@@ -301,12 +311,35 @@ class SupportMKL:
             one.entries.append(new)
         elif self.policy == "random":
             one.entries[min(int(v * self.budget), self.budget - 1)] = new
+        elif self.policy in ("unbiased", "by size"):
+            self.remove_unbiased(one, new, v)
         elif self.policy == "oldest":
             one.entries[one.oldest()] = new
         elif self.policy == "forgetron":
             self.forget(one, new)
         elif self.policy == "replace":
             self.replace(one, new, f)
+
+    def remove_unbiased(self, one: Expansion, new: Entry, v: float) -> None:
+        """Zhao et al.: place r goes with probability p_r; the others are divided by 1 - p_r."""
+        B = len(one.entries)
+        p = [1.0 / B] * B
+        if self.policy == "by size":
+            own = [float(one.kernel(entry.x, entry.x)) for entry in one.entries]
+            sizes = [
+                abs(e.coefficient) * math.sqrt(k) for e, k in zip(one.entries, own, strict=True)
+            ]
+            p = [max(0.0, 1.0 - (B - 1) * size / sum(sizes)) for size in sizes]
+            p = [share / sum(p) for share in p]
+        place, reached = 0, p[0]
+        while reached <= v and place < B - 1:
+            place += 1
+            reached += p[place]
+        for r, entry in enumerate(one.entries):
+            if r != place:
+                size = min(abs(entry.coefficient) / (1.0 - p[r]), self.largest)
+                entry.coefficient = math.copysign(size, entry.coefficient)
+        one.entries[place] = new
 
     def forget(self, one: Expansion, new: Entry) -> None:
         """Dekel et al.: the new one comes in, all shrink, the oldest goes; mu in between."""

@@ -165,6 +165,23 @@ GROWING_CROSSINGS = {
     )
 }
 BUDGET_CROSSINGS = {
+    "BOGD++": Case(
+        functools.partial(
+            budgets.bogd, eviction=supports.RemoveUnbiased(by_size=True, largest=0.3)
+        ),
+        {"rule": "ogd", "policy": "by size", "largest": 0.3},
+        budget=20,
+    ),
+    "sampled unbiased Perceptrons of which those drawn vote": Case(
+        budgeted(
+            updates.Perceptron(),
+            supports.RemoveUnbiased(),
+            vote(),
+            select.Sampled(0.3, sampled="both"),
+        ),
+        {"policy": "unbiased", "sampled": True, "combine_sampled": True, "delta": 0.3},
+        budget=8,
+    ),
     "sampled Forgetrons": Case(
         budgeted(updates.Perceptron(), supports.SelfTuned(), vote(), select.Sampled(0.3)),
         {"policy": "forgetron", "sampled": True, "delta": 0.3},

@@ -37,7 +37,7 @@ class TwoSteps:
     """The same in NumPy."""
 
     def __init__(self, num_inputs, most):
-        self.theta, self.skips, self.most = np.zeros((2, num_inputs + 1)), 0, most
+        self.theta, self.skips, self.most = np.zeros((2, num_inputs + 1)), np.inf, most
 
     def say(self, x):
         """Prediction, and whether the label is wanted."""
@@ -45,8 +45,12 @@ class TwoSteps:
         score = max(np.mean((f - one) ** 2) for one in f)
         return f.mean(), score > TOLERANCE or self.skips >= self.most
 
+    def ask(self):
+        """Count a label when it is asked for."""
+        self.skips = 0
+
     def learn(self, x, y, asked):
-        self.skips = 0 if asked else self.skips + 1
+        self.skips += not asked
         if asked:
             z = np.append(x, 1.0) / np.sqrt(len(x) + 1)
             errors = self.theta @ z - y
@@ -71,6 +75,8 @@ def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
     for t, (x, label) in enumerate(zip(X.astype(float), y.astype(float), strict=True)):
         row = np.concatenate([x, last_y, last_e])
         said.append(inner.say(row))
+        if said[-1][1]:
+            inner.ask()
         waiting.append((row, label, said[-1][1] and t not in bad))
         if len(waiting) > delay:
             learn_oldest()

@@ -4,9 +4,10 @@ An eviction receives an example (x, y) that a model adds with the coefficient c.
 
 References:
   Cavallanti, Cesa-Bianchi and Gentile (2007), Tracking the best hyperplane with a simple budget
-  perceptron; Dekel, Shalev-Shwartz and Singer (2005), The Forgetron; Wang and Vucetic (2010),
-  Online passive-aggressive algorithms on a budget; Orabona, Keshet and Caputo (2009), Bounded
-  kernel-based online learning.
+  perceptron; Dekel, Shalev-Shwartz and Singer (2005), The Forgetron; Zhao, Wang, Wu, Jin and Hoi
+  (2012), Fast bounded online gradient descent algorithms for scalable kernel-based online
+  learning; Wang and Vucetic (2010), Online passive-aggressive algorithms on a budget; Orabona,
+  Keshet and Caputo (2009), Bounded kernel-based online learning.
 """
 
 import abc
@@ -104,6 +105,66 @@ class RemoveRandom(Eviction):
         assert view.draw is not None
         place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
         return state, Choice(view.learned, view.coefficient, place, view.coefficients)
+
+
+@pytree.dataclass
+class RemoveUnbiased(Eviction):
+    """Remove a support drawn at random, and enlarge the others so that f keeps its mean.
+
+    Support j is removed with probability p_j, and a_j <- a_j / (1 - p_j) where it is kept. So the
+    mean of a_j over the draw is what it was. Uniform removal is that of bounded online gradient
+    descent (BOGD); removal by size that of BOGD++:
+
+        uniform      p_j = 1/B                    each coefficient is multiplied by B / (B - 1)
+        by size      p_j = 1 - (B - 1) s_j / Σ s,    s_j = |a_j| sqrt(k(x_j, x_j))
+
+    Where some s_j exceeds Σ s / (B - 1) its p_j is 0, and those of the others are divided by their
+    sum. The new support takes the place of the one removed.
+
+    Args:
+      by_size: whether small supports are removed more often (static).
+      largest: a bound on the absolute values of the enlarged coefficients, in the paper γ η for a
+        step size η; None for no bound.
+
+    >>> RemoveUnbiased(largest=0.4).largest
+    0.4
+    """
+
+    by_size: bool = pytree.flag(default=False)
+    largest: Number | None = pytree.positive(default=None, optional=True)
+    random = True
+
+    def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
+        assert view.draw is not None
+        p, victim = (self._by_size if self.by_size else self._uniform)(view, view.draw)
+        kept = view.coefficients / jnp.where(p < 1, 1 - p, 1.0)
+        if self.largest is not None:
+            bound = jnp.asarray(self.largest, kept.dtype)
+            kept = jnp.clip(kept, -bound, bound)
+        makes_room = (view.learned & view.full)[:, None]
+        coefficients = jnp.where(makes_room, kept, view.coefficients)
+        return state, Choice(view.learned, view.coefficient, victim, coefficients)
+
+    def _uniform(self, view: View, draw: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The probability of every slot, and the place (P,) that is drawn."""
+        place = jnp.minimum((draw * view.budget).astype(jnp.int32), view.budget - 1)
+        return jnp.full_like(view.coefficients, 1 / view.budget), place
+
+    def _by_size(self, view: View, draw: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Probabilities (P, B + R) of the slots by their sizes, and the place (P,) drawn."""
+        B, held = view.budget, view.order < EMPTY
+        size = jnp.where(held, jnp.abs(view.coefficients) * jnp.sqrt(view.own), 0.0)
+        total = jnp.sum(size, axis=1, keepdims=True)
+        # sizes that are all 0 are equal
+        share = jnp.where(total > 0, size / jnp.where(total > 0, total, 1.0), 1 / B)
+        p = jnp.where(held, jnp.maximum(1 - (B - 1) * share, 0.0), 0.0)
+        p = p / jnp.sum(p, axis=1, keepdims=True)
+        # by place, which unlike the slots does not depend on the period
+        kernels = jnp.arange(len(p), dtype=jnp.int32)[:, None]
+        placed = jnp.zeros((len(p), B), p.dtype).at[kernels, view.order].set(p, mode="drop")
+        reached = jnp.cumsum(placed, axis=1)
+        passed = reached <= draw[:, None] * reached[:, -1:]
+        return p, jnp.minimum(jnp.sum(passed, axis=1, dtype=jnp.int32), B - 1)
 
 
 @pytree.dataclass

@@ -1,6 +1,7 @@
 """The published setting of a learner: how to make it, and where each of its constants stands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jaxmkl._learner import Learner
@@ -14,7 +15,8 @@ class Constant(NamedTuple):
     value: str
     """Its value in the paper's symbols, as "η_l = T^(-1/2)"."""
     source: str
-    """The section, equation, algorithm or table that states it."""
+    """The section, equation, algorithm or table that states it; or "not stated", and why this is
+    taken."""
 
 
 class Setting(NamedTuple):
@@ -22,7 +24,10 @@ class Setting(NamedTuple):
 
     paper: str
     """Authors, year and title."""
-    learner: Callable[[int, int], Learner]
-    """Makes the learner for T examples of D inputs."""
+    learner: Callable[..., Learner]
+    """Makes the learner for T examples of D inputs and, by their names, values of what is
+    ``tuned``."""
     constants: tuple[Constant, ...]
     """Every constant with its source."""
+    tuned: Mapping[str, tuple[float, ...]] = MappingProxyType({})
+    """The arguments that the paper tunes on each data set, with the values that it tries."""
